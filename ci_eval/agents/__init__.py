@@ -1,0 +1,1 @@
+"""What can be evaluated: one module for each type of agent."""

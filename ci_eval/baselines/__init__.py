@@ -1,0 +1,1 @@
+"""Where runs to compare with are kept: one module for each store."""

@@ -1,0 +1,297 @@
+"""`ci-eval.yaml` to a `Config`, with every error of the file at once, each with its line."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from ci_eval import plugins
+from ci_eval.config_criteria import read_criteria
+from ci_eval.documents import Document, Loc, read_yaml
+from ci_eval.errors import ConfigError, Problem, UnknownPluginError
+from ci_eval.explain import describe, explain
+from ci_eval.plugins import Agent, BaselineStore, Criterion, Plugin, PluginRegistry, World
+from ci_eval.records import Record
+from ci_eval.registry import did_you_mean
+
+DEFAULT_FILE = "ci-eval.yaml"
+NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
+"""What an agent, an evalset or a criterion may be called; criteria may hold one `/` too."""
+Dialect = Literal["adk", "adk@2.3"]
+Choice = Literal["pass", "warn", "fail"]
+
+
+class RunOptions(Record):
+    """How the agents are run."""
+
+    repeats: int = Field(default=1, ge=1, le=1000)
+    """How often each case is tried; a case is scored by the mean over its repeats."""
+    concurrency: int = Field(default=8, ge=1, le=10_000)
+    """How many trials may be under way at once."""
+    timeout_s: float = Field(default=120.0, gt=0)
+    """Seconds that one trial may take; it is killed then, and is an error."""
+    retries: int = Field(default=0, ge=0, le=10)
+    """How often a trial that could not be observed is started again."""
+
+
+class GateOptions(Record):
+    """What blocks a merge."""
+
+    mode: Literal["threshold", "regression", "both"] | None = None
+    """`threshold`: each case must reach its thresholds. `regression`: nothing may be worse than
+    the baseline. `both`: both. Left out: `regression` where a baseline is configured."""
+    min_pass_rate: float | None = Field(default=None, ge=0, le=1)
+    """The share of cases that must pass; 1 in `threshold` mode unless set."""
+    min_score: dict[str, float] = {}
+    """For a criterion, the mean that must be reached."""
+    false_block: float = Field(default=0.02, gt=0, lt=1)
+    """The probability of blocking a change that made nothing worse, over all tests together."""
+    max_drop: float = Field(default=0.02, ge=0, le=1)
+    """A drop of less than this share of the criterion's interval never blocks."""
+    max_errors: int = Field(default=0, ge=0)
+    """How many cases may end in an error before no verdict is given."""
+    on_missing: Literal["threshold", "warn", "fail"] = "threshold"
+    """A configured baseline that is not there yet: judge by thresholds, only warn, or fail."""
+    on_inconclusive: Choice = "warn"
+    """A drop that may be noise."""
+    on_vanished: Choice = "warn"
+    """A case or criterion that the baseline has and this run has not."""
+
+
+class EvalSetSpec(Record):
+    """Where an evalset is, and which of its cases are meant."""
+
+    path: str
+    """A file or a glob, from the folder of the configuration; `file.json:case1,case2` too."""
+    cases: tuple[str, ...] = ()
+    """Only these cases; all where empty."""
+    line: int | None = Field(default=None, exclude=True)
+
+
+class MatrixRow(Record):
+    """One combination to run; what is left out means all."""
+
+    agents: tuple[str, ...] | None = None
+    evalsets: tuple[str, ...] | None = None
+    criteria: tuple[str, ...] | None = None
+
+    def covers(self, **names: str) -> bool:
+        """Say whether each of `names` (`agents=…`, `evalsets=…`, `criteria=…`) is meant."""
+        return all(
+            listed is None or name in listed
+            for listed, name in ((getattr(self, kind), name) for kind, name in names.items())
+        )
+
+
+class ConfigFile(Record):
+    """The keys of `ci-eval.yaml`."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    version: Literal[1] = 1
+    """The version of this format."""
+    name: str | None = Field(default=None, min_length=1, max_length=100)
+    """The suite: names the comment and the baseline; the folder's name if left out."""
+    dialect: Dialect = "adk"
+    """Whose meaning a criterion's name has when it is written without a prefix."""
+    agents: dict[str, Any] = Field(min_length=1)
+    """What is evaluated, by name."""
+    evalsets: dict[str, Any] = Field(min_length=1)
+    """What they are evaluated on, by name: a path, or `{path, cases}`."""
+    criteria: dict[str, Any] = Field(min_length=1)
+    """What they are scored by: a threshold, or options; `from` reads ADK's own file."""
+    run: RunOptions = RunOptions()
+    """How the agents are run."""
+    baseline: dict[str, Any] | None = None
+    """Where the runs to compare with are kept."""
+    gate: GateOptions = GateOptions()
+    """What blocks a merge."""
+    reports: tuple[str, ...] = ("junit", "markdown", "summary", "annotations")
+    """What is published; every document is written to the output folder in any case."""
+    matrix: tuple[MatrixRow, ...] = ()
+    """Which agents, evalsets and criteria belong together; all with all where left out."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A checked configuration."""
+
+    path: Path
+    shown: str
+    """The file, as the user named it."""
+    suite: str
+    dialect: Dialect
+    agents: Mapping[str, Agent]
+    evalsets: Mapping[str, EvalSetSpec]
+    criteria: Mapping[str, Criterion]
+    run: RunOptions
+    baseline: BaselineStore | None
+    gate: GateOptions
+    reports: tuple[str, ...]
+    matrix: tuple[MatrixRow, ...]
+    warnings: tuple[Problem, ...] = ()
+
+    def criteria_for(self, agent: str, evalset: str) -> dict[str, Criterion]:
+        """Return what `agent` is scored by on `evalset`; nothing where they do not meet."""
+        rows = self.matrix or (MatrixRow(),)
+        return {
+            name: criterion
+            for name, criterion in self.criteria.items()
+            if any(row.covers(agents=agent, evalsets=evalset, criteria=name) for row in rows)
+        }
+
+
+def load(path: Path, *, shown: str, world: World) -> Config:
+    """Read and check the configuration at `path`.
+
+    Raises:
+        ConfigError: with every problem of the file.
+        UsageError: it cannot be read, or is not YAML.
+
+    """
+    return _Reader(read_yaml(path, shown=shown), path, world).config()
+
+
+class _Reader:
+    """Reads one configuration, collecting what is wrong."""
+
+    def __init__(self, document: Document, path: Path, world: World) -> None:
+        self._document = document
+        self._path = path
+        self._world = world
+        self._problems: list[Problem] = []
+
+    def config(self) -> Config:
+        raw = self._document.value
+        if not isinstance(raw, dict):
+            found = "is empty" if raw is None else f"expected keys, found {describe(raw)}"
+            self._problem(found)
+            raw = {}
+        file = self._validated(ConfigFile, raw, ()) if raw else None
+        dialect = raw.get("dialect") if raw.get("dialect") in ("adk", "adk@2.3") else "adk"
+        agents = self._each("agents", raw, self._agent)
+        evalsets = self._each("evalsets", raw, self._evalset)
+        criteria = self._criteria(raw.get("criteria"), dialect)
+        baseline = self._baseline(raw.get("baseline"))
+        if file:
+            self._check_names(file, agents, evalsets, criteria)
+        if file is None or any(problem.severity == "error" for problem in self._problems):
+            raise ConfigError(problems=sorted(self._problems, key=lambda p: (p.line or 0)))
+        return Config(
+            path=self._path,
+            shown=self._document.shown,
+            suite=file.name or self._path.resolve().parent.name,
+            dialect=file.dialect,
+            agents=agents,
+            evalsets=evalsets,
+            criteria=criteria,
+            run=file.run,
+            baseline=baseline,
+            gate=file.gate,
+            reports=file.reports,
+            matrix=file.matrix,
+            warnings=tuple(self._problems),
+        )
+
+    def _problem(self, message: str, loc: Loc = ()) -> None:
+        self._problems.append(self._document.problem(message, loc))
+
+    def _validated(self, model: type[Any], value: Any, loc: Loc) -> Any:
+        try:
+            return model.model_validate(value)
+        except ValidationError as exc:
+            for inner, message in explain(exc, model):
+                self._problem(message, (*loc, *inner))
+            return None
+
+    def _each(self, key: str, raw: dict[str, Any], read: Callable[[Any, Loc], Any]) -> Any:
+        value = raw.get(key)
+        entries = value.items() if isinstance(value, dict) else ()
+        found = {name: read(spec, (key, name)) for name, spec in entries}
+        return {name: entry for name, entry in found.items() if entry is not None}
+
+    def _agent(self, spec: Any, loc: Loc) -> Agent | None:
+        """Return the agent of the one type whose name is among the keys of `spec`."""
+        if not isinstance(spec, dict) or not spec:
+            self._problem(f"needs a type{did_you_mean('', plugins.agent)}", loc)
+            return None
+        types = [key for key in spec if key in plugins.agent]
+        if len(types) != 1:
+            if types:
+                message = f"has several types: {', '.join(types)}"
+            else:
+                message = f"has no known agent type{did_you_mean(next(iter(spec)), plugins.agent)}"
+            self._problem(message, loc)
+            return None
+        found = self._validated(plugins.agent[types[0]], spec, loc)
+        self._check(found, loc)
+        return found if isinstance(found, Agent) else None
+
+    def _check(self, plugin: Agent | None, loc: Loc) -> None:
+        for field, message in plugin.check(self._world) if plugin else ():
+            self._problem(message, (*loc, field))
+
+    def _evalset(self, spec: Any, loc: Loc) -> EvalSetSpec | None:
+        given = {"path": spec} if isinstance(spec, str) else spec
+        if not isinstance(given, dict):
+            self._problem(f"expected a path, found {describe(spec)}", loc)
+            return None
+        line = {"line": self._document.line(loc)}
+        found = self._validated(EvalSetSpec, {**given, **line}, loc)
+        return found if isinstance(found, EvalSetSpec) else None
+
+    def _criteria(self, raw: Any, dialect: str) -> dict[str, Criterion]:
+        if not isinstance(raw, dict):
+            return {}
+        found, problems = read_criteria(
+            self._document, ("criteria",), dialect=dialect, root=self._world.root
+        )
+        self._problems += problems
+        if not found and not any(problem.severity == "error" for problem in problems):
+            self._problem("names no criterion, so nothing would be measured", ("criteria",))
+        elif found and all(criterion.informational for criterion in found.values()):
+            message = "every criterion only measures, so nothing could ever pass or fail"
+            self._problem(message, ("criteria",))
+        return found
+
+    def _baseline(self, raw: Any) -> BaselineStore | None:
+        if not isinstance(raw, dict):
+            return None
+        spec = {key: value for key, value in raw.items() if key != "store"}
+        found = self._named(plugins.baseline, raw.get("store", "file"), spec)
+        return found if isinstance(found, BaselineStore) else None
+
+    def _named(self, registry: PluginRegistry[Any], name: Any, spec: Any) -> Plugin | None:
+        try:
+            model = registry[str(name)]
+        except UnknownPluginError as exc:
+            self._problem(str(exc), ("baseline", "store"))
+            return None
+        found = self._validated(model, spec, ("baseline",))
+        return found if isinstance(found, Plugin) else None
+
+    def _check_names(
+        self, file: ConfigFile, agents: Any, evalsets: Any, criteria: Any
+    ) -> None:
+        known = {"agents": agents, "evalsets": evalsets, "criteria": criteria}
+        for index, row in enumerate(file.matrix):
+            for kind, names in known.items():
+                for place, name in enumerate(getattr(row, kind) or ()):
+                    if name not in names:
+                        message = f"unknown name {name!r}{did_you_mean(name, names)}"
+                        self._problem(message, ("matrix", index, kind, place))
+        for name in file.gate.min_score:
+            if name not in criteria:
+                message = f"unknown criterion{did_you_mean(name, criteria)}"
+                self._problem(message, ("gate", "min_score", name))
+        for index, name in enumerate(file.reports):
+            if name not in plugins.reporter:
+                message = f"unknown report {name!r}{did_you_mean(name, plugins.reporter)}"
+                self._problem(message, ("reports", index))
+        for kind, names in known.items():
+            for name in names:
+                if not NAME.fullmatch(name.replace("/", "", 1) if kind == "criteria" else name):
+                    self._problem("a name may not hold '/' or control characters", (kind, name))

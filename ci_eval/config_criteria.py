@@ -1,0 +1,173 @@
+"""The `criteria:` of a configuration, and ADK's own `test_config.json`."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval import plugins
+from ci_eval.documents import Document, Loc, read_text
+from ci_eval.errors import Problem, UnknownPluginError, UsageError
+from ci_eval.explain import describe, explain
+from ci_eval.json_walk import JsonText, parse_relaxed
+from ci_eval.plugins import Criterion
+from ci_eval.registry import did_you_mean
+
+_EVAL_CONFIG_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
+_BASE = {"adk@2.3": "adk"}
+"""What a dialect shares with another is found there."""
+
+
+class CriteriaReader:
+    """Reads criteria from one document, collecting what is wrong."""
+
+    def __init__(self, document: Document | JsonText, dialect: str, *, lenient: bool) -> None:
+        self.found: dict[str, Criterion] = {}
+        self.problems: list[Problem] = []
+        self._document = document
+        self._dialect = dialect
+        self._lenient = lenient
+        """Whether options that nothing reads are only warned of, as ADK keeps them."""
+
+    def add(self, name: str, spec: Any, loc: Loc) -> None:
+        """Read the criterion that the user calls `name`."""
+        given = _as_options(spec)
+        if given is None:
+            self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
+            return
+        named = given.pop("use", name)
+        try:
+            model = resolve(str(named), self._dialect)
+        except UnknownPluginError as exc:
+            self.problem(str(exc), loc)
+            return
+        if self._lenient:
+            given = self._without_unread(model, given, loc)
+        try:
+            self.found[name] = model.model_validate(given)
+        except ValidationError as exc:
+            for inner, message in explain(exc, model):
+                self.problem(message, (*loc, *inner))
+
+    def problem(self, message: str, loc: Loc, *, warning: bool = False) -> None:
+        """Note what is wrong at `loc`."""
+        severity = "warning" if warning else "error"
+        self.problems.append(self._document.problem(message, loc, severity=severity))
+
+    def _without_unread(
+        self, model: type[Criterion], given: dict[str, Any], loc: Loc
+    ) -> dict[str, Any]:
+        """Drop the options that no field is like; those that look misspelt stay, as errors."""
+        fields = [*model.model_fields]
+        aliases = [info.alias for info in model.model_fields.values() if info.alias]
+        kept = {}
+        for key, value in given.items():
+            ending = did_you_mean(key, fields)
+            if key in fields or key in aliases or ending.startswith("."):
+                kept[key] = value
+            else:
+                self.problem("an option that this criterion has not, ignored", (*loc, key), warning=True)
+        return kept
+
+
+def resolve(name: str, dialect: str) -> type[Criterion]:
+    """Return the criterion that `name` means in `dialect`.
+
+    Raises:
+        UnknownPluginError: there is none.
+
+    """
+    if "/" in name:
+        return plugins.criterion[name]
+    for prefix in filter(None, (dialect, _BASE.get(dialect))):
+        qualified = f"{prefix}/{name}"
+        if qualified in plugins.criterion:
+            found = plugins.criterion[qualified]
+            if dialect in found.absent_in:
+                raise UnknownPluginError(f"the dialect {dialect!r} does not know this criterion")
+            return found
+    short = [known.removeprefix("adk/") for known in plugins.criterion if "@" not in known]
+    raise UnknownPluginError(f"unknown criterion{did_you_mean(name, short)}")
+
+
+def read_criteria(
+    document: Document, loc: Loc, *, dialect: str, root: Path
+) -> tuple[dict[str, Criterion], list[Problem]]:
+    """Return the criteria that stand at `loc` in `document`, and what is wrong with them."""
+    reader = CriteriaReader(document, dialect, lenient=False)
+    entries: Any = document.value
+    for step in loc:
+        entries = entries[step]
+    from_file: dict[str, Criterion] = {}
+    for name, spec in entries.items():
+        if name != "from":
+            reader.add(name, spec, (*loc, name))
+        elif not isinstance(spec, str):
+            reader.problem(f"expected a path, found {describe(spec)}", (*loc, name))
+        else:
+            try:
+                from_file, problems = read_eval_config(root / spec, shown=spec, dialect=dialect)
+                reader.problems += problems
+            except UsageError as exc:
+                reader.problem(f"{spec} cannot be read", (*loc, name))
+                reader.problems += exc.problems
+    return {**from_file, **reader.found}, reader.problems
+
+
+def read_eval_config(
+    path: Path, *, shown: str, dialect: str
+) -> tuple[dict[str, Criterion], list[Problem]]:
+    """Read ADK's EvalConfig at `path`: its criteria, and what is wrong with it.
+
+    Comments and trailing commas, which ADK refuses, are read with a warning.
+
+    Raises:
+        UsageError: it cannot be read, or is no JSON.
+
+    """
+    document, relaxed = parse_relaxed(read_text(path, shown=shown), shown=shown)
+    reader = CriteriaReader(document, dialect, lenient=True)
+    reader.problems += relaxed
+    value = document.value
+    if not isinstance(value, dict):
+        reader.problem(f"expected an object, found {describe(value)}", ())
+        return {}, reader.problems
+    for key in value:
+        if _snake(key) not in _EVAL_CONFIG_KEYS:
+            ending = did_you_mean(key, _EVAL_CONFIG_KEYS)
+            reader.problem(f"unknown key, which ADK ignores{ending}", (key,), warning=True)
+    custom = value.get("custom_metrics", value.get("customMetrics"))
+    criteria = value.get("criteria")
+    if not isinstance(criteria, Mapping) or not criteria:
+        reader.problem("names no criteria, so nothing would be measured", ("criteria",))
+        return {}, reader.problems
+    for name, spec in criteria.items():
+        if isinstance(custom, Mapping) and name in custom:
+            message = "a metric of your own code, which this version does not run"
+            reader.problem(message, ("criteria", name))
+        else:
+            reader.add(name, _threshold_too(spec), ("criteria", name))
+    return reader.found, reader.problems
+
+
+def _as_options(spec: Any) -> dict[str, Any] | None:
+    if spec is None:
+        return {}
+    if isinstance(spec, int | float) and not isinstance(spec, bool):
+        return {"threshold": spec}
+    return dict(spec) if isinstance(spec, Mapping) else None
+
+
+def _threshold_too(spec: Any) -> Any:
+    """Return a threshold that ADK takes although it is no number: true, or digits in quotes."""
+    if isinstance(spec, bool):
+        return float(spec)
+    if isinstance(spec, str) and re.fullmatch(r"\s*[-+]?\d*\.?\d+\s*", spec):
+        return float(spec)
+    return spec
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", lambda found: "_" + found[0].lower(), key)

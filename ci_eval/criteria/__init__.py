@@ -1,0 +1,1 @@
+"""What traces are scored on: one module for each criterion."""

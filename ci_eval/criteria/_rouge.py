@@ -1,0 +1,113 @@
+"""ROUGE-1: how many words two texts share, scored as ADK's `response_match_score` scores it.
+
+ROUGE-1 is Lin's unigram measure ("ROUGE: A Package for Automatic Evaluation of Summaries",
+2004). The number depends on what a word is, and there ADK changed its mind, so the rules are
+named:
+
+* `adk`: ADK 2.13. Words of any script count; scripts written without spaces are cut into
+  characters.
+* `adk@2.3`: ADK 2.3. Only a-z and 0-9 count: `café` is `caf`, and a Japanese text has no words.
+
+Under both, English words are stemmed. ASCII text is cut by the `rouge-score` package, as ADK
+has it cut; what surrounds that package in ADK (NumPy, Abseil, NLTK) is never imported.
+"""
+
+import functools
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Final, Literal
+
+from ci_eval.criteria import _porter
+
+Rules = Literal["adk", "adk@2.3"]
+"""Whose idea of a word to follow."""
+
+_Cutter = Callable[[str], list[str]]
+
+# English texts of an evaluation repeat some thousands of words; the bound only keeps a long
+# run over unruly texts from growing without end.
+_STEMS_KEPT: Final = 16_384
+
+# Written without spaces; every character is a word, assigned to a letter or not.
+_ALONE: Final = (
+    range(0x3040, 0x3100),  # Hiragana and Katakana
+    range(0x4E00, 0xA000),  # CJK unified ideographs, without their extensions
+    range(0xAC00, 0xD7B0),  # Hangul syllables
+)
+
+# Written without spaces; a character starts a word, which the marks that follow it join.
+_STARTING: Final = (
+    range(0x0E00, 0x0F00),  # Thai and Lao
+    range(0x1000, 0x10A0),  # Myanmar
+    range(0x1780, 0x1800),  # Khmer
+)
+
+
+def rouge1_f(candidate: str, reference: str, *, rules: Rules) -> float:
+    """Score the words that a candidate, such as an agent's answer, shares with a reference.
+
+    The score is the F1 of precision (the share of the candidate's words) and recall (the share
+    of the reference's), without regard to order: from 0.0, where no word is shared, which holds
+    between two empty texts too, to 1.0 for the same words.
+    """
+    cut = _cut_any_script if rules == "adk" else _ascii_cutter()
+    return _f1(cut(candidate), cut(reference))
+
+
+def _f1(candidate: list[str], reference: list[str]) -> float:
+    """Return the F1 of two bags of words."""
+    wanted = Counter(reference)
+    shared = sum(min(n, wanted.get(word, 0)) for word, n in Counter(candidate).items())
+    if not shared:
+        return 0.0
+    precision = shared / len(candidate)
+    recall = shared / len(reference)
+    # In this order of operations, so that the last bit agrees with rouge-score's as well.
+    return 2 * precision * recall / (precision + recall)
+
+
+@functools.cache
+def _ascii_cutter() -> _Cutter:
+    """Return the function that cuts text into stemmed words of a-z and 0-9."""
+    # Imported when first needed: most runs of the command never score a text.
+    from rouge_score.tokenize import tokenize
+
+    stem = functools.lru_cache(maxsize=_STEMS_KEPT)(_porter.stem)
+    return functools.partial(tokenize, stemmer=SimpleNamespace(stem=stem))
+
+
+def _cut_any_script(text: str) -> list[str]:
+    """Cut text into words as ADK 2.13 does, in an order of its own."""
+    # A short cut with the same outcome: to ASCII text neither the normalisation nor `_Spacing`
+    # does anything the cutter does not do as well.
+    if text.isascii():
+        return _ascii_cutter()(text)
+    words = unicodedata.normalize("NFKC", text).lower().translate(_SPACING).split()
+    plain = " ".join(word for word in words if word.isascii())
+    return [*_ascii_cutter()(plain), *(word for word in words if not word.isascii())]
+
+
+class _Spacing(dict[int, str]):
+    """For `str.translate`: each character with the spaces that make words of a text."""
+
+    def __missing__(self, code: int) -> str:
+        """Work out a character at its first use, and remember it."""
+        self[code] = spaced = _spaced(chr(code))
+        return spaced
+
+
+def _spaced(char: str) -> str:
+    """Put spaces where ADK 2.13 cuts: around, before, instead of or nowhere by a character."""
+    code = ord(char)
+    if any(code in block for block in _ALONE):
+        return f" {char} "
+    if unicodedata.category(char).startswith("M"):
+        return char
+    if any(code in block for block in _STARTING):
+        return f" {char}"
+    return char if char.isalnum() else " "
+
+
+_SPACING: Final = _Spacing()

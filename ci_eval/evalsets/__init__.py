@@ -1,0 +1,1 @@
+"""The evalset formats that can be read: one module for each."""

@@ -1,0 +1,193 @@
+"""ADK's evalset: an object with `eval_set_id` and `eval_cases`."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.documents import Loc, dotted
+from ci_eval.evalsets._reading import Problems, open_evalset
+from ci_eval.explain import explain
+from ci_eval.json_walk import Element, JsonFile
+from ci_eval.plugins import EvalSetReader, OpenedEvalSet, evalset
+from ci_eval.records import EvalCase, Json
+from ci_eval.registry import did_you_mean
+
+_ARRAYS = frozenset({"eval_cases", "evalCases"})
+_HEADER = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")
+_CONTENTS = {"user_content": "user", "final_response": "model"}
+OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_agent_responses")
+"""The keys of a turn in ADK's older formats that say something."""
+
+
+@evalset("adk")
+class Adk(EvalSetReader):
+    """ADK's evalset: `{"eval_set_id": …, "eval_cases": [{"eval_id", "conversation"}, …]}`.
+
+    Keys inside a case may be snake_case or camelCase, as ADK takes them.  Where ADK is
+    stricter and the meaning is plain, the file is read and a warning names the line.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it is an object with a list of cases."""
+        return isinstance(head, Mapping) and bool(
+            {"eval_cases", "evalCases", "eval_set_id", "evalSetId"} & head.keys()
+        )
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`."""
+        header: dict[str, Any] = {}
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            header.clear()
+            return _parse(JsonFile(path, shown=shown), problems, header)
+
+        return open_evalset(
+            path, shown, self.type_name, parse, set_id=lambda: str(header["eval_set_id"])
+        )
+
+
+def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterator[EvalCase]:
+    position = 0
+    for name, element in file.walk(_ARRAYS):
+        if name in _ARRAYS and "eval_cases" in header:
+            case = parse_case(element, problems, where=f"{name}[{position}]")
+            position += 1
+            if case:
+                yield case
+        else:
+            _note_header(name, element, problems, header)
+    for key in ("eval_set_id", "eval_cases"):
+        if key not in header:
+            problems.error(f"{key!r} is missing", 1)
+
+
+def _note_header(
+    name: str, element: Element, problems: Problems, header: dict[str, Any]
+) -> None:
+    key = "".join("_" + char.lower() if char.isupper() else char for char in name)
+    if key not in _HEADER:
+        problems.warning(f"unknown key, ignored{did_you_mean(name, _HEADER)}", element.line, name)
+        return
+    if key != name:
+        problems.warning(f"ADK itself reads only {key!r}", element.line, name)
+    if key in header:
+        problems.error(f"the key {key!r} is there twice", element.line)
+    elif key == "eval_cases" and element.value is not None:
+        problems.error("expected a list of cases", element.line, name)
+    elif key == "eval_set_id" and not isinstance(element.value, str):
+        problems.error("expected text", element.line, name)
+    header[key] = element.value
+
+
+def parse_case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
+    """Return the case that `element` holds, or note what is wrong with it."""
+    value = element.value
+    if not isinstance(value, dict):
+        problems.error("expected an object", element.line, where)
+        return None
+    value = {**value, "line": element.line}
+    if isinstance(value.get("conversation"), list):
+        value["conversation"] = [
+            _mended(turn, element, problems, ("conversation", index), where)
+            for index, turn in enumerate(value["conversation"])
+        ]
+    try:
+        case = EvalCase.model_validate(value)
+    except ValidationError as exc:
+        for loc, message in explain(exc, EvalCase):
+            problems.error(message, element.line_of(loc), where + inside(loc))
+        return None
+    note_oddities(case, element, problems, where)
+    return case
+
+
+def _mended(turn: Any, element: Element, problems: Problems, loc: Loc, where: str) -> Any:
+    """Return an invocation with what is spelled the older way put where it belongs now."""
+    if not isinstance(turn, dict):
+        return turn
+    texts = [key for key in _CONTENTS if isinstance(turn.get(key), str)]
+    old = [key for key in OLD_KEYS if key in turn]
+    if not old and not texts:
+        return turn
+    message = f"{_listed(old + texts)} as ADK's older format has it, which ADK refuses here"
+    problems.warning(message, element.line_of((*loc, (old + texts)[0])), where + inside(loc))
+    mended = {key: value for key, value in turn.items() if key not in OLD_KEYS}
+    for key in texts:
+        mended[key] = _message(turn[key], role=_CONTENTS[key])
+    for key, value in from_older({key: turn[key] for key in old}).items():
+        mended.setdefault(key, value)
+    return mended
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(map(repr, keys)) + (" is" if len(keys) == 1 else " are") + " written"
+
+
+def _message(text: Any, *, role: str) -> Any:
+    """Return the message that a plain `text` stands for; anything else as it is."""
+    return {"role": role, "parts": [{"text": text}]} if isinstance(text, str) else text
+
+
+def from_older(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a turn of ADK's older format (`query`, `reference`, …) as an invocation."""
+    found: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    if "query" in turn:
+        found["user_content"] = _message(turn["query"], role="user")
+    if "reference" in turn:
+        found["final_response"] = _message(turn["reference"] or "", role="model")
+    if "expected_tool_use" in turn:
+        data["tool_uses"] = _each(turn["expected_tool_use"], _tool_use)
+    if "expected_intermediate_agent_responses" in turn:
+        said = turn["expected_intermediate_agent_responses"]
+        data["intermediate_responses"] = _each(said, _said)
+    if data:
+        found["intermediate_data"] = data
+    return found
+
+
+def _each(value: Any, convert: Callable[[Any], Any]) -> Any:
+    return [convert(item) for item in value] if isinstance(value, list) else value
+
+
+def _tool_use(call: Any) -> Any:
+    if not isinstance(call, dict):
+        return call
+    return {
+        "name": call.get("tool_name", call.get("name")),
+        "args": call.get("tool_input", call.get("args")),
+    }
+
+
+def _said(item: Any) -> Any:
+    if isinstance(item, str):
+        return ["agent", [{"text": item}]]
+    if isinstance(item, dict):
+        return [item.get("author", "agent"), [{"text": item.get("text")}]]
+    return item
+
+
+def note_oddities(case: EvalCase, element: Element, problems: Problems, where: str) -> None:
+    for name in case.model_extra or {}:
+        known = [field for field in EvalCase.model_fields if field != "line"]
+        ending = did_you_mean(name, known)
+        if ending.startswith("."):
+            line = element.line_of((name,))
+            problems.warning(f"unknown key, ignored{ending}", line, where + inside((name,)))
+    for index, invocation in enumerate(case.conversation or ()):
+        for call in invocation.tool_calls:
+            if call.args is None:
+                loc = ("conversation", index)
+                message = (
+                    f"the expected call of {call.name!r} has no 'args', which matches no call "
+                    "with arguments, not even empty ones; write \"args\": {} if none are expected"
+                )
+                problems.warning(message, element.line_of(loc), where + inside(loc))
+
+
+def inside(loc: Loc) -> str:
+    """Return `loc` as it is shown behind the name of a case."""
+    return "." + dotted(loc) if loc else ""

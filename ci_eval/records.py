@@ -1,0 +1,587 @@
+"""Every value that crosses a stage.
+
+What an agent was asked and what it did (`EvalCase`, `Invocation`, `Content`, …) has the
+field names of Google ADK's evaluation files and reads both of their spellings, so an
+ADK file is read by validating it and a trace is written as ADK would write it.  The other
+records are our own.  All are frozen and survive JSON.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic.alias_generators import to_camel
+
+SCHEMA_VERSION = 1
+"""The version of every stored file; raised when a reader of the old one would go wrong."""
+
+Json = Any
+"""A JSON value; pydantic's own type for it copies every value, which is slow and not needed."""
+
+
+class Record(BaseModel):
+    """A frozen value without NaN or infinity; the docstring under a field describes it."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
+    )
+
+
+class Stored(Record):
+    """A record that is read back from a file which a newer version may have written."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+
+class Status(StrEnum):
+    """What became of a criterion, a trial or a run; JUnit's four."""
+
+    PASSED = "passed"
+    """Measured, and good enough."""
+    FAILED = "failed"
+    """Measured, and not good enough."""
+    ERROR = "error"
+    """Should have been measured, and could not be."""
+    SKIPPED = "skipped"
+    """Does not apply."""
+
+    @classmethod
+    def worst(cls, statuses: "list[Status]") -> "Status":
+        """Return the worst: error, failed, passed, skipped; nothing at all is skipped."""
+        return max(statuses, key=_SEVERITY.__getitem__, default=cls.SKIPPED)
+
+
+_SEVERITY = {Status.SKIPPED: 0, Status.PASSED: 1, Status.FAILED: 2, Status.ERROR: 3}
+
+
+# --- What was asked and what was done, as Google ADK spells it ------------------------------
+
+
+class AdkRecord(Record):
+    """A value of ADK's files: snake_case or camelCase when read, snake_case when written."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True
+    )
+
+
+class FunctionCall(AdkRecord):
+    """A call of a tool, in a message."""
+
+    id: str | None = None
+    name: str | None = None
+    args: dict[str, Json] | None = None
+    partial_args: Json = None
+    will_continue: Json = None
+
+
+class FunctionResponse(AdkRecord):
+    """What a tool answered, in a message."""
+
+    id: str | None = None
+    name: str | None = None
+    response: dict[str, Json] | None = None
+    parts: Json = None
+    scheduling: Json = None
+    will_continue: Json = None
+
+
+class Part(AdkRecord):
+    """A piece of a message: text, a tool call, a tool's answer, or data."""
+
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: Json = None
+    function_call: FunctionCall | None = None
+    function_response: FunctionResponse | None = None
+    inline_data: Json = None
+    file_data: Json = None
+    code_execution_result: Json = None
+    executable_code: Json = None
+    video_metadata: Json = None
+    media_resolution: Json = None
+    media_processing: Json = None
+    tool_call: Json = None
+    tool_response: Json = None
+    part_metadata: Json = None
+    audio_transcription: Json = None
+    audio_metadata: Json = None
+    speech_metadata: Json = None
+    document_metadata: Json = None
+    spreadsheet_metadata: Json = None
+
+
+class Content(AdkRecord):
+    """A message."""
+
+    role: str | None = None
+    parts: tuple[Part, ...] | None = None
+
+    @classmethod
+    def of_text(cls, text: str, *, role: str) -> "Content":
+        """Return a message of one text."""
+        return cls(role=role, parts=(Part(text=text),))
+
+    @cached_property
+    def text(self) -> str:
+        """The texts of all parts, thoughts too, one under the other, as ADK joins them."""
+        return "\n".join(part.text for part in self.parts or () if part.text)
+
+    @cached_property
+    def is_plain_text(self) -> bool:
+        """Whether the texts are all there is."""
+        plain = {"text", "thought", "thought_signature"}
+        return all(
+            value is None or field in plain for part in self.parts or () for field, value in part
+        )
+
+
+class IntermediateData(AdkRecord):
+    """What happened before the final response, as lists."""
+
+    tool_uses: tuple[FunctionCall, ...] = ()
+    tool_responses: tuple[FunctionResponse, ...] = ()
+    intermediate_responses: tuple[tuple[str, tuple[Part, ...]], ...] = ()
+
+
+class InvocationEvent(AdkRecord):
+    """One message of one agent on the way to the final response."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    author: str
+    content: Content | None = None
+    grounding_metadata: Json = None
+    usage_metadata: dict[str, Json] | None = None
+    model_version: str | None = None
+
+
+class InvocationEvents(AdkRecord):
+    """What happened before the final response, in order."""
+
+    invocation_events: tuple[InvocationEvent, ...] = ()
+
+
+def _which_data(value: object) -> str:
+    if isinstance(value, Mapping):
+        has_events = "invocation_events" in value or "invocationEvents" in value
+        return "<events>" if has_events else "<data>"
+    return "<events>" if isinstance(value, InvocationEvents) else "<data>"
+
+
+IntermediateDataType = Annotated[
+    Annotated[IntermediateData, Tag("<data>")] | Annotated[InvocationEvents, Tag("<events>")],
+    Discriminator(_which_data),
+]
+"""Both ways to keep a trajectory, told apart by the one key that only events have."""
+
+
+class AgentDetails(AdkRecord):
+    """What an agent was told and which tools it had."""
+
+    name: str
+    instructions: str = ""
+    tool_declarations: tuple[Json, ...] = ()
+
+
+class AppDetails(AdkRecord):
+    """The agents that took part, by name."""
+
+    agent_details: dict[str, AgentDetails] = {}
+
+
+class RubricContent(AdkRecord):
+    """A property that a judge answers yes or no to."""
+
+    text_property: str | None = None
+
+
+class Rubric(AdkRecord):
+    """One property that a response or a trajectory is judged on."""
+
+    rubric_id: str
+    rubric_content: RubricContent
+    description: str | None = None
+    type: str | None = None
+
+
+class ToolCall(NamedTuple):
+    """A tool call with what came back."""
+
+    name: str | None
+    args: dict[str, Json] | None
+    """The arguments; `None` where none were written down, which is not the same as `{}`."""
+    result: dict[str, Json] | None
+    """What the tool answered; `None` where no answer was recorded."""
+
+
+class Invocation(AdkRecord):
+    """One user message and everything up to the final response, expected or observed."""
+
+    invocation_id: str = ""
+    user_content: Content
+    final_response: Content | None = None
+    intermediate_data: IntermediateDataType | None = None
+    creation_timestamp: float = 0.0
+    rubrics: tuple[Rubric, ...] | None = None
+    app_details: AppDetails | None = None
+    duration: float | None = None
+    """Seconds from the message to the final response."""
+    model_duration: float | None = None
+    """Seconds of these in which a model was at work."""
+    tool_duration: float | None = None
+    """Seconds of these in which a tool was at work and no model."""
+    cost_usd: float | None = None
+    """What the models cost, where the agent says so; ours, ADK has no such field."""
+
+    @property
+    def user(self) -> str:
+        """The text of the user's message."""
+        return self.user_content.text
+
+    @property
+    def response(self) -> str:
+        """The text of the final response; empty where there is none."""
+        return self.final_response.text if self.final_response else ""
+
+    @property
+    def events(self) -> tuple[InvocationEvent, ...] | None:
+        """The events, where the trajectory was kept as events."""
+        data = self.intermediate_data
+        return data.invocation_events if isinstance(data, InvocationEvents) else None
+
+    @cached_property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The trajectory: every tool call in order, each with the answer of the same id."""
+        calls, responses = self._calls_and_responses()
+        by_id = {response.id: response.response for response in responses}
+        return tuple(ToolCall(call.name, call.args, by_id.get(call.id)) for call in calls)
+
+    def _calls_and_responses(self) -> tuple[list[FunctionCall], list[FunctionResponse]]:
+        data = self.intermediate_data
+        if isinstance(data, IntermediateData):
+            return list(data.tool_uses), list(data.tool_responses)
+        parts = [
+            part
+            for event in self.events or ()
+            if event.content
+            for part in event.content.parts or ()
+        ]
+        return (
+            [part.function_call for part in parts if part.function_call],
+            [part.function_response for part in parts if part.function_response],
+        )
+
+
+class SessionInput(AdkRecord):
+    """The session a conversation starts from."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    app_name: str
+    user_id: str
+    state: dict[str, Json] = {}
+    session_id: str | None = None
+
+
+class ConversationScenario(AdkRecord):
+    """A conversation that a simulated user leads."""
+
+    starting_prompt: str
+    conversation_plan: str
+    user_persona: Json = None
+
+
+class EvalCase(AdkRecord):
+    """One conversation to hold with the agent, and what is expected of it."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+
+    eval_id: str
+    conversation: tuple[Invocation, ...] | None = None
+    conversation_scenario: ConversationScenario | None = None
+    session_input: SessionInput | None = None
+    creation_timestamp: float = 0.0
+    rubrics: tuple[Rubric, ...] | None = None
+    final_session_state: dict[str, Json] | None = {}
+    line: int | None = Field(default=None, exclude=True)
+    """Where the case starts in its file; not part of the data."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.conversation is None) == (self.conversation_scenario is None):
+            raise ValueError("needs either 'conversation' or 'conversation_scenario'")
+        return self
+
+
+class EvalSet(Record):
+    """What a file says of its cases as a whole; the cases are read one by one."""
+
+    eval_set_id: str
+    path: str
+    """The file, as the configuration or the user names it."""
+    format: str
+    """The reader that understood it."""
+
+
+# --- One trial ------------------------------------------------------------------------------
+
+
+class TrialKey(Record):
+    """What a trial is, everywhere: in journal, baseline, JUnit and comment."""
+
+    agent: str
+    evalset: str
+    case: str
+    repeat: int = 0
+    """The how-manieth try of the same, counted from 0."""
+
+
+class Trial(NamedTuple):
+    """One case to try with one agent."""
+
+    key: TrialKey
+    case: EvalCase
+
+
+class Failure(Stored):
+    """Why a trial could not be observed."""
+
+    kind: str
+    """`timeout`, `crash`, `raised`, `not_recorded`, `protocol`, `start` or `unsupported`."""
+    message: str
+
+
+class Trace(Stored):
+    """What an agent did in one trial."""
+
+    key: TrialKey
+    invocations: tuple[Invocation, ...] = ()
+    final_state: dict[str, Json] | None = None
+    error: Failure | None = None
+    duration_s: float = 0.0
+    attempts: int = 1
+    """How often the trial was started; more than 1 after retries."""
+
+
+class InvocationScore(Stored):
+    """The part of one invocation in a score."""
+
+    status: Status
+    value: float | None = None
+    evidence: dict[str, Json] | None = None
+    """What was compared; kept where it did not pass."""
+
+
+class Score(Stored):
+    """What one criterion says of one trial."""
+
+    criterion: str
+    """The qualified type, such as `adk/response_match_score`."""
+    name: str
+    """The user's own name for it, or the type again."""
+    status: Status
+    value: float | None = None
+    better: Literal["higher", "lower"] = "higher"
+    threshold: float | None = None
+    reason: str = ""
+    """Why it was not measured, or what the value says."""
+    informational: bool = False
+    """Measured and shown, and never judged."""
+    invocations: tuple[InvocationScore, ...] = ()
+
+    @model_validator(mode="after")
+    def _measured_means_a_value(self) -> Self:
+        if (self.status in (Status.PASSED, Status.FAILED)) != (self.value is not None):
+            raise ValueError("a score has a value exactly when it passed or failed")
+        return self
+
+
+class TrialResult(Stored):
+    """One trial with its scores."""
+
+    key: TrialKey
+    status: Status
+    error: Failure | None = None
+    scores: tuple[Score, ...] = ()
+    duration_s: float = 0.0
+    attempts: int = 1
+    line: int | None = None
+    """The line of the case in its evalset."""
+    case_fingerprint: str = ""
+    """Of the case's content: equal only where the same thing was asked and expected."""
+
+
+# --- One run --------------------------------------------------------------------------------
+
+
+class CriterionFacts(Stored):
+    """What a run says of a criterion it used."""
+
+    criterion: str
+    better: Literal["higher", "lower"] = "higher"
+    threshold: float | None = None
+    interval: tuple[float, float] | None = None
+    """The least and the greatest value there is; `None` for a measure without bounds."""
+    informational: bool = False
+    fingerprint: str = ""
+    """Of the options that change the value; the threshold is not among them."""
+
+
+class RunMeta(Stored):
+    """What holds for a whole run."""
+
+    run_id: str
+    suite: str
+    created: str
+    """When the run began, in UTC, ISO 8601."""
+    version: str
+    """Of ci-eval."""
+    config: str = ""
+    """The configuration file, as the user named it."""
+    commit: str | None = None
+    """The commit that was checked out, where there is a repository."""
+    agents: tuple[str, ...] = ()
+    evalsets: Mapping[str, EvalSet] = {}
+    criteria: Mapping[str, CriterionFacts] = {}
+    repeats: int = 1
+    filtered: bool = False
+    """Whether only a part of the suite was selected."""
+    overrides: Mapping[str, str] = {}
+    """Plugins that took the name of another, with their modules."""
+    warnings: tuple[str, ...] = ()
+
+
+class GroupKey(Record):
+    """The unit that is compared and judged: one criterion on one evalset with one agent."""
+
+    agent: str
+    evalset: str
+    criterion: str
+
+
+Outcome = Literal["improved", "unchanged", "regressed", "inconclusive", "not_compared"]
+
+
+class Delta(Stored):
+    """How one criterion changed against the baseline, over the cases that both runs have."""
+
+    group: GroupKey
+    cases: int
+    """Cases that were measured in both."""
+    value: float | None
+    """The mean over all measured cases of this run."""
+    baseline: float | None
+    """The mean that the baseline has for the cases in both."""
+    effect: float | None = None
+    """The mean of the paired differences; negative is a drop where higher is better."""
+    interval: tuple[float, float] | None = None
+    """The 95 % confidence interval of the effect."""
+    p_value: float | None = None
+    """Of the one-sided test of "no drop", not corrected."""
+    outcome: Outcome
+    reason: str = ""
+    steady: bool = False
+    """Whether the baseline has several observations and none of them differed."""
+
+
+class CaseChange(Stored):
+    """One case that changed status under one criterion."""
+
+    group: GroupKey
+    case: str
+    change: Literal["newly_failing", "fixed", "dropped", "newly_erring"]
+    value: float | None
+    baseline: float | None
+    certain: bool = False
+    """Whether history shows that this is not noise."""
+
+
+class Vanished(Stored):
+    """Something that the baseline has and this run has not."""
+
+    kind: Literal["case", "criterion", "agent", "evalset"]
+    name: str
+    where: str = ""
+
+
+class Comparison(Stored):
+    """All that changed against the baseline."""
+
+    baseline_runs: tuple[str, ...] = ()
+    """Ids of the runs that were pooled, newest first."""
+    baseline_created: str = ""
+    baseline_commit: str | None = None
+    deltas: tuple[Delta, ...] = ()
+    changes: tuple[CaseChange, ...] = ()
+    added: tuple[str, ...] = ()
+    """Cases that the baseline does not have, as `evalset/case`."""
+    vanished: tuple[Vanished, ...] = ()
+    not_comparable: tuple[str, ...] = ()
+    """Cases and criteria whose meaning changed, with what changed."""
+
+
+class GroupSummary(Stored):
+    """One criterion on one evalset with one agent, over all its cases."""
+
+    group: GroupKey
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    value: float | None = None
+    """The mean over the measured cases."""
+    threshold: float | None = None
+    informational: bool = False
+    better: Literal["higher", "lower"] = "higher"
+
+
+class Totals(Stored):
+    """How many cases ended how, and how many trials were tried."""
+
+    trials: int = 0
+    cases: int = 0
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+    retried: int = 0
+    """Trials that were started more than once."""
+    duration_s: float = 0.0
+    """The sum over all trials."""
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of the judged cases that passed; `None` where none was judged."""
+        judged = self.passed + self.failed
+        return self.passed / judged if judged else None
+
+
+class Reason(Stored):
+    """One sentence of the verdict."""
+
+    severity: Literal["blocks", "incomplete", "warns", "info"]
+    message: str
+
+
+class Verdict(Stored):
+    """The decision and its reasons."""
+
+    outcome: Literal["passed", "failed", "incomplete"]
+    mode: Literal["threshold", "regression", "both"]
+    reasons: tuple[Reason, ...] = ()
+
+
+class Report(Stored):
+    """Everything a template sees, but for the single results."""
+
+    schema_version: int = SCHEMA_VERSION
+    meta: RunMeta
+    totals: Totals
+    groups: tuple[GroupSummary, ...] = ()
+    comparison: Comparison | None = None
+    verdict: Verdict
+    worst: tuple[TrialResult, ...] = ()
+    """The results that matter most to a reader, a bounded number, with their evidence."""

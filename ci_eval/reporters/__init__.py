@@ -1,0 +1,1 @@
+"""The documents that a report becomes: one module for each."""
