@@ -4,6 +4,7 @@ YAML is read by the rules of version 1.2 (`off` is a word, not a boolean), and a
 is there twice is refused.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,6 +38,23 @@ def read_text(path: Path, *, shown: str) -> str:
             return file.read()
         except UnicodeDecodeError as exc:
             raise not_utf8(path, shown) from exc
+
+
+def contained(root: Path, given: str) -> Path:
+    """Return the path `given`, from `root`, unless a symlink leads it out of the repository.
+
+    A configuration may name a file elsewhere in so many words; a link that leads out of the
+    repository is how a pull request would have a file of the machine read and shown.
+
+    Raises:
+        UsageError: a link leads out.
+
+    """
+    inside = next((up for up in (root, *root.parents) if (up / ".git").exists()), root)
+    meant = Path(os.path.normpath(root / given))
+    if meant.is_relative_to(inside) and not meant.resolve().is_relative_to(inside.resolve()):
+        raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
+    return meant
 
 
 def open_text(path: Path, shown: str) -> IO[str]:

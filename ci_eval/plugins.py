@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
 
@@ -34,7 +34,7 @@ from ci_eval.records import (
     Json,
     Record,
     Report,
-    RunMeta,
+    Run,
     Score,
     Status,
     Trace,
@@ -204,6 +204,8 @@ class Criterion(Plugin):
 
     needs_reference: ClassVar[bool] = False
     """Whether it compares with the expected conversation."""
+    needs_response: ClassVar[bool] = False
+    """Whether an expected response that is missing makes it score 0."""
     needs_rubrics: ClassVar[bool] = False
     """Whether it judges rubrics."""
     judged: ClassVar[bool] = False
@@ -273,13 +275,6 @@ class Criterion(Plugin):
 
 
 # --- Baselines ------------------------------------------------------------------------------
-
-
-class Run(NamedTuple):
-    """One run: what holds for all of it, and its results, which can be read again."""
-
-    meta: RunMeta
-    results: Callable[[], Iterator[TrialResult]]
 
 
 class BaselineStore(Plugin):

@@ -6,7 +6,7 @@ ADK file is read by validating it and a trace is written as ADK would write it. 
 records are our own.  All are frozen and survive JSON.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -270,8 +270,8 @@ class Invocation(AdkRecord):
             for part in event.content.parts or ()
         ]
         return (
-            [part.function_call for part in parts if part.function_call],
-            [part.function_response for part in parts if part.function_response],
+            [part.function_call for part in parts if part.function_call is not None],
+            [part.function_response for part in parts if part.function_response is not None],
         )
 
 
@@ -452,6 +452,13 @@ class RunMeta(Stored):
     overrides: Mapping[str, str] = {}
     """Plugins that took the name of another, with their modules."""
     warnings: tuple[str, ...] = ()
+
+
+class Run(NamedTuple):
+    """One run: what holds for all of it, and its results, which can be read again."""
+
+    meta: RunMeta
+    results: Callable[[], Iterator[TrialResult]]
 
 
 class GroupKey(Record):

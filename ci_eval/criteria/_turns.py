@@ -1,0 +1,45 @@
+"""Criteria that score each invocation and average: what they share."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ci_eval.plugins import Criterion
+from ci_eval.records import EvalCase, Invocation, InvocationScore, Json, Score, Trace
+
+
+class Turn(NamedTuple):
+    """The value of one invocation, and what was compared."""
+
+    value: float | None
+    """`None` where the invocation has nothing to measure."""
+    evidence: dict[str, Json] | None = None
+
+
+def pairs(case: EvalCase, trace: Trace) -> Iterator[tuple[Invocation, Invocation]]:
+    """Yield each expected invocation with the observed one."""
+    return zip(case.conversation or (), trace.invocations, strict=True)
+
+
+def averaged(criterion: Criterion, turns: list[Turn]) -> Score:
+    """Return the mean over the invocations that have a value; skipped where none has.
+
+    Evidence is kept only where an invocation did not pass.
+    """
+    values = [turn.value for turn in turns if turn.value is not None]
+    scored = [_scored(criterion, turn) for turn in turns]
+    if not values:
+        return criterion.scored(None, scored, reason="no invocation has anything to measure")
+    return criterion.scored(sum(values) / len(values), scored)
+
+
+def _scored(criterion: Criterion, turn: Turn) -> InvocationScore:
+    status = criterion.status_of(turn.value)
+    shown = turn.evidence if status == "failed" or criterion.informational else None
+    return InvocationScore(status=status, value=turn.value, evidence=shown)
+
+
+def observed(
+    criterion: Criterion, trace: Trace, measure: Callable[[Invocation], Turn]
+) -> Score:
+    """Return the mean of `measure` over the observed invocations."""
+    return averaged(criterion, [measure(invocation) for invocation in trace.invocations])

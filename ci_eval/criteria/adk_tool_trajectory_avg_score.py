@@ -1,0 +1,88 @@
+"""ADK's tool trajectory: the observed tool calls against the expected ones."""
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import BeforeValidator, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from ci_eval.criteria._turns import Turn, averaged, pairs
+from ci_eval.plugins import Criterion, criterion
+from ci_eval.records import EvalCase, Invocation, Json, Score, ToolCall, Trace
+
+_BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
+
+
+def _match_type(value: object) -> object:
+    """Return the spelling that ADK would understand `value` as: `in-order`, 1, …"""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(_BY_NUMBER):
+        return _BY_NUMBER[value]
+    if isinstance(value, str):
+        return value.strip().upper().replace("-", "_").replace(" ", "_")
+    return value
+
+
+@criterion("adk/tool_trajectory_avg_score")
+class ToolTrajectory(Criterion):
+    """The share of invocations whose tool calls match the expected ones.
+
+    An invocation scores 1 or 0; the value is the mean.  Calls match when name and
+    arguments are equal; ids, results and texts are not compared.  As in ADK 2.13.0.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
+    needs_reference: ClassVar[bool] = True
+    supports_scenario: ClassVar[bool] = False
+
+    match_type: Annotated[
+        Literal["EXACT", "IN_ORDER", "ANY_ORDER"], BeforeValidator(_match_type)
+    ] = "EXACT"
+    """`EXACT`: the same calls in the same order and no others. `IN_ORDER`: the expected ones in
+    order, others may stand between. `ANY_ORDER`: the expected ones, in any order, among others."""
+    ignore_args: bool = False
+    """Compare the names only."""
+    missing_args: Literal["never", "empty", "any"] = "never"
+    """What an expected call without `args` matches: only a call without them, as in ADK; one
+    with empty arguments too; or any."""
+    include_intermediate_responses_in_final: bool = False
+    """Known to ADK on every criterion; changes nothing here."""
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Score each invocation and return the mean."""
+        return averaged(self, [self._turn(*pair) for pair in pairs(case, trace)])
+
+    def _turn(self, expected: Invocation, actual: Invocation) -> Turn:
+        matches = self._matches(expected.tool_calls, actual.tool_calls)
+        if matches:
+            return Turn(1.0)
+        evidence = {
+            "expected_tool_calls": _shown(expected.tool_calls),
+            "actual_tool_calls": _shown(actual.tool_calls),
+        }
+        return Turn(0.0, evidence)
+
+    def _matches(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> bool:
+        if self.match_type == "EXACT":
+            return len(expected) == len(actual) and all(map(self._same, expected, actual))
+        remaining = list(actual)
+        for wanted in expected:
+            found = next((i for i, call in enumerate(remaining) if self._same(wanted, call)), None)
+            if found is None:
+                return False
+            del remaining[slice(0, found + 1) if self.match_type == "IN_ORDER" else found]
+        return True
+
+    def _same(self, expected: ToolCall, actual: ToolCall) -> bool:
+        if expected.name != actual.name:
+            return False
+        if self.ignore_args or expected.args == actual.args:
+            return True
+        if expected.args is None:
+            return self.missing_args == "any" or (
+                self.missing_args == "empty" and not actual.args
+            )
+        return False
+
+
+def _shown(calls: Sequence[ToolCall]) -> list[Json]:
+    return [{"name": call.name, "args": call.args} for call in calls]

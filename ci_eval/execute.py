@@ -1,0 +1,133 @@
+"""Trials to traces: the agents are asked, so many at a time, and what they did is kept."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, suppress
+
+from ci_eval.config import RunOptions
+from ci_eval.errors import DisturbedError, TrialError
+from ci_eval.plugins import Agent, RunningAgent, World
+from ci_eval.records import Failure, Invocation, Json, Trace, Trial
+
+Landed = Callable[[int, Trial, Trace], None]
+"""Takes the how-manieth trial it was, the trial, and what was observed."""
+
+MAX_DISTURBANCES = 3
+"""How often a trial is started again because a neighbour took its worker down."""
+_FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported"})
+"""Failures that would only repeat themselves."""
+
+
+async def execute(
+    trials: Iterator[Trial],
+    agents: Mapping[str, Agent],
+    options: RunOptions,
+    world: World,
+    landed: Landed,
+) -> None:
+    """Try every trial, at most `options.concurrency` at once, and hand on each as it ends.
+
+    A trial that could not be observed becomes a trace with an error; nothing that an agent
+    does ends the others.
+
+    Raises:
+        UsageError: an agent can never start, because what it is made of is wrong.
+
+    """
+    numbered = enumerate(trials)
+
+    async def work(running: Mapping[str, RunningAgent]) -> None:
+        for number, trial in numbered:
+            trace = await observe(running[trial.key.agent], trial, options)
+            landed(number, trial, trace)
+
+    async with AsyncExitStack() as stack:
+        running = {
+            name: await stack.enter_async_context(agent.start(world))
+            for name, agent in agents.items()
+        }
+        async with asyncio.TaskGroup() as group:
+            for _ in range(options.concurrency):
+                group.create_task(work(running))
+
+
+async def observe(agent: RunningAgent, trial: Trial, options: RunOptions) -> Trace:
+    """Try `trial`, again where that is allowed, and return the last trace."""
+    attempts, disturbances, alone = 0, 0, False
+    while True:
+        attempts += 1
+        try:
+            trace = await _attempt(agent, trial, options.timeout_s, alone=alone)
+        except DisturbedError as exc:
+            disturbances += 1
+            if disturbances < MAX_DISTURBANCES:
+                alone = exc.alone or disturbances > 1
+                continue
+            trace = Trace(key=trial.key, error=Failure(kind=exc.kind, message=str(exc)))
+        failed = trace.error is not None and trace.error.kind not in _FINAL
+        if failed and attempts - disturbances <= options.retries:
+            continue
+        return trace.model_copy(update={"attempts": attempts})
+
+
+async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone: bool) -> Trace:
+    started = time.perf_counter()
+    seen: list[Invocation] = []
+    final_state: dict[str, Json] | None = None
+    error: Failure | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            final_state = await _converse(agent, trial, seen, alone=alone)
+    except TimeoutError:
+        error = Failure(kind="timeout", message=f"not done after {timeout_s:g} s")
+    except DisturbedError:
+        raise
+    except TrialError as exc:
+        error = Failure(kind=exc.kind, message=str(exc))
+    except Exception as exc:  # noqa: BLE001  # one of three: nothing in a trial ends the others
+        error = Failure(kind="internal", message=f"{type(exc).__name__}: {exc}")
+    return Trace(
+        key=trial.key,
+        invocations=tuple(seen),
+        final_state=final_state,
+        error=error,
+        duration_s=round(time.perf_counter() - started, 6),
+    )
+
+
+async def _converse(
+    agent: RunningAgent, trial: Trial, seen: list[Invocation], *, alone: bool
+) -> dict[str, Json] | None:
+    """Hold the conversation, adding to `seen`, and return the final state."""
+    session = await agent.open(trial, alone=alone)
+    try:
+        if session.held is not None:
+            _take_held(session.held, trial, seen)
+        else:
+            await _ask(session.send, trial, seen)
+    except BaseException:
+        with suppress(TrialError):
+            await session.close()
+        raise
+    return await session.close()
+
+
+def _take_held(held: tuple[Invocation, ...], trial: Trial, seen: list[Invocation]) -> None:
+    seen += held
+    turns = trial.case.conversation
+    if turns is not None and len(turns) != len(held):
+        message = f"the recording has {len(held)} invocations, the case {len(turns)}"
+        raise TrialError("recorded", message)
+
+
+async def _ask(
+    send: Callable[..., Awaitable[Invocation]], trial: Trial, seen: list[Invocation]
+) -> None:
+    if trial.case.conversation is None:
+        message = "a scenario needs a simulated user; it can only be scored from a recording"
+        raise TrialError("unsupported", message)
+    for expected in trial.case.conversation:
+        seen.append(await send(expected.user_content))  # noqa: PERF401  # kept if a later one fails
+
+

@@ -1,0 +1,287 @@
+"""A configuration to the trials it asks for: names and cases, nothing run yet."""
+
+import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ci_eval import plugins
+from ci_eval.config import Config, EvalSetSpec
+from ci_eval.documents import contained
+from ci_eval.errors import (
+    EvalSetError,
+    NothingSelectedError,
+    Problem,
+    UsageError,
+)
+from ci_eval.explain import describe
+from ci_eval.json_walk import JsonFile
+from ci_eval.plugins import Criterion, OpenedEvalSet, World
+from ci_eval.records import EvalCase, Trial, TrialKey
+from ci_eval.registry import did_you_mean
+
+SUFFIXES = (".evalset.json", ".test.json", ".json")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of a suite that is asked for; an empty tuple means all."""
+
+    agents: tuple[str, ...] = ()
+    evalsets: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    """Ids or patterns such as `refund_*`."""
+    criteria: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.agents or self.evalsets or self.cases or self.criteria)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be tried."""
+
+    config: Config
+    evalsets: Mapping[str, "PlannedEvalSet"]
+    pairs: Mapping[tuple[str, str], Mapping[str, Criterion]]
+    """For each agent and evalset that meet, the criteria."""
+    repeats: int
+    filtered: bool
+    warnings: tuple[Problem, ...]
+
+    @property
+    def count(self) -> int:
+        """How many trials there are."""
+        return sum(self.evalsets[evalset].count for _, evalset in self.pairs) * self.repeats
+
+    def trials(self) -> Iterator[Trial]:
+        """Yield every trial, the repeats of a case one after the other."""
+        for agent, evalset in self.pairs:
+            for case in self.evalsets[evalset].cases():
+                for repeat in range(self.repeats):
+                    key = TrialKey(agent=agent, evalset=evalset, case=case.eval_id, repeat=repeat)
+                    yield Trial(key, case)
+
+
+@dataclass(frozen=True)
+class PlannedEvalSet:
+    """An evalset with the cases of it that are meant."""
+
+    opened: OpenedEvalSet
+    patterns: tuple[tuple[str, ...], ...]
+    """Each a list of ids or patterns of which one must fit."""
+    count: int
+
+    def cases(self) -> Iterator[EvalCase]:
+        """Yield the cases that are meant, in the order of the file."""
+        return (case for case in self.opened.cases() if _fits(case.eval_id, self.patterns))
+
+
+def _fits(case: str, patterns: Sequence[Sequence[str]]) -> bool:
+    return all(
+        any(case == pattern or fnmatch.fnmatchcase(case, pattern) for pattern in group)
+        for group in patterns
+    )
+
+
+def plan(
+    config: Config, world: World, *, selection: Selection | None = None, repeats: int | None = None
+) -> Plan:
+    """Read every evalset, check that criteria and cases fit, and return what will be tried.
+
+    Raises:
+        UsageError: with every problem of all evalsets.
+        NothingSelectedError: no trial is left.
+
+    """
+    return _Planner(config, world, selection or Selection()).plan(repeats or config.run.repeats)
+
+
+@dataclass
+class _Planner:
+    config: Config
+    world: World
+    selection: Selection
+    problems: list[Problem] = field(default_factory=list)
+
+    def plan(self, repeats: int) -> Plan:
+        agents = self._chosen("agent", self.config.agents, self.selection.agents)
+        criteria = self._chosen("criterion", self.config.criteria, self.selection.criteria)
+        opened = self._open_all()
+        self._raise()
+        evalsets = self._select(opened)
+        pairs = {
+            (agent, name): {
+                key: criterion
+                for key, criterion in self.config.criteria_for(agent, _spec_name(name)).items()
+                if key in criteria
+            }
+            for agent in agents
+            for name in evalsets
+        }
+        pairs = {pair: chosen for pair, chosen in pairs.items() if chosen}
+        self._check_needs(evalsets, pairs)
+        self._raise()
+        found = Plan(
+            self.config,
+            evalsets,
+            pairs,
+            repeats,
+            bool(self.selection),
+            (*self.config.warnings, *self.problems),
+        )
+        if not found.count:
+            raise NothingSelectedError(f"nothing to run: {self._why_nothing(opened, evalsets)}")
+        return found
+
+    def _why_nothing(self, opened: Mapping[str, object], evalsets: Mapping[str, object]) -> str:
+        if opened and not evalsets:
+            return "no case is left" if self.selection.cases else "the evalsets hold no case"
+        return "no agent, evalset and criterion meet"
+
+    def _raise(self) -> None:
+        if any(problem.severity == "error" for problem in self.problems):
+            raise UsageError(problems=self.problems)
+
+    def _chosen(
+        self, kind: str, known: Mapping[str, object], wanted: Sequence[str]
+    ) -> list[str]:
+        for name in wanted:
+            if name not in known:
+                message = f"unknown {kind} {name!r}{did_you_mean(name, known)}"
+                self.problems.append(Problem(message, self.config.shown))
+        return [name for name in known if not wanted or name in wanted]
+
+    def _open_all(self) -> dict[str, tuple[EvalSetSpec, OpenedEvalSet]]:
+        found: dict[str, tuple[EvalSetSpec, OpenedEvalSet]] = {}
+        for name in self._chosen("evalset", self.config.evalsets, self.selection.evalsets):
+            spec = self.config.evalsets[name]
+            try:
+                for key, single in self._files(name, spec):
+                    found[key] = single, self._open(single)
+            except UsageError as exc:
+                self.problems += exc.problems
+        return found
+
+    def _files(self, name: str, spec: EvalSetSpec) -> Iterator[tuple[str, EvalSetSpec]]:
+        """Yield the file that `spec` names, or each that its pattern fits, with its name."""
+        if not any(char in spec.path for char in "*?["):
+            yield name, spec
+            return
+        paths = sorted(self.world.root.glob(spec.path))
+        if not paths:
+            raise UsageError(problems=[self._at(spec, name, "matches no file")])
+        for path in paths:
+            shown = path.relative_to(self.world.root).as_posix()
+            stem = next((shown.removesuffix(end) for end in SUFFIXES if shown.endswith(end)), shown)
+            single = spec.model_copy(update={"path": shown})
+            yield f"{name}:{stem.replace('/', '.')}", single
+
+    def _open(self, spec: EvalSetSpec) -> OpenedEvalSet:
+        opened = open_evalset(contained(self.world.root, _path(spec)), shown=_path(spec))
+        self.problems += opened.warnings
+        return opened
+
+    def _at(self, spec: EvalSetSpec, name: str, message: str) -> Problem:
+        return Problem(message, self.config.shown, spec.line, f"evalsets.{name}")
+
+    def _select(
+        self, opened: Mapping[str, tuple[EvalSetSpec, OpenedEvalSet]]
+    ) -> dict[str, PlannedEvalSet]:
+        unused = set(self.selection.cases)
+        found: dict[str, PlannedEvalSet] = {}
+        for name, (spec, evalset) in opened.items():
+            own = {*spec.cases, *_named_in(spec)}
+            groups = tuple(tuple(sorted(group)) for group in (own, self.selection.cases) if group)
+            count = evalset.facts.cases
+            if groups:
+                ids = [case.eval_id for case in evalset.cases()]
+                self._check_ids(name, spec, own, ids)
+                unused -= {want for want in unused if any(_fits(each, [[want]]) for each in ids)}
+                count = sum(_fits(each, groups) for each in ids)
+            if count:
+                found[name] = PlannedEvalSet(evalset, groups, count)
+        for missing in sorted(unused):
+            self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
+        return found
+
+    def _check_ids(
+        self, name: str, spec: EvalSetSpec, wanted: set[str], ids: Sequence[str]
+    ) -> None:
+        for case in sorted(wanted):
+            if not any(_fits(each, [[case]]) for each in ids):
+                message = f"{_path(spec)} has no case {case!r}{did_you_mean(case, ids[:1000])}"
+                self.problems.append(self._at(spec, name, message))
+
+    def _check_needs(
+        self,
+        evalsets: Mapping[str, PlannedEvalSet],
+        pairs: Mapping[tuple[str, str], Mapping[str, Criterion]],
+    ) -> None:
+        """Refuse a criterion that no case can be scored by; warn where some score 0 for it."""
+        used: dict[str, set[str]] = {}
+        for (_, evalset), criteria in pairs.items():
+            for name in criteria:
+                used.setdefault(name, set()).add(evalset)
+        for name, sets in used.items():
+            criterion = self.config.criteria[name]
+            facts = [evalsets[each].opened.facts for each in sorted(sets)]
+            if not criterion.supports_scenario and all(f.cases == f.scenarios for f in facts):
+                message = "no case can be scored by it: it compares with a written conversation"
+                self._problem(f"criteria.{name}", message)
+            if criterion.needs_response:
+                self._warn_of_missing_responses(name, [evalsets[each] for each in sorted(sets)])
+
+    def _warn_of_missing_responses(self, name: str, evalsets: Sequence[PlannedEvalSet]) -> None:
+        for evalset in evalsets:
+            for line in evalset.opened.facts.without_response:
+                message = f"the case expects no response somewhere, which scores 0 in {name!r}"
+                path = evalset.opened.header.path
+                self.problems.append(Problem(message, path, line, severity="warning"))
+
+    def _problem(self, where: str, message: str) -> None:
+        self.problems.append(Problem(message, self.config.shown, where=where))
+
+
+def _spec_name(evalset: str) -> str:
+    """Return the name in the configuration of an evalset that a pattern may have found."""
+    return evalset.split(":", 1)[0]
+
+
+def _path(spec: EvalSetSpec) -> str:
+    """Return the path of `spec` without ADK's list of cases behind it."""
+    head, colon, tail = spec.path.rpartition(":")
+    return head if colon and "/" not in tail and head.endswith(".json") else spec.path
+
+
+def _named_in(spec: EvalSetSpec) -> list[str]:
+    """Return the cases that the path itself names: `file.json:case1,case2`."""
+    listed = spec.path[len(_path(spec)) + 1 :]
+    return [case for case in listed.split(",") if case]
+
+
+def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
+    """Read the evalset at `path` in whatever format it has.
+
+    Raises:
+        EvalSetError: it is no evalset, or one with errors.
+
+    """
+    try:
+        head = JsonFile(path, shown=shown).head()
+    except UsageError as exc:
+        raise EvalSetError(problems=exc.problems) from exc
+    for name in plugins.evalset:
+        reader = plugins.evalset[name]
+        if reader.sniff(head):
+            return reader().read(path, shown=shown)
+    found = _described(head)
+    known = ", ".join(plugins.evalset)
+    message = f"is no evalset that is known here ({known}): found {found}"
+    raise EvalSetError(problems=[Problem(message, shown, 1)])
+
+
+def _described(head: object) -> str:
+    if isinstance(head, dict) and head:
+        return f"an object with {', '.join(map(repr, list(head)[:5]))}"
+    return "an empty document" if not head else f"{describe(head)}"
