@@ -1,7 +1,7 @@
 """`ci-eval.yaml` to a `Config`, with every error of the file at once, each with its line."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -45,7 +45,7 @@ class GateOptions(Record):
     the baseline. `both`: both. Left out: `regression` where a baseline is configured."""
     min_pass_rate: float | None = Field(default=None, ge=0, le=1)
     """The share of cases that must pass; 1 in `threshold` mode unless set."""
-    min_score: dict[str, float] = {}
+    min_score: dict[str, float] = Field(default_factory=dict)
     """For a criterion, the mean that must be reached."""
     false_block: float = Field(default=0.02, gt=0, lt=1)
     """The probability of blocking a change that made nothing worse, over all tests together."""
@@ -171,7 +171,7 @@ class _Reader:
             self._problem(found)
             raw = {}
         file = self._validated(ConfigFile, raw, ()) if raw else None
-        dialect = raw.get("dialect") if raw.get("dialect") in ("adk", "adk@2.3") else "adk"
+        dialect: Dialect = "adk@2.3" if raw.get("dialect") == "adk@2.3" else "adk"
         agents = self._each("agents", raw, self._agent)
         evalsets = self._each("evalsets", raw, self._evalset)
         criteria = self._criteria(raw.get("criteria"), dialect)
@@ -179,7 +179,7 @@ class _Reader:
         if file:
             self._check_names(file, agents, evalsets, criteria)
         if file is None or any(problem.severity == "error" for problem in self._problems):
-            raise ConfigError(problems=sorted(self._problems, key=lambda p: (p.line or 0)))
+            raise ConfigError(problems=sorted(self._problems, key=lambda p: p.line or 0))
         return Config(
             path=self._path,
             shown=self._document.shown,
@@ -273,25 +273,24 @@ class _Reader:
         found = self._validated(model, spec, ("baseline",))
         return found if isinstance(found, Plugin) else None
 
-    def _check_names(
-        self, file: ConfigFile, agents: Any, evalsets: Any, criteria: Any
-    ) -> None:
+    def _check_names(self, file: ConfigFile, agents: Any, evalsets: Any, criteria: Any) -> None:
+        """Check every name that refers to another part of the file."""
         known = {"agents": agents, "evalsets": evalsets, "criteria": criteria}
         for index, row in enumerate(file.matrix):
             for kind, names in known.items():
                 for place, name in enumerate(getattr(row, kind) or ()):
-                    if name not in names:
-                        message = f"unknown name {name!r}{did_you_mean(name, names)}"
-                        self._problem(message, ("matrix", index, kind, place))
+                    self._check_known(name, names, ("matrix", index, kind, place))
         for name in file.gate.min_score:
-            if name not in criteria:
-                message = f"unknown criterion{did_you_mean(name, criteria)}"
-                self._problem(message, ("gate", "min_score", name))
+            self._check_known(name, criteria, ("gate", "min_score", name))
         for index, name in enumerate(file.reports):
-            if name not in plugins.reporter:
-                message = f"unknown report {name!r}{did_you_mean(name, plugins.reporter)}"
-                self._problem(message, ("reports", index))
+            self._check_known(name, plugins.reporter, ("reports", index))
         for kind, names in known.items():
             for name in names:
-                if not NAME.fullmatch(name.replace("/", "", 1) if kind == "criteria" else name):
+                plain = name.replace("/", "", 1) if kind == "criteria" else name
+                if not NAME.fullmatch(plain):
                     self._problem("a name may not hold '/' or control characters", (kind, name))
+
+    def _check_known(self, name: str, known: Iterable[str], loc: Loc) -> None:
+        names = list(known)
+        if name not in names:
+            self._problem(f"unknown name {name!r}{did_you_mean(name, names)}", loc)

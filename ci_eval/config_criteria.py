@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ci_eval import plugins
 from ci_eval.documents import Document, Loc, read_text
-from ci_eval.errors import Problem, UnknownPluginError, UsageError
+from ci_eval.errors import Problem, Severity, UnknownPluginError, UsageError
 from ci_eval.explain import describe, explain
 from ci_eval.json_walk import JsonText, parse_relaxed
 from ci_eval.plugins import Criterion
@@ -53,7 +53,7 @@ class CriteriaReader:
 
     def problem(self, message: str, loc: Loc, *, warning: bool = False) -> None:
         """Note what is wrong at `loc`."""
-        severity = "warning" if warning else "error"
+        severity: Severity = "warning" if warning else "error"
         self.problems.append(self._document.problem(message, loc, severity=severity))
 
     def _without_unread(
@@ -68,7 +68,7 @@ class CriteriaReader:
             if key in fields or key in aliases or ending.startswith("."):
                 kept[key] = value
             else:
-                self.problem("an option that this criterion has not, ignored", (*loc, key), warning=True)
+                self.problem("an option that nothing reads, ignored", (*loc, key), warning=True)
         return kept
 
 

@@ -4,6 +4,7 @@ YAML is read by the rules of version 1.2 (`off` is a word, not a boolean), and a
 is there twice is refused.
 """
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -242,8 +243,8 @@ class _Builder:
                 self._refuse(node, "the number is too long")
             return int(text, 8) if text.startswith("0o") else int(text, 16 if "x" in text else 10)
         if kind == "float":
-            number = float(text.replace(".inf", "inf").replace(".nan", "nan").lower())
-            if number in (float("inf"), -float("inf")) or number != number:
+            number = float(re.sub(r"\.(inf|nan)", r"\1", text.lower()))
+            if not math.isfinite(number):
                 self._refuse(node, f"{text!r} is not a finite number")
             return number
         if kind == "str":

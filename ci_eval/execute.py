@@ -20,13 +20,13 @@ _FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported"})
 
 
 async def execute(
-    trials: Iterator[Trial],
+    trials: Iterator[tuple[int, Trial]],
     agents: Mapping[str, Agent],
     options: RunOptions,
     world: World,
     landed: Landed,
 ) -> None:
-    """Try every trial, at most `options.concurrency` at once, and hand on each as it ends.
+    """Try every numbered trial, at most `options.concurrency` at once, and hand on each as it ends.
 
     A trial that could not be observed becomes a trace with an error; nothing that an agent
     does ends the others.
@@ -35,10 +35,9 @@ async def execute(
         UsageError: an agent can never start, because what it is made of is wrong.
 
     """
-    numbered = enumerate(trials)
 
     async def work(running: Mapping[str, RunningAgent]) -> None:
-        for number, trial in numbered:
+        for number, trial in trials:
             trace = await observe(running[trial.key.agent], trial, options)
             landed(number, trial, trace)
 
@@ -129,5 +128,3 @@ async def _ask(
         raise TrialError("unsupported", message)
     for expected in trial.case.conversation:
         seen.append(await send(expected.user_content))  # noqa: PERF401  # kept if a later one fails
-
-

@@ -1,11 +1,11 @@
-"""Files that records are added to, one a line, and read back from.
+"""Files that traces are added to, one a line, and read back from.
 
 A line is written in one piece and flushed, so that whatever ends the process leaves whole
 lines behind and at most one broken one at the end, which is dropped when reading.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -14,8 +14,8 @@ from ci_eval.json_walk import parse_json
 from ci_eval.records import Failure, Json, Trace, TrialKey
 
 
-def trace_line(trace: Trace) -> str:
-    """Return `trace` as one line of `traces.jsonl`, which `recorded` agents read, too."""
+def trace_line(trace: Trace, **more: Json) -> str:
+    """Return `trace` as one line that a `recorded` agent reads, `more` keys at its end."""
     row: dict[str, Json] = {
         "agent": trace.key.agent,
         "evalset": trace.key.evalset,
@@ -30,48 +30,23 @@ def trace_line(trace: Trace) -> str:
         row["final_state"] = trace.final_state
     if trace.error:
         row |= {"error": trace.error.message, "error_kind": trace.error.kind}
-    row |= {"duration_s": trace.duration_s, "attempts": trace.attempts}
-    return json.dumps(row, separators=(",", ":")) + "\n"
-
-
-def read_traces(path: Path) -> Iterator[Trace]:
-    """Yield the traces of the journal at `path`, in the order in which they were observed."""
-    with path.open("rb") as file:
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            yield _trace(parse_json(line))
-
-
-def _trace(row: dict[str, Json]) -> Trace:
-    key = TrialKey(
-        agent=row["agent"], evalset=row["evalset"], case=row["eval_id"], repeat=row["repeat"]
-    )
-    failed = row.get("error")
-    error = Failure(kind=row["error_kind"], message=failed) if failed is not None else None
-    return Trace.model_validate(
-        {
-            "key": key,
-            "invocations": row["invocations"],
-            "final_state": row.get("final_state"),
-            "error": error,
-            "duration_s": row["duration_s"],
-            "attempts": row["attempts"],
-        }
-    )
+    return json.dumps(row | more, separators=(",", ":")) + "\n"
 
 
 class Journal:
-    """A file that traces are added to."""
+    """Every trace of a run, written as it is observed."""
 
-    def __init__(self, path: Path, *, append: bool) -> None:
+    def __init__(self, path: Path, *, resume: bool) -> None:
         self._path = path
-        self._mode = "a" if append else "w"
-        self._file: IO[str]
+        self._resume = resume
+        self._known: dict[TrialKey, int] = {}
+        self._file: IO[bytes]
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open(self._mode, encoding="utf-8", newline="\n")
+        keep = self._resume and self._path.exists()
+        self._file = self._path.open("r+b" if keep else "w+b")
+        self._index()
         return self
 
     def __exit__(
@@ -82,7 +57,64 @@ class Journal:
     ) -> None:
         self._file.close()
 
-    def add(self, trace: Trace) -> None:
-        """Add one trace."""
-        self._file.write(trace_line(trace))
+    def _index(self) -> None:
+        """Note where the last line of each trial stands, and cut off a broken last line."""
+        whole = 0
+        for line in self._file:
+            row = _row(line)
+            if row is None:
+                break
+            self._known[_key(row)] = whole
+            whole += len(line)
+        self._file.truncate(whole)
+
+    def add(self, trace: Trace, case_fingerprint: str) -> None:
+        """Add one trace; `case_fingerprint` tells a later run whether it still applies."""
+        line = trace_line(
+            trace,
+            duration_s=trace.duration_s,
+            attempts=trace.attempts,
+            case_fingerprint=case_fingerprint,
+        )
+        self._file.seek(0, 2)
+        self._file.write(line.encode())
         self._file.flush()
+
+    def observed(self, key: TrialKey, case_fingerprint: str) -> Trace | None:
+        """Return the trace of an earlier run, unless it failed or the case has changed."""
+        if key not in self._known:
+            return None
+        self._file.seek(self._known[key])
+        row = parse_json(self._file.readline())
+        if row.get("error") is not None or row.get("case_fingerprint") != case_fingerprint:
+            return None
+        return _trace(row)
+
+
+def _row(line: bytes) -> Mapping[str, Json] | None:
+    """Return the line as an object; `None` where it was cut off."""
+    try:
+        row = parse_json(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) and line.endswith(b"\n") else None
+
+
+def _key(row: Mapping[str, Json]) -> TrialKey:
+    return TrialKey(
+        agent=row["agent"], evalset=row["evalset"], case=row["eval_id"], repeat=row["repeat"]
+    )
+
+
+def _trace(row: Mapping[str, Json]) -> Trace:
+    failed = row.get("error")
+    return Trace.model_validate(
+        {
+            "key": _key(row),
+            "invocations": row["invocations"],
+            "final_state": row.get("final_state"),
+            "error": failed and Failure(kind=row["error_kind"], message=failed),
+            "duration_s": row["duration_s"],
+            "attempts": row["attempts"],
+        }
+    )

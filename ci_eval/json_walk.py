@@ -73,7 +73,8 @@ class JsonText:
 
 
 _NOT_JSON = re.compile(
-    r'"(?:[^"\\]|\\.)*"|(?P<comment>//[^\n]*|\#[^\n]*|/\*.*?\*/)|(?P<comma>,)(?=\s*[}\]])', re.DOTALL
+    r'"(?:[^"\\]|\\.)*"|(?P<comment>//[^\n]*|\#[^\n]*|/\*.*?\*/)|(?P<comma>,)(?=\s*[}\]])',
+    re.DOTALL,
 )
 
 

@@ -143,9 +143,7 @@ class _Planner:
         if any(problem.severity == "error" for problem in self.problems):
             raise UsageError(problems=self.problems)
 
-    def _chosen(
-        self, kind: str, known: Mapping[str, object], wanted: Sequence[str]
-    ) -> list[str]:
+    def _chosen(self, kind: str, known: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
         for name in wanted:
             if name not in known:
                 message = f"unknown {kind} {name!r}{did_you_mean(name, known)}"

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
 
+from ci_eval.columns import Columns
 from ci_eval.errors import Problem
 from ci_eval.records import (
     Content,
@@ -35,6 +36,7 @@ from ci_eval.records import (
     Record,
     Report,
     Run,
+    RunMeta,
     Score,
     Status,
     Trace,
@@ -277,11 +279,18 @@ class Criterion(Plugin):
 # --- Baselines ------------------------------------------------------------------------------
 
 
+class Past(NamedTuple):
+    """One run of a baseline, with its values."""
+
+    meta: RunMeta
+    columns: Columns
+
+
 class BaselineStore(Plugin):
     """A place that keeps the runs to compare with."""
 
     @abstractmethod
-    def load(self, world: World) -> Sequence[Run]:
+    def load(self, world: World) -> Sequence[Past]:
         """Return the stored runs, newest first; none where nothing was ever stored.
 
         Raises:
@@ -304,9 +313,7 @@ class Reporter(Plugin):
     """The name of the document in the output folder."""
 
     @abstractmethod
-    def render(
-        self, report: Report, results: Callable[[], Iterator[TrialResult]]
-    ) -> Iterator[str]:
+    def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the document in pieces."""
 
 

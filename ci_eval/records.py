@@ -62,9 +62,7 @@ _SEVERITY = {Status.SKIPPED: 0, Status.PASSED: 1, Status.FAILED: 2, Status.ERROR
 class AdkRecord(Record):
     """A value of ADK's files: snake_case or camelCase when read, snake_case when written."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True
-    )
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class FunctionCall(AdkRecord):
@@ -571,6 +569,8 @@ class Reason(Stored):
 
     severity: Literal["blocks", "incomplete", "warns", "info"]
     message: str
+    group: GroupKey | None = None
+    """The criterion it speaks of, where it speaks of one."""
 
 
 class Verdict(Stored):

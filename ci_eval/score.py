@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from ci_eval.fingerprint import of_case
 from ci_eval.plugins import Criterion
 from ci_eval.records import InvocationScore, Json, Score, Status, Trace, Trial, TrialResult
 
@@ -10,9 +9,13 @@ MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
 
 
-def score(trial: Trial, trace: Trace, criteria: Mapping[str, Criterion]) -> TrialResult:
+def score(
+    trial: Trial, trace: Trace, criteria: Mapping[str, Criterion], *, case_fingerprint: str
+) -> TrialResult:
     """Score `trace` by every criterion; what cannot be scored is an error that says why."""
-    scores = tuple(_named(name, _score(criterion, trial, trace)) for name, criterion in criteria.items())
+    scores = tuple(
+        _named(name, _score(criterion, trial, trace)) for name, criterion in criteria.items()
+    )
     judged = [each.status for each in scores if not each.informational]
     return TrialResult(
         key=trial.key,
@@ -22,7 +25,7 @@ def score(trial: Trial, trace: Trace, criteria: Mapping[str, Criterion]) -> Tria
         duration_s=trace.duration_s,
         attempts=trace.attempts,
         line=trial.case.line,
-        case_fingerprint=of_case(trial.case),
+        case_fingerprint=case_fingerprint,
     )
 
 

@@ -38,8 +38,6 @@ def _scored(criterion: Criterion, turn: Turn) -> InvocationScore:
     return InvocationScore(status=status, value=turn.value, evidence=shown)
 
 
-def observed(
-    criterion: Criterion, trace: Trace, measure: Callable[[Invocation], Turn]
-) -> Score:
+def observed(criterion: Criterion, trace: Trace, measure: Callable[[Invocation], Turn]) -> Score:
     """Return the mean of `measure` over the observed invocations."""
     return averaged(criterion, [measure(invocation) for invocation in trace.invocations])

@@ -14,7 +14,7 @@ _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
 def _match_type(value: object) -> object:
-    """Return the spelling that ADK would understand `value` as: `in-order`, 1, …"""
+    """Return what ADK would take `value` for: it knows `in-order` and the number 1, too."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(_BY_NUMBER):
         return _BY_NUMBER[value]
     if isinstance(value, str):
@@ -78,9 +78,7 @@ class ToolTrajectory(Criterion):
         if self.ignore_args or expected.args == actual.args:
             return True
         if expected.args is None:
-            return self.missing_args == "any" or (
-                self.missing_args == "empty" and not actual.args
-            )
+            return self.missing_args == "any" or (self.missing_args == "empty" and not actual.args)
         return False
 
 

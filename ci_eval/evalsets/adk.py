@@ -64,9 +64,7 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
             problems.error(f"{key!r} is missing", 1)
 
 
-def _note_header(
-    name: str, element: Element, problems: Problems, header: dict[str, Any]
-) -> None:
+def _note_header(name: str, element: Element, problems: Problems, header: dict[str, Any]) -> None:
     key = "".join("_" + char.lower() if char.isupper() else char for char in name)
     if key not in _HEADER:
         problems.warning(f"unknown key, ignored{did_you_mean(name, _HEADER)}", element.line, name)
@@ -171,6 +169,7 @@ def _said(item: Any) -> Any:
 
 
 def note_oddities(case: EvalCase, element: Element, problems: Problems, where: str) -> None:
+    """Warn of what is read but hardly meant: misspelt keys, expected calls without arguments."""
     for name in case.model_extra or {}:
         known = [field for field in EvalCase.model_fields if field != "line"]
         ending = did_you_mean(name, known)
@@ -183,7 +182,7 @@ def note_oddities(case: EvalCase, element: Element, problems: Problems, where: s
                 loc = ("conversation", index)
                 message = (
                     f"the expected call of {call.name!r} has no 'args', which matches no call "
-                    "with arguments, not even empty ones; write \"args\": {} if none are expected"
+                    'with arguments, not even empty ones; write "args": {} if none are expected'
                 )
                 problems.warning(message, element.line_of(loc), where + inside(loc))
 

@@ -1,0 +1,28 @@
+"""The `ci-eval` command: what ends here ends with the right exit code."""
+
+import sys
+
+from ci_eval.errors import ExitCode
+
+REPORT_AT = "https://github.com/ci-eval/ci-eval/issues"
+
+
+def main() -> None:
+    """Run the command and exit."""
+    from ci_eval.cli import main as cli_main
+
+    try:
+        code = cli_main(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.write(f"\nThis is a bug in ci-eval; please report it: {REPORT_AT}\n")
+        code = ExitCode.INTERNAL_ERROR
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Our end of the line to one worker process; `_worker.py` is the other."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from ci_eval.agents._reply import read_json, unexpected
+from ci_eval.agents._request import encode
+from ci_eval.errors import DisturbedError, TrialError
+from ci_eval.processes import Child
+
+START_TIMEOUT_S = 300.0
+"""How long a worker may take to import what it is to run."""
+GRACE_S = 1.0
+"""How long a call that was cancelled, or a worker that was told to end, may take over it."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a worker is started."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+
+
+class Link:
+    """One worker process and the conversations that it holds.
+
+    When it is lost, every conversation on it learns that by an error of its own.  Where it
+    cannot be known which of them was the cause, all are told to run again, each alone.
+    """
+
+    def __init__(self) -> None:
+        self._ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._conversations: set[int] = set()
+        self._served = 0
+        self._held: set[int] = set()
+        self._cooperative = False
+        self._lost: Callable[[], TrialError] | None = None
+        self._child: Child
+
+    @classmethod
+    async def start(cls, launch: Launch) -> Self:
+        """Start a worker and wait until it is ready.
+
+        Raises:
+            TrialError: it cannot start.
+
+        """
+        link = cls()
+        try:
+            link._child = await Child.start(
+                launch.argv, env=launch.env, cwd=launch.cwd, hear=link._hear, gone=link._gone
+            )
+        except OSError as exc:
+            message = f"cannot start {launch.argv[0]!r}: {exc.strerror}"
+            raise TrialError("start", message) from exc
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                link._cooperative = await link._ready
+        except TimeoutError:
+            message = f"the worker was not ready after {START_TIMEOUT_S:g} s"
+            raise TrialError("start", message + link._child.last_words) from None
+        finally:
+            if not link._ready.done() or link._ready.cancelled() or link._ready.exception():
+                await link._child.stop()
+        return link
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take conversations."""
+        return self._lost is None
+
+    def begin(self, number: int) -> None:
+        """Count conversation `number` among those that it holds."""
+        self._conversations.add(number)
+        self._served += 1
+
+    def finish(self, number: int) -> None:
+        """Let go of conversation `number`."""
+        self._conversations.discard(number)
+        if self.alive:
+            self._child.write_line(encode({"close": number}))
+
+    async def ask(self, number: int, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to `request` in conversation `number`.
+
+        When it is cancelled, the call is ended, and the worker with it where need be.
+
+        Raises:
+            TrialError: there is no answer, because of this conversation.
+            DisturbedError: there is no answer, perhaps because of another one.
+
+        """
+        if self._lost:
+            raise self._lost()
+        answered = self._expect(number)
+        self._child.write_line(encode({"id": number, **request}))
+        try:
+            answer = await answered
+        except asyncio.CancelledError:
+            if number in self._waiting:
+                await self._call_off(number)
+            raise
+        return _checked(answer)
+
+    async def stop(self) -> None:
+        """End the worker, at once where it is busy."""
+        busy = self._conversations or not self.alive
+        self._lost = self._lost or partial(TrialError, "crash", "the worker was stopped")
+        await self._child.stop(grace_s=0 if busy else GRACE_S)
+
+    def _expect(self, number: int) -> asyncio.Future[dict[str, Any]]:
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        return self._waiting[number]
+
+    async def _call_off(self, number: int) -> None:
+        """End the call of conversation `number`, which is out of time.
+
+        Raises:
+            DisturbedError: another conversation may have kept this one from going on.
+
+        """
+        yielded = self._expect(number)
+        try:
+            if self._cooperative:
+                self._child.write_line(encode({"cancel": number}))
+                await asyncio.wait([yielded], timeout=GRACE_S)
+        finally:
+            if not yielded.done():
+                del self._waiting[number]
+                self._out_of_time(number)
+            else:
+                yielded.exception()  # the worker died of it; it is out of time all the same
+        if not yielded.done() and self._lost and self._is_unclear(number):
+            raise self._lost()
+
+    def _is_unclear(self, number: int) -> bool:
+        return number in self._held and len(self._conversations) > 1
+
+    def _out_of_time(self, number: int) -> None:
+        message = "its worker was stopped, because a trial in it was out of time and did not yield"
+        self._lose(partial(DisturbedError, message, alone=self._is_unclear(number)))
+
+    def _lose(self, error: Callable[[], TrialError]) -> None:
+        """Give the worker up; whoever waits for an answer gets an `error` instead."""
+        if self._lost is None:
+            self._lost = error
+            self._child.kill()
+        for answered in self._waiting.values():
+            if not answered.done():
+                answered.set_exception(self._lost())
+        self._waiting.clear()
+
+    # --- What the worker says -----------------------------------------------------------------
+
+    def _hear(self, line: bytes) -> None:
+        try:
+            message = read_json(line)
+            self._take(message)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            # Only an agent that went looking for our pipe could have written this.
+            self._child.fault = "wrote to the pipe of ci-eval"
+            self._gone()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if "ready" in message:
+            self._ready.set_result(message["ready"]["cooperative"])
+        elif "failed" in message:
+            self._ready.set_exception(TrialError("start", message["failed"]))
+        elif "held" in message:
+            self._held.add(message["id"])
+        else:
+            answered = self._waiting.pop(message["id"], None)
+            if answered and not answered.done():
+                answered.set_result(message)
+
+    def _gone(self) -> None:
+        message = f"the worker {self._child.ending}"
+        if not self._ready.done():
+            words = self._child.last_words
+            self._ready.set_exception(TrialError("start", f"{message} while it started{words}"))
+        elif self._served == 1:
+            # It never served another, so there is no doubt.
+            message = f"the worker died: it {self._child.ending}{self._child.last_words}"
+            self._lose(partial(TrialError, "crash", message))
+        else:
+            self._lose(partial(DisturbedError, message, alone=True))
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    error = answer.get("error")
+    if error is None:
+        return answer
+    if error["kind"] == "protocol":
+        raise unexpected(error["message"])
+    raise TrialError(error["kind"], error["message"])

@@ -1,0 +1,156 @@
+"""What an agent answers: its reply, as JSON, to the invocation that it tells of."""
+
+import re
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from ci_eval.documents import dotted
+from ci_eval.errors import TrialError
+from ci_eval.explain import explain
+from ci_eval.json_walk import parse_json
+from ci_eval.records import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+    Json,
+    Part,
+    Record,
+)
+
+EXPECTED = (
+    'expected a text, or {"response": text, "tool_calls": [{"name", "args", "result"?}], '
+    '"usage"?: {"input_tokens", "output_tokens", "cost_usd"}}'
+)
+"""The shape of a reply, for messages."""
+SHOWN_CHARS = 200
+"""How much of a wrong reply a message shows."""
+
+_LONE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""Finds JSON that may hold half a character; every pair that makes one is found, too."""
+
+
+class ReplyCall(Record):
+    """A tool call in a reply."""
+
+    name: str
+    args: dict[str, Json] | None = None
+    result: Json = None
+    """What the tool answered; left out where that is not known."""
+
+
+class ReplyUsage(Record):
+    """What a reply cost."""
+
+    input_tokens: int | None = Field(default=None, ge=0)
+    output_tokens: int | None = Field(default=None, ge=0)
+    cost_usd: float | None = Field(default=None, ge=0)
+
+
+class Reply(Record):
+    """A reply that says more than a text."""
+
+    response: str
+    tool_calls: tuple[ReplyCall, ...] | None = None
+    usage: ReplyUsage | None = None
+
+
+def read_json(line: bytes) -> Json:
+    """Return the JSON value `line`, with U+FFFD for halves of characters, which no file takes.
+
+    Raises:
+        ValueError: it is not JSON.
+
+    """
+    text = line.decode()
+    value = parse_json(text)
+    return _mended(value) if _LONE_SURROGATE.search(text) else value
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    return value
+
+
+def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocation:
+    """Return what the agent did on `message`, to which it gave `reply` after `seconds`.
+
+    Raises:
+        TrialError: the reply is not of the shape that is expected.
+
+    """
+    if isinstance(reply, str):
+        reply = {"response": reply}
+    if not isinstance(reply, dict):
+        raise unexpected(f"answered {shown(reply)}")
+    try:
+        checked = Reply.model_validate(reply)
+    except ValidationError as exc:
+        wrong = "; ".join(
+            f"{dotted(loc)}: {message}" for loc, message in explain(exc, Reply)
+        )
+        raise unexpected(f"answered {shown(reply)}: {wrong}") from None
+    return Invocation(
+        user_content=message,
+        final_response=Content.of_text(checked.response, role="model"),
+        intermediate_data=_trajectory(checked),
+        duration=seconds,
+        cost_usd=checked.usage.cost_usd if checked.usage else None,
+    )
+
+
+def unexpected(what: str) -> TrialError:
+    """Return the error of an agent that did `what` instead of giving a proper reply."""
+    return TrialError("protocol", f"the agent {what}; {EXPECTED}")
+
+
+def shown(value: object) -> str:
+    """Return the beginning of `value` as Python writes it."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
+
+
+def _trajectory(reply: Reply) -> IntermediateData | InvocationEvents:
+    calls, responses = _calls(reply)
+    if reply.usage is None:
+        return IntermediateData(tool_uses=tuple(calls), tool_responses=tuple(responses))
+    # Only events have a place for the usage.
+    called = tuple(Part(function_call=call) for call in calls)
+    answered = tuple(Part(function_response=response) for response in responses)
+    usage = {
+        "prompt_token_count": reply.usage.input_tokens,
+        "candidates_token_count": reply.usage.output_tokens,
+    }
+    events = [
+        InvocationEvent(
+            author="agent",
+            content=Content(role="model", parts=called) if called else None,
+            usage_metadata=usage,
+        )
+    ]
+    if answered:
+        content = Content(role="user", parts=answered)
+        events.append(InvocationEvent(author="agent", content=content))
+    return InvocationEvents(invocation_events=tuple(events))
+
+
+def _calls(reply: Reply) -> tuple[list[FunctionCall], list[FunctionResponse]]:
+    """Return the calls, and the answers of those that have one under the same id."""
+    calls, responses = [], []
+    for number, call in enumerate(reply.tool_calls or (), 1):
+        identity = f"call-{number}"
+        calls.append(FunctionCall(id=identity, name=call.name, args=call.args or {}))
+        if "result" in call.model_fields_set:
+            # ADK puts whatever is no object under this key.
+            found = call.result if isinstance(call.result, dict) else {"result": call.result}
+            responses.append(FunctionResponse(id=identity, name=call.name, response=found))
+    return calls, responses

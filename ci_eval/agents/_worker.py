@@ -1,0 +1,459 @@
+"""Runs a Python callable for ci-eval, under the interpreter that the callable needs.
+
+ci-eval starts this file by its path, `python _worker.py FOLDER MODULE:CALLABLE`, and imports it
+nowhere.  So it makes do with the standard library of Python 3.8 and imports nothing of ci-eval.
+Both sides write lines of JSON; `id` is the number of a conversation.
+
+======================================== ==================================================
+to the worker                            from the worker
+======================================== ==================================================
+(it is started)                          `{"ready": {"cooperative": bool}}`, or `{"failed": str}`
+`{"id", "message", "session"?}`          `{"id", "reply", "seconds", "state"?}`, or
+                                         `{"id", "error": {"kind", "message"}}`
+`{"cancel": id}`                         `{"id", "held": true}` where another one holds the loop
+`{"close": id}`
+(its input ends)                         (it ends)
+======================================== ==================================================
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import functools
+import importlib
+import inspect
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable, Iterator
+    from types import TracebackType
+    from typing import Union
+
+    Runner = Union["Loop", "Threads"]
+
+MAX_REPLY_BYTES = 16 * 1024 * 1024 - 4096
+"""The longest reply, with some room for what is put round it on its line."""
+MAX_MESSAGE_CHARS = 2000
+GRACE_S = 1.0
+"""How long a callable may go on when ci-eval is gone."""
+
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+
+def main() -> int:
+    """Serve one callable until the input ends; return the exit code."""
+    folder, target = sys.argv[1:]
+    wire = Wire()
+    _make_room(folder, target)
+    try:
+        agent = Agent(_load(target), folder)
+    except BaseException as exc:  # noqa: BLE001  # a module may end in SystemExit, too
+        wire.write({"failed": _import_failure(target, exc, folder)})
+        return 1
+    runner = Loop(agent, wire) if agent.is_async else Threads(agent, wire)
+    wire.write({"ready": {"cooperative": agent.is_async}})
+    threading.Thread(target=_listen, args=(wire, agent, runner), daemon=True).start()
+    runner.run()
+    return 0
+
+
+def _make_room(folder: str, target: str) -> None:
+    """Let the process look as if the callable's module had been started in `folder`."""
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the folder of this file, whose modules are none of the callable's
+    sys.path.insert(0, folder)
+    sys.argv[:] = [target.partition(":")[0]]
+    # What is printed just before a crash must get out; so must the place of the crash.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    faulthandler.enable()
+
+
+class Wire:
+    """The two pipes to ci-eval, out of reach of everything that reads or prints."""
+
+    def __init__(self) -> None:
+        self._input = os.dup(0)
+        self._output = os.dup(1)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        os.dup2(2, 1)
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """Yield what ci-eval says, until it ends."""
+        rest = b""
+        while True:
+            chunk = os.read(self._input, 1 << 16)
+            if not chunk:
+                return
+            *lines, rest = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")
+            for line in lines:
+                yield json.loads(line)
+
+    def write(self, message: dict[str, Any] | str) -> None:
+        """Send `message`, which may be JSON already."""
+        if os.getpid() != self._pid:
+            # The callable forked, and this is the copy: its answer is not ours to give.
+            os._exit(0)
+        line = message if isinstance(message, str) else _encode(message)
+        rest = memoryview(line.encode("ascii") + b"\n")
+        with self._lock:
+            while rest:
+                rest = rest[os.write(self._output, rest) :]
+
+
+def _listen(wire: Wire, agent: Agent, runner: Runner) -> None:
+    """Do as ci-eval says, until it ends; then let the process end, or end it."""
+    try:
+        for message in wire.messages():
+            if "message" in message:
+                runner.begin(message)
+            elif "cancel" in message:
+                runner.cancel(message["cancel"])
+            else:
+                agent.forget(message["close"])
+    finally:
+        runner.end()
+        time.sleep(GRACE_S)
+        _die()
+
+
+def _die() -> None:
+    """Die at once, with the whole group where it is ours."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+# --- The callable -----------------------------------------------------------------------------
+
+
+def _load(target: str) -> Callable[..., Any]:
+    module, _, path = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    if not callable(found):
+        raise TypeError(f"it is no callable but {_short(found)}")
+    return found  # type: ignore[no-any-return]
+
+
+class Agent:
+    """The callable, and what it is to know of each conversation."""
+
+    def __init__(self, function: Callable[..., Any], folder: str) -> None:
+        self.function = function
+        self.is_async = _is_async(function)
+        self._folder = folder
+        self._extras = _extras(function)
+        self._sessions: dict[int, dict[str, Any]] = {}
+        self._histories: dict[int, list[Any]] = {}
+
+    def arguments(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return what the callable gets beside the message."""
+        number = request["id"]
+        if "session" in request:
+            self._sessions[number] = request["session"]
+            self._histories[number] = []
+        known = {"session": self._sessions[number], "history": list(self._histories[number])}
+        return {name: known[name] for name in self._extras}
+
+    def forget(self, number: int) -> None:
+        """Let go of a conversation that is over."""
+        self._sessions.pop(number, None)
+        self._histories.pop(number, None)
+
+    def answer(self, request: dict[str, Any], value: Any, seconds: float) -> str:
+        """Return the line that says that the callable returned `value`."""
+        if not isinstance(value, (str, dict)):
+            return _error(request, "protocol", "returned " + _short(value))
+        number = request["id"]
+        answer = {"id": number, "reply": value, "seconds": round(seconds, 6)}
+        if "session" in self._extras:
+            state = self._sessions[number].get("state")
+            if not isinstance(state, dict):
+                message = f"left {_short(state)} as the session's state, not a dictionary"
+                return _error(request, "protocol", message)
+            answer["state"] = state
+        try:
+            line = _encode(answer)
+        except (TypeError, ValueError, RecursionError) as exc:
+            left = " or left as the session's state" if "state" in answer else ""
+            message = f"returned {_short(value)}{left}, which is not JSON: {exc}"
+            return _error(request, "protocol", message)
+        if len(line) > MAX_REPLY_BYTES:
+            message = f"returned {len(line) >> 20} MiB of JSON, more than anyone could read"
+            return _error(request, "protocol", message)
+        if "history" in self._extras:
+            self._note(request, value)
+        return line
+
+    def raised(self, request: dict[str, Any], exc: BaseException) -> str:
+        """Return the line that says that the callable raised `exc`."""
+        inner = getattr(exc, "exceptions", ())
+        if len(inner) == 1:
+            # A group of one says nothing but that there is one.
+            return self.raised(request, inner[0])
+        place = _place(exc.__traceback__, self._folder)
+        return _error(request, "raised", _named(exc) + (f" ({place})" if place else ""))
+
+    def _note(self, request: dict[str, Any], value: Any) -> None:
+        """Add a turn to the history: as it is now, whatever the callable does to it later."""
+        reply = {"response": value} if isinstance(value, str) else value
+        turn = {
+            "message": request["message"],
+            "response": reply.get("response"),
+            "tool_calls": reply.get("tool_calls") or [],
+        }
+        self._histories[request["id"]].append(json.loads(_encode(turn)))
+
+
+def _is_async(function: Any) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004  # it is known to be callable
+    )
+
+
+def _extras(function: Callable[..., Any]) -> list[str]:
+    """Return what the callable asks for by name, beside the message, which comes first."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []  # built in, and without a signature
+    named = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY] + [
+        p.name for p in parameters[1:] if p.kind == p.POSITIONAL_OR_KEYWORD
+    ]
+    return [name for name in ("history", "session") if name in named]
+
+
+# --- Ways to call it --------------------------------------------------------------------------
+
+
+class Threads:
+    """Calls it in threads: in the main one, and in as many more as there are calls at once."""
+
+    def __init__(self, agent: Agent, wire: Wire) -> None:
+        self._agent = agent
+        self._wire = wire
+        self._requests: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = 1
+        self._calls = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self, request: dict[str, Any]) -> None:
+        """See to it that `request` is answered."""
+        with self._lock:
+            self._calls += 1
+            too_few = self._calls > self._threads
+            self._threads += too_few
+        self._requests.put(request)
+        if too_few:
+            threading.Thread(target=self.run, daemon=True).start()
+
+    def cancel(self, number: int) -> None:
+        """Do nothing: a thread cannot be stopped, so ci-eval will stop the process."""
+
+    def run(self) -> None:
+        """Answer requests until `end`."""
+        while True:
+            request = self._requests.get()
+            if request is None:
+                return
+            line = self._call(request)
+            with self._lock:
+                self._calls -= 1
+            self._wire.write(line)
+
+    def end(self) -> None:
+        """Let every thread end that is not in a call."""
+        for _ in range(self._threads):
+            self._requests.put(None)
+
+    def _call(self, request: dict[str, Any]) -> str:
+        extras = self._agent.arguments(request)
+        started = time.perf_counter()
+        try:
+            value = self._agent.function(request["message"], **extras)
+            if inspect.isawaitable(value):
+                value = self._awaited(value)
+        except BaseException as exc:  # noqa: BLE001  # whatever it is, it is the trial's error
+            return self._agent.raised(request, exc)
+        return self._agent.answer(request, value, time.perf_counter() - started)
+
+    def _awaited(self, value: Awaitable[Any]) -> Any:
+        """Await `value` on a loop that all calls share, so that they may share clients, too."""
+        import asyncio
+
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_run_loop, args=(self._loop,), daemon=True).start()
+        result, exc = asyncio.run_coroutine_threadsafe(_outcome(value), self._loop).result()
+        if exc:
+            raise exc
+        return result
+
+
+async def _outcome(value: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """Return what comes of `value`; a SystemExit that got out would end the loop."""
+    try:
+        return await value, None
+    except BaseException as exc:  # noqa: BLE001  # it is raised again where it belongs
+        return None, exc
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Run `loop` until it is stopped, not merely until a task of the agent's exits."""
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            continue
+        return
+
+
+class Loop:
+    """Calls it on one event loop, in the main thread."""
+
+    def __init__(self, agent: Agent, wire: Wire) -> None:
+        import asyncio
+
+        self._agent = agent
+        self._wire = wire
+        self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._lines: list[str] = []
+
+    def begin(self, request: dict[str, Any]) -> None:
+        """See to it that `request` is answered."""
+        self._loop.call_soon_threadsafe(self._begin, request)
+
+    def cancel(self, number: int) -> None:
+        """Cancel a request; say so where another one is in the way.
+
+        Every request waits while a task does something without yielding.  Whoever runs out of
+        time first is not the one to blame then, and only this thread is awake to see that.
+        """
+        import asyncio
+
+        running = asyncio.current_task(self._loop)
+        if running is not None and running is not self._tasks.get(number):
+            self._wire.write({"id": number, "held": True})
+        self._loop.call_soon_threadsafe(self._cancel, number)
+
+    def run(self) -> None:
+        """Answer requests until `end`."""
+        _run_loop(self._loop)
+
+    def end(self) -> None:
+        """Let `run` return."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _begin(self, request: dict[str, Any]) -> None:
+        self._tasks[request["id"]] = self._loop.create_task(self._call(request))
+
+    def _cancel(self, number: int) -> None:
+        if number in self._tasks:
+            self._tasks[number].cancel()
+
+    async def _call(self, request: dict[str, Any]) -> None:
+        extras = self._agent.arguments(request)
+        started = time.perf_counter()
+        try:
+            value = await self._agent.function(request["message"], **extras)
+        except BaseException as exc:  # noqa: BLE001  # whatever it is, it is the trial's error
+            line = self._agent.raised(request, exc)
+        else:
+            line = self._agent.answer(request, value, time.perf_counter() - started)
+        del self._tasks[request["id"]]
+        if not self._lines:
+            # What ends in one turn of the loop goes out, and wakes ci-eval, once.
+            self._loop.call_soon(self._flush)
+        self._lines.append(line)
+
+    def _flush(self) -> None:
+        lines = "\n".join(self._lines)
+        self._lines.clear()
+        self._wire.write(lines)
+
+
+# --- What went wrong --------------------------------------------------------------------------
+
+
+def _error(request: dict[str, Any], kind: str, message: str) -> str:
+    if len(message) > MAX_MESSAGE_CHARS:
+        half = MAX_MESSAGE_CHARS // 2
+        message = f"{message[:half]} … {message[-half:]}"
+    return _encode({"id": request["id"], "error": {"kind": kind, "message": message}})
+
+
+def _named(exc: BaseException) -> str:
+    try:
+        text = str(exc)
+    except Exception:  # noqa: BLE001  # a stranger's `__str__`
+        text = ""
+    return type(exc).__name__ + (f": {text}" if text else "")
+
+
+def _short(value: Any) -> str:
+    """Return the type of `value` and the beginning of how it shows itself."""
+    try:
+        shown = repr(value)
+    except Exception:  # noqa: BLE001  # a stranger's `__repr__`
+        shown = ""
+    shown = shown if len(shown) <= 200 else shown[:200] + "…"
+    return "None" if value is None else f"{type(value).__name__}: {shown}"
+
+
+def _place(trace: TracebackType | None, folder: str) -> str:
+    """Return `file.py:12`, the last line of the user's own code that `trace` went through."""
+    frames = _frames(trace)
+    own = [
+        (name, line)
+        for name, line in frames
+        if name.startswith(folder + os.sep) and "site-packages" not in name
+    ]
+    if own:
+        return f"{os.path.relpath(own[-1][0], folder)}:{own[-1][1]}"
+    return f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else ""
+
+
+def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
+    """Return the file and the line of each frame that is neither ours nor the importer's."""
+    return [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(trace)
+        if frame.f_code.co_filename != __file__
+        and not frame.f_code.co_filename.startswith("<frozen")
+    ]
+
+
+def _import_failure(target: str, exc: BaseException, folder: str) -> str:
+    """Return why `target` could not be loaded, with the last lines of the way there."""
+    import linecache
+
+    steps = [
+        f"\n  {os.path.relpath(name, folder) if name.startswith(folder) else name}:{line}: "
+        + linecache.getline(name, line).strip()
+        for name, line in _frames(exc.__traceback__)[-3:]
+    ]
+    return f"cannot load {target!r}: {_named(exc)}" + "".join(steps)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

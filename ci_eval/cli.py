@@ -1,0 +1,417 @@
+"""The command line: it parses and wires; what is done is in `pipeline` and the stages."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_eval.errors import CiEvalError, ConfigError, ExitCode, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ci_eval.config import Config
+    from ci_eval.plan import Plan
+    from ci_eval.plugins import World
+    from ci_eval.records import Report
+
+DEFAULT_CONFIG = "ci-eval.yaml"
+DEFAULT_OUT = "ci-eval-report"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command `argv` and return its exit code.
+
+    What a user did wrong is printed, and as an annotation too where a workflow runs; with
+    `--json` it is printed as JSON on stdout.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
+    except click.exceptions.Exit as exc:
+        return exc.exit_code
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except click.ClickException as exc:
+        _complain(UsageError(exc.format_message()), as_json="--json" in arguments)
+        return ExitCode.USAGE_ERROR
+    except CiEvalError as exc:
+        _complain(exc, as_json="--json" in arguments)
+        return exc.exit_code
+
+
+def _complain(error: CiEvalError, *, as_json: bool) -> None:
+    from ci_eval import console
+    from ci_eval.publish import annotate
+
+    problems = error.problems or (Problem(str(error)),)
+    console.say_problems(problems)
+    if error.hint:
+        console.say(error.hint)
+    if as_json:
+        _print_json({"error": type(error).__name__, "problems": list(map(_as_json, problems))})
+    annotate(problems, dict(os.environ))
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    return {
+        "file": problem.file,
+        "severity": problem.severity,
+        "line": problem.line,
+        "where": problem.where,
+        "message": problem.message,
+    }
+
+
+def _print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+Command = Callable[..., Any]
+
+
+def _config_option(command: Command) -> Command:
+    option = click.option(
+        "-c",
+        "--config",
+        default=DEFAULT_CONFIG,
+        show_default=True,
+        help="The configuration file.",
+    )
+    return option(command)
+
+
+def _json_option(command: Command) -> Command:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")(
+        command
+    )
+
+
+def _out_option(command: Command) -> Command:
+    return click.option(
+        "--out",
+        default=DEFAULT_OUT,
+        show_default=True,
+        help="The folder that receives every document.",
+    )(command)
+
+
+def _selection_options(command: Command) -> Command:
+    for name, what in (
+        ("criterion", "Only this criterion; may be repeated."),
+        ("case", "Only this case, by id or pattern; may be repeated."),
+        ("evalset", "Only this evalset; may be repeated."),
+        ("agent", "Only this agent; may be repeated."),
+    ):
+        command = click.option(f"--{name}", multiple=True, help=what)(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ci-eval", message="%(version)s")
+def cli() -> None:
+    """Evaluate LLM agents, compare with a baseline, and decide whether to merge.
+
+    Exit codes: 0 passed, 1 failed, 2 interrupted, 3 a bug here, 4 something given is wrong,
+    5 nothing selected, 6 no verdict could be reached.
+    """
+
+
+@cli.command()
+@_config_option
+@_selection_options
+@click.option("--repeats", type=click.IntRange(1, 1000), help="How often each case is tried.")
+@click.option("--resume", is_flag=True, help="Try only what --out does not hold yet.")
+@click.option("--record", type=click.Path(), help="Write the traces here, for a recorded agent.")
+@click.option("--baseline-save", is_flag=True, help="Store the run in the baseline afterwards.")
+@_out_option
+@_json_option
+def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
+    """Run the agents, score what they did, compare, decide, and write the reports."""
+    from ci_eval import console, pipeline
+    from ci_eval.publish import publish
+
+    folder = Path(out)
+    world, plan = _plan(config, options, repeats=options["repeats"])
+    console.say_problems(plan.warnings)
+    with _terminable(), console.Progress(plan.count, grouped=_in_actions(world)) as progress:
+        outputs = pipeline.Outputs(
+            folder=folder,
+            record=Path(options["record"]) if options["record"] else None,
+            resume=options["resume"],
+            watch=progress,
+        )
+        try:
+            report = pipeline.run(plan, world, outputs)
+        except KeyboardInterrupt:
+            console.say(f"interrupted; what was observed is in {folder}: run again with --resume")
+            return ExitCode.INTERRUPTED
+    code = pipeline.EXIT_CODES[report.verdict.outcome]
+    console.say_report(report, out)
+    if options["baseline_save"]:
+        _save_baseline(plan.config, folder / "run.json", world)
+    publish(report, folder, code, world.env, plan.config.reports)
+    if as_json:
+        _print_report(report)
+    return code
+
+
+@cli.command()
+@_config_option
+@_selection_options
+@click.option("--repeats", type=click.IntRange(1, 1000), help="How often each case is tried.")
+@_json_option
+def plan(config: str, *, as_json: bool, **options: Any) -> int:
+    """Show what `run` would try, without running anything."""
+    from ci_eval import console
+
+    _, planned = _plan(config, options, repeats=options["repeats"])
+    console.say_problems(planned.warnings)
+    if as_json:
+        _print_json(
+            {
+                "suite": planned.config.suite,
+                "trials": planned.count,
+                "pairs": [
+                    {
+                        "agent": agent,
+                        "evalset": evalset,
+                        "cases": planned.evalsets[evalset].count,
+                        "repeats": planned.repeats,
+                        "criteria": list(criteria),
+                    }
+                    for (agent, evalset), criteria in planned.pairs.items()
+                ],
+            }
+        )
+        return ExitCode.PASSED
+    for (agent, evalset), criteria in planned.pairs.items():
+        cases = planned.evalsets[evalset].count
+        click.echo(
+            f"{agent} on {evalset}: {cases} cases, {planned.repeats} times: {', '.join(criteria)}"
+        )
+    click.echo(f"{planned.count} trials")
+    return ExitCode.PASSED
+
+
+@cli.command()
+@click.argument("files", nargs=-1, type=click.Path())
+@_json_option
+def validate(files: tuple[str, ...], *, as_json: bool) -> int:
+    """Check configurations, evalsets and ADK's eval configs: all problems, with their lines."""
+    from ci_eval import console
+    from ci_eval.validate import check
+
+    found = [check(name, _world) for name in files or (DEFAULT_CONFIG,)]
+    if as_json:
+        _print_json([each.as_json() for each in found])
+    else:
+        for each in found:
+            console.say_problems(each.problems)
+            click.echo(each.summary())
+    wrong = any(p.severity == "error" for each in found for p in each.problems)
+    return ExitCode.USAGE_ERROR if wrong else ExitCode.PASSED
+
+
+@cli.command(name="list")
+@click.argument("kind", required=False)
+@_json_option
+def list_plugins(kind: str | None, *, as_json: bool) -> int:
+    """List what a configuration can name: agents, evalsets, criteria, baselines, reporters."""
+    from ci_eval.reference import catalogue, table
+
+    found = catalogue(kind)
+    if as_json:
+        _print_json(found)
+    else:
+        click.echo(table(found), nl=False)
+    return ExitCode.PASSED
+
+
+@cli.command()
+def schema() -> int:
+    """Print the JSON schema of a configuration, for editors."""
+    from ci_eval.reference import json_schema
+
+    _print_json(json_schema())
+    return ExitCode.PASSED
+
+
+@cli.command()
+@click.argument("run_file", default=f"{DEFAULT_OUT}/run.json", type=click.Path())
+@click.option("-c", "--config", help="Judge by this configuration and its baseline.")
+@_out_option
+@_json_option
+def report(run_file: str, config: str | None, out: str, *, as_json: bool) -> int:
+    """Judge a stored run again, and write its reports."""
+    from ci_eval import console, pipeline
+    from ci_eval.config import GateOptions
+    from ci_eval.run_file import read_run
+
+    observed = pipeline.recall(read_run(Path(run_file), shown=run_file))
+    past, gate = None, GateOptions()
+    if config or Path(DEFAULT_CONFIG).exists():
+        loaded, world = _load(config or DEFAULT_CONFIG)
+        past, gate = pipeline.load_baseline(loaded, world), loaded.gate
+    found = pipeline.judge(observed, gate, past)
+    pipeline.write_report(found, observed.run, Path(out))
+    console.say_report(found, out)
+    if as_json:
+        _print_report(found)
+    return pipeline.EXIT_CODES[found.verdict.outcome]
+
+
+@cli.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@_json_option
+def compare(before: str, after: str, *, as_json: bool) -> int:
+    """Compare the run AFTER with the run BEFORE."""
+    from ci_eval import pipeline
+    from ci_eval.config import GateOptions
+    from ci_eval.plugins import Past
+    from ci_eval.run_file import read_run
+
+    base = pipeline.recall(read_run(Path(before), shown=before))
+    observed = pipeline.recall(read_run(Path(after), shown=after))
+    gate = GateOptions(mode="regression")
+    past = [Past(base.run.meta, base.tally.columns)]
+    return _show_comparison(pipeline.judge(observed, gate, past), as_json=as_json)
+
+
+@cli.group()
+def baseline() -> None:
+    """Keep runs to compare with."""
+
+
+@baseline.command(name="save")
+@_config_option
+@click.argument("run_file", default=f"{DEFAULT_OUT}/run.json", type=click.Path())
+def baseline_save(config: str, run_file: str) -> int:
+    """Store a run in the baseline: a failed one too, an incomplete one never."""
+    loaded, world = _load(config)
+    _save_baseline(loaded, Path(run_file), world)
+    return ExitCode.PASSED
+
+
+@baseline.command(name="show")
+@_config_option
+@_json_option
+def baseline_show(config: str, *, as_json: bool) -> int:
+    """Show the stored runs, newest first."""
+    loaded, world = _load(config)
+    _require_baseline(loaded)
+    runs = loaded.baseline.load(world) if loaded.baseline else []
+    if as_json:
+        _print_json([past.meta.model_dump(mode="json", exclude_defaults=True) for past in runs])
+        return ExitCode.PASSED
+    for past in runs:
+        cases = len(past.columns.fingerprints)
+        click.echo(
+            f"{past.meta.run_id}  {past.meta.created}  {cases} cases  {past.meta.commit or '-'}"
+        )
+    click.echo(f"{len(runs)} runs")
+    return ExitCode.PASSED
+
+
+@baseline.command(name="diff")
+@_config_option
+@click.argument("run_file", default=f"{DEFAULT_OUT}/run.json", type=click.Path())
+@_json_option
+def baseline_diff(config: str, run_file: str, *, as_json: bool) -> int:
+    """Show what changed between the baseline and a run."""
+    from ci_eval import pipeline
+    from ci_eval.run_file import read_run
+
+    loaded, world = _load(config)
+    _require_baseline(loaded)
+    observed = pipeline.recall(read_run(Path(run_file), shown=run_file))
+    gate = loaded.gate.model_copy(update={"mode": "regression"})
+    report = pipeline.judge(observed, gate, pipeline.load_baseline(loaded, world))
+    return _show_comparison(report, as_json=as_json)
+
+
+# --- Wiring -----------------------------------------------------------------------------------
+
+
+def _world(config: Path) -> "World":
+    """Return the world of a configuration at `config`."""
+    from ci_eval.plugins import World
+
+    return World(env=dict(os.environ), root=config.absolute().parent, now=time.time)
+
+
+def _load(config: str) -> "tuple[Config, World]":
+    from ci_eval.config import load
+
+    path = Path(config)
+    world = _world(path)
+    return load(path, shown=config, world=world), world
+
+
+def _plan(config: str, options: dict[str, Any], *, repeats: int | None) -> "tuple[World, Plan]":
+    from ci_eval.plan import Selection, plan
+
+    loaded, world = _load(config)
+    selection = Selection(
+        agents=options["agent"],
+        evalsets=options["evalset"],
+        cases=options["case"],
+        criteria=options["criterion"],
+    )
+    return world, plan(loaded, world, selection=selection, repeats=repeats)
+
+
+def _in_actions(world: "World") -> bool:
+    return world.env.get("GITHUB_ACTIONS") == "true"
+
+
+def _require_baseline(config: "Config") -> None:
+    if config.baseline is None:
+        raise ConfigError(f"{config.shown} names no baseline", hint="add `baseline: {store: file}`")
+
+
+def _save_baseline(config: "Config", path: Path, world: "World") -> None:
+    from ci_eval import console, pipeline
+    from ci_eval.run_file import read_run
+
+    _require_baseline(config)
+    observed = pipeline.recall(read_run(path, shown=str(path)))
+    pipeline.refuse_incomplete(observed, config.gate)
+    saved = config.baseline.save(observed.run, world) if config.baseline else False
+    run_id = observed.run.meta.run_id
+    console.say(f"stored {run_id}" if saved else f"{run_id} was stored already")
+
+
+def _show_comparison(report: "Report", *, as_json: bool) -> int:
+    from ci_eval import console
+
+    if as_json:
+        found = report.comparison
+        _print_json(found.model_dump(mode="json") if found else None)
+    else:
+        console.say_report(report, "")
+    return ExitCode.PASSED
+
+
+def _print_report(report: "Report") -> None:
+    _print_json(report.model_dump(mode="json"))
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let a runner that cancels the job (SIGTERM) end a run as Ctrl-C does."""
+    import signal
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

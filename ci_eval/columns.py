@@ -1,0 +1,137 @@
+"""The values of a run, by criterion and case, small enough for a hundred thousand cases."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ci_eval.records import CriterionFacts, GroupKey, Status, TrialResult
+
+
+class Cell:
+    """All observations of one case under one criterion."""
+
+    __slots__ = ("errors", "highest", "lowest", "measured", "skipped", "total")
+
+    def __init__(self) -> None:
+        self.measured = 0
+        self.total = 0.0
+        self.lowest = float("inf")
+        self.highest = float("-inf")
+        self.errors = 0
+        self.skipped = 0
+
+    def add(self, status: Status, value: float | None) -> None:
+        """Add one observation."""
+        if value is not None:
+            self.measured += 1
+            self.total += value
+            self.lowest = min(self.lowest, value)
+            self.highest = max(self.highest, value)
+        elif status is Status.ERROR:
+            self.errors += 1
+        else:
+            self.skipped += 1
+
+    @property
+    def value(self) -> float | None:
+        """The mean of what was measured; of equal values exactly that value."""
+        if not self.measured:
+            return None
+        return self.total / self.measured if self.varied else self.lowest
+
+    @property
+    def varied(self) -> bool:
+        """Whether the observations differ."""
+        return self.measured > 1 and self.lowest != self.highest
+
+    def at_best(self, best: float | None) -> float | None:
+        """Return the mean if every observation that is missing had been the `best` there is.
+
+        `None` where nothing bounds what they could have been.
+        """
+        if not self.errors:
+            return self.value
+        if best is None:
+            return None
+        return (self.total + best * self.errors) / (self.measured + self.errors)
+
+    def status(self, facts: CriterionFacts) -> Status:
+        """Return what became of the case: failed where nothing missing could have saved it."""
+        if self.errors:
+            hoped = self.at_best(best_of(facts))
+            doomed = self.measured and hoped is not None and not passes(hoped, facts)
+            return Status.FAILED if doomed else Status.ERROR
+        if self.value is None:
+            return Status.SKIPPED
+        return Status.PASSED if passes(self.value, facts) else Status.FAILED
+
+
+def best_of(facts: CriterionFacts) -> float | None:
+    """Return the best value there is, if there is one."""
+    if facts.interval is None:
+        return None
+    return facts.interval[1] if facts.better == "higher" else facts.interval[0]
+
+
+def passes(value: float, facts: CriterionFacts) -> bool:
+    """Say whether `value` is good enough; without a threshold everything is."""
+    if facts.threshold is None:
+        return True
+    return value >= facts.threshold if facts.better == "higher" else value <= facts.threshold
+
+
+Column = dict[str, Cell]
+"""One criterion on one evalset with one agent: a cell for each case."""
+
+
+@dataclass
+class Columns:
+    """The values of one or several runs."""
+
+    groups: dict[tuple[str, str, str], Column] = field(default_factory=dict)
+    """By agent, evalset and criterion."""
+    fingerprints: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Of the content of each case, by evalset and case."""
+
+    def add(self, result: TrialResult) -> None:
+        """Add the scores of one trial."""
+        key = result.key
+        self.fingerprints[key.evalset, key.case] = result.case_fingerprint
+        for score in result.scores:
+            column = self.groups.setdefault((key.agent, key.evalset, score.name), {})
+            cell = column.get(key.case)
+            if cell is None:
+                cell = column[key.case] = Cell()
+            cell.add(score.status, score.value)
+
+    @classmethod
+    def of(cls, results: Iterable[TrialResult]) -> "Columns":
+        """Return the columns of `results`."""
+        columns = cls()
+        for result in results:
+            columns.add(result)
+        return columns
+
+    def keys(self) -> Iterator[GroupKey]:
+        """Yield the key of each group."""
+        for agent, evalset, criterion in self.groups:
+            yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)
+
+    def cases(
+        self, criteria: Mapping[str, CriterionFacts]
+    ) -> Iterator[tuple[tuple[str, str, str], Status]]:
+        """Yield each case, by agent, evalset and id, with what became of it in all.
+
+        A case passes when all criteria that judge it pass; what only informs is left out.
+        """
+        worst: dict[tuple[str, str], dict[str, list[Status]]] = {}
+        for (agent, evalset, name), column in self.groups.items():
+            facts = criteria[name]
+            if facts.informational:
+                continue
+            cases = worst.setdefault((agent, evalset), {})
+            for case, cell in column.items():
+                cases.setdefault(case, []).append(cell.status(facts))
+        for (agent, evalset), cases in worst.items():
+            for case, statuses in cases.items():
+                doomed = Status.FAILED in statuses
+                yield (agent, evalset, case), Status.FAILED if doomed else Status.worst(statuses)

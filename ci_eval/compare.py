@@ -1,0 +1,231 @@
+"""A run and its baseline to a `Comparison`: what changed, and what of it is not noise.
+
+Case by case, under each criterion, the mean over the repeats of this run is compared with
+the mean over the pooled runs of the baseline.  Only what means the same is compared: a case
+whose content changed, or a criterion whose options did, is named instead.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_eval.columns import Cell, Column, Columns, best_of, passes
+from ci_eval.plugins import Past
+from ci_eval.records import (
+    CaseChange,
+    Comparison,
+    CriterionFacts,
+    Delta,
+    GroupKey,
+    Outcome,
+    RunMeta,
+    Vanished,
+)
+from ci_eval.stats import Paired, holm, paired_test
+
+
+def compare(
+    meta: RunMeta,
+    columns: Columns,
+    baseline: Sequence[Past],
+    *,
+    false_block: float,
+    max_drop: float,
+) -> Comparison:
+    """Compare the run `meta` with its values `columns` with the runs of a baseline, newest first.
+
+    `false_block` is the rate at which noise may be called a regression, over all criteria,
+    evalsets and agents together; `max_drop` is the share of a criterion's interval that a
+    drop must have to count.
+    """
+    newest = baseline[0]
+    pooled, incomparable = _pool(meta, columns, baseline)
+    judged = [
+        _Judged(key, meta.criteria[key.criterion], columns, pooled, max_drop)
+        for key in columns.keys()  # noqa: SIM118  # Columns is no mapping
+    ]
+    tested = [each for each in judged if each.test and not each.facts.informational]
+    rejected = holm([each.test.p_value for each in tested if each.test], false_block)
+    significant = {
+        each.key for each, is_rejected in zip(tested, rejected, strict=True) if is_rejected
+    }
+    changes = [change for each in judged for change in each.changes()]
+    certain = {change.group for change in changes if change.certain}
+    return Comparison(
+        baseline_runs=tuple(run.meta.run_id for run in baseline),
+        baseline_created=newest.meta.created,
+        baseline_commit=newest.meta.commit,
+        deltas=tuple(
+            each.delta(significant=each.key in significant, certain=each.key in certain)
+            for each in judged
+        ),
+        changes=tuple(changes),
+        added=tuple(_added(columns, baseline)),
+        vanished=() if meta.filtered else tuple(_vanished(columns, newest.columns)),
+        not_comparable=tuple(incomparable),
+    )
+
+
+def _pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> tuple[Columns, list[str]]:
+    """Return the values of all runs of the baseline that mean the same as now."""
+    pooled = Columns()
+    changed: dict[str, None] = {}
+    for old_meta, old in before:
+        for key, column in old.groups.items():
+            if key not in now.groups:
+                continue
+            name = key[2]
+            old_facts = old_meta.criteria.get(name)
+            if old_facts is None or old_facts.fingerprint != meta.criteria[name].fingerprint:
+                changed[f"criterion {name}: its options changed"] = None
+                continue
+            target = pooled.groups.setdefault(key, {})
+            for case, cell in column.items():
+                place = (key[1], case)
+                if case not in now.groups[key]:
+                    continue
+                if old.fingerprints[place] != now.fingerprints[place]:
+                    changed[f"case {key[1]}/{case}: its content changed"] = None
+                else:
+                    _merge(target.setdefault(case, Cell()), cell)
+    return pooled, list(changed)
+
+
+def _merge(into: Cell, cell: Cell) -> None:
+    into.measured += cell.measured
+    into.total += cell.total
+    into.lowest = min(into.lowest, cell.lowest)
+    into.highest = max(into.highest, cell.highest)
+    into.errors += cell.errors
+    into.skipped += cell.skipped
+
+
+def _added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
+    known = {place for _, old in before for place in old.fingerprints}
+    for evalset, case in now.fingerprints:
+        if (evalset, case) not in known:
+            yield f"{evalset}/{case}"
+
+
+def _vanished(now: Columns, old: Columns) -> Iterator[Vanished]:
+    """Yield what the newest run of the baseline had; the largest thing that is gone, once."""
+    agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
+    seen: set[tuple[str, str]] = set()
+    for agent, evalset, criterion in old.groups:
+        kind, name = next(
+            (
+                (kind, name)
+                for kind, name, known in (
+                    ("agent", agent, agents),
+                    ("evalset", evalset, evalsets),
+                    ("criterion", criterion, criteria),
+                )
+                if name not in known
+            ),
+            ("", ""),
+        )
+        if kind and (kind, name) not in seen:
+            seen.add((kind, name))
+            yield Vanished.model_validate({"kind": kind, "name": name})
+    for evalset, case in old.fingerprints:
+        if evalset in evalsets and (evalset, case) not in now.fingerprints:
+            yield Vanished(kind="case", name=case, where=evalset)
+
+
+@dataclass
+class _Judged:
+    """One criterion on one evalset with one agent, now and before."""
+
+    key: GroupKey
+    facts: CriterionFacts
+    columns: Columns
+    pooled: Columns
+    max_drop: float
+
+    def __post_init__(self) -> None:
+        name = (self.key.agent, self.key.evalset, self.key.criterion)
+        self.now = self.columns.groups[name]
+        self.before: Column = self.pooled.groups.get(name, {})
+        self.sign = 1.0 if self.facts.better == "higher" else -1.0
+        self.scale = self.facts.interval[1] - self.facts.interval[0] if self.facts.interval else 1.0
+        self.least = self.max_drop * self.scale
+        # Missing observations count as the best there could have been, so a regression is
+        # one whatever they had shown.
+        self.pairs = dict(self._pairs(best_of(self.facts)))
+        differences = [self.sign * (after - base) for after, base in self.pairs.values()]
+        self.test: Paired | None = paired_test(differences) if differences else None
+        cells = [self.before[case] for case in self.pairs]
+        self.steady = bool(cells) and all(c.measured > 1 and not c.varied for c in cells)
+
+    def _pairs(self, best: float | None) -> Iterator[tuple[str, tuple[float, float]]]:
+        for case, cell in self.now.items():
+            base = self.before[case].value if case in self.before else None
+            value = cell.at_best(best)
+            if base is not None and value is not None:
+                yield case, (value, base)
+
+    def changes(self) -> Iterator[CaseChange]:
+        """Yield the cases that changed status, or dropped where nothing ever varied."""
+        for case, (value, base) in self.pairs.items():
+            was, now = passes(base, self.facts), passes(value, self.facts)
+            drop = self.sign * (base - value)
+            certain = self.steady and drop >= self.least and drop > 0
+            if self.facts.informational:
+                continue
+            if self.now[case].errors:
+                yield self._change(case, "newly_erring", certain=False)
+            elif was and not now:
+                yield self._change(case, "newly_failing", certain=certain)
+            elif now and not was:
+                yield self._change(case, "fixed", certain=False)
+            elif certain:
+                yield self._change(case, "dropped", certain=True)
+
+    def _change(self, case: str, change: str, *, certain: bool) -> CaseChange:
+        return CaseChange.model_validate(
+            {
+                "group": self.key,
+                "case": case,
+                "change": change,
+                "value": self.now[case].value,
+                "baseline": self.pairs[case][1],
+                "certain": certain,
+            }
+        )
+
+    def delta(self, *, significant: bool, certain: bool) -> Delta:
+        """Return how the criterion changed; `significant` is what the corrected test says."""
+        values = [cell.value for cell in self.now.values() if cell.value is not None]
+        bases = [base for _, base in self.pairs.values()]
+        outcome, reason = self._outcome(significant=significant, certain=certain)
+        return Delta(
+            group=self.key,
+            cases=len(self.pairs),
+            value=sum(values) / len(values) if values else None,
+            baseline=sum(bases) / len(bases) if bases else None,
+            effect=self.sign * self.test.effect if self.test else None,
+            interval=self._interval(),
+            p_value=self.test.p_value if self.test else None,
+            outcome=outcome,
+            reason=reason,
+            steady=self.steady,
+        )
+
+    def _interval(self) -> tuple[float, float] | None:
+        if not self.test or not self.test.interval:
+            return None
+        low, high = sorted(self.sign * bound for bound in self.test.interval)
+        return low, high
+
+    def _outcome(self, *, significant: bool, certain: bool) -> tuple[Outcome, str]:
+        if self.test is None:
+            return "not_compared", "the baseline has nothing comparable"
+        drop, interval = -self.test.effect, self.test.interval
+        if certain:
+            return "regressed", "a case changed that never varied before"
+        if significant and drop >= self.least:
+            return "regressed", "the drop is larger than noise"
+        if drop > 0 and drop >= self.least:
+            return "inconclusive", "the drop may be noise"
+        if drop < 0 and interval and interval[0] > 0:
+            return "improved", ""
+        return "unchanged", ""

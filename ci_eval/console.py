@@ -1,0 +1,167 @@
+"""What a person sees while a run goes on, and when it is done: all of it on stderr."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any, Self
+
+from ci_eval.errors import Problem
+from ci_eval.records import GroupSummary, Report, Status, TrialResult
+from ci_eval.templating import terminal
+
+MAX_LINES = 40
+"""How many trials that did not pass get a line of their own."""
+MAX_PROBLEMS = 50
+"""How many problems are printed; the number of the rest is."""
+STEPS = 10
+"""How often a run that nobody watches says how far it is."""
+_MARKS = {"passed": "✔", "failed": "✘", "incomplete": "?"}
+
+
+def say(line: str = "") -> None:
+    """Print one line, without anything that could steer a terminal."""
+    sys.stderr.write(terminal(line) + "\n")
+
+
+def say_problems(problems: Iterable[Problem]) -> None:
+    """Print problems, the errors first, a bounded number of them."""
+    listed = sorted(problems, key=lambda problem: problem.severity)
+    for problem in listed[:MAX_PROBLEMS]:
+        say(f"{problem.severity}: {problem}" if problem.severity == "warning" else str(problem))
+    if len(listed) > MAX_PROBLEMS:
+        say(f"… and {len(listed) - MAX_PROBLEMS} more")
+
+
+class Progress:
+    """Says how far a run is: a bar where somebody watches, else a bounded number of lines."""
+
+    def __init__(self, count: int, *, grouped: bool) -> None:
+        self._count = count
+        self._grouped = grouped
+        self._done = 0
+        self._lines = 0
+        self._ended = dict.fromkeys(Status, 0)
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bar = _bar(self._count)
+            self._bar.start()
+        elif self._grouped:
+            sys.stderr.write(f"::group::{self._count} trials\n")
+        else:
+            say(f"{self._count} trials")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+        elif self._grouped:
+            sys.stderr.write("::endgroup::\n")
+
+    def __call__(self, result: TrialResult) -> None:
+        """Count a result, and say what is worth saying."""
+        self._done += 1
+        self._ended[result.status] += 1
+        if result.status in (Status.FAILED, Status.ERROR):
+            self._lines += 1
+            if self._lines <= MAX_LINES:
+                self._print(_line(result))
+            elif self._lines == MAX_LINES + 1:
+                self._print("… the others are in the reports")
+        if self._bar:
+            self._bar.advance(self._bar.task_ids[0])
+        elif self._done * STEPS // self._count > (self._done - 1) * STEPS // self._count:
+            say(f"{self._done}/{self._count}: {self._so_far()}")
+
+    def _so_far(self) -> str:
+        return ", ".join(f"{count} {status}" for status, count in self._ended.items() if count)
+
+    def _print(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(terminal(line), markup=False, highlight=False)
+        else:
+            say(line)
+
+
+def _bar(count: int) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress.add_task("trials", total=count)
+    return progress
+
+
+def _line(result: TrialResult) -> str:
+    """Return one line about a trial that did not pass."""
+    key = result.key
+    again = f" (repeat {key.repeat + 1})" if key.repeat else ""
+    name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
+    if result.error:
+        return f"{name}: {result.error.kind}: {result.error.message}"
+    said = [
+        f"{score.name} {score.value:.3f} < {score.threshold:g}"
+        if score.value is not None and score.threshold is not None
+        else f"{score.name}: {score.reason}"
+        for score in result.scores
+        if score.status in (Status.FAILED, Status.ERROR)
+    ]
+    return f"{name}: {'; '.join(said)}"
+
+
+def say_report(report: Report, folder: str) -> None:
+    """Print the table of criteria and the verdict."""
+    rows = [_row(group, report) for group in report.groups]
+    heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
+    if sys.stderr.isatty():
+        _rich_table(heads, rows)
+    else:
+        sys.stderr.writelines(f"{line}\n" for line in _plain_table(heads, rows))
+    say()
+    verdict = report.verdict
+    say(f"{_MARKS[verdict.outcome]} {verdict.outcome.upper()}")
+    for reason in verdict.reasons:
+        say(f"- {reason.message}")
+    if folder:
+        say(f"reports: {folder}")
+
+
+def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
+    key = group.group
+    deltas = report.comparison.deltas if report.comparison else ()
+    delta = next((each for each in deltas if each.group == key), None)
+    judged = group.passed + group.failed + group.errors
+    return (
+        key.agent,
+        key.evalset,
+        key.criterion,
+        _number(group.value),
+        _number(group.threshold),
+        _number(delta.baseline if delta else None),
+        "-" if group.informational else f"{group.passed}/{judged}",
+    )
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _plain_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterable[str]:
+    table = [[terminal(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _rich_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*heads, box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*(Text(terminal(cell)) for cell in row))
+    Console(stderr=True).print(table)

@@ -1,0 +1,309 @@
+"""The line, from a configuration to documents, as it reads aloud."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from ci_eval import __version__, plugins
+from ci_eval.columns import Columns
+from ci_eval.compare import compare
+from ci_eval.config import Config, GateOptions
+from ci_eval.errors import ExitCode, UsageError
+from ci_eval.execute import execute
+from ci_eval.fingerprint import fingerprint, of_case
+from ci_eval.gate import count_cases, decide, summarise
+from ci_eval.git import head_commit
+from ci_eval.journal import Journal, trace_line
+from ci_eval.plan import Plan
+from ci_eval.plugins import Past, World
+from ci_eval.records import (
+    Comparison,
+    CriterionFacts,
+    Report,
+    Run,
+    RunMeta,
+    Status,
+    Totals,
+    Trace,
+    Trial,
+    TrialKey,
+    TrialResult,
+)
+from ci_eval.run_file import RunWriter, read_run
+from ci_eval.score import score
+
+MAX_WORST = 100
+"""How many results a report carries with their evidence."""
+EXIT_CODES = {
+    "passed": ExitCode.PASSED,
+    "failed": ExitCode.FAILED,
+    "incomplete": ExitCode.INCOMPLETE,
+}
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a run leaves what it found."""
+
+    folder: Path
+    record: Path | None = None
+    """A file for the traces, in the order of the cases; `recorded` agents read it."""
+    resume: bool = False
+    """Whether traces that the folder holds already are taken as they are."""
+    watch: Callable[[TrialResult], None] = lambda _: None
+    """Sees each result as it is there."""
+
+
+@dataclass
+class Tally:
+    """Counts what lands, and keeps the values."""
+
+    columns: Columns = field(default_factory=Columns)
+    trials: int = 0
+    retried: int = 0
+    duration_s: float = 0.0
+
+    def add(self, result: TrialResult) -> None:
+        """Add one result."""
+        self.columns.add(result)
+        self.trials += 1
+        self.retried += result.attempts > 1
+        self.duration_s += result.duration_s
+
+    def totals(self, cases: Totals) -> Totals:
+        """Return `cases` with the trials and their times."""
+        counted = {"trials": self.trials, "retried": self.retried, "duration_s": self.duration_s}
+        return cases.model_copy(update=counted)
+
+
+class Observed(NamedTuple):
+    """A run with its values at hand."""
+
+    run: Run
+    tally: Tally
+
+
+def run(plan: Plan, world: World, outputs: Outputs) -> Report:
+    """Try, score, compare and decide; leave `run.json`, `traces.jsonl` and every report.
+
+    Raises:
+        UsageError: an agent can never start.
+        BaselineError: the baseline cannot be read; said before anything is run.
+
+    """
+    past = load_baseline(plan.config, world)
+    observed = observe(plan, world, outputs)
+    report = judge(observed, plan.config.gate, past)
+    write_report(report, observed.run, outputs.folder)
+    return report
+
+
+def load_baseline(config: Config, world: World) -> Sequence[Past] | None:
+    """Return the runs to compare with; `None` where no baseline is configured."""
+    return config.baseline.load(world) if config.baseline else None
+
+
+def observe(plan: Plan, world: World, outputs: Outputs) -> Observed:
+    """Try every trial, score each trace as it lands, and return what was observed."""
+    meta = describe(plan, world)
+    path = outputs.folder / "run.json"
+    with ExitStack() as stack:
+        journal = stack.enter_context(
+            Journal(outputs.folder / "traces.jsonl", resume=outputs.resume)
+        )
+        line = _Line(plan, journal, stack.enter_context(RunWriter(path, meta)), outputs, stack)
+        asyncio.run(
+            execute(
+                line.to_try(),
+                {name: plan.config.agents[name] for name, _ in plan.pairs},
+                plan.config.run,
+                world,
+                line.landed,
+            )
+        )
+    return Observed(read_run(path, shown=str(path)), line.tally)
+
+
+def recall(stored: Run) -> Observed:
+    """Return what a stored run observed."""
+    tally = Tally()
+    for result in stored.results():
+        tally.add(result)
+    return Observed(stored, tally)
+
+
+def judge(observed: Observed, gate: GateOptions, past: Sequence[Past] | None) -> Report:
+    """Compare a run with its baseline and decide."""
+    meta, columns = observed.run.meta, observed.tally.columns
+    comparison = (
+        compare(meta, columns, past, false_block=gate.false_block, max_drop=gate.max_drop)
+        if past and gate.mode != "threshold"
+        else None
+    )
+    groups = summarise(meta, columns)
+    cases = count_cases(meta, columns)
+    counted = observed.tally.totals(cases)
+    return Report(
+        meta=meta,
+        totals=counted,
+        groups=groups,
+        comparison=comparison,
+        verdict=decide(gate, counted, groups, comparison, baseline_configured=past is not None),
+        worst=tuple(_worst(observed.run, columns, comparison)),
+    )
+
+
+def refuse_incomplete(observed: Observed, gate: GateOptions) -> None:
+    """Refuse to make a baseline of a run that lacks a part.
+
+    Raises:
+        UsageError: it lacks one.
+
+    """
+    cases = count_cases(observed.run.meta, observed.tally.columns)
+    if cases.errors > gate.max_errors:
+        message = f"{cases.errors} of {cases.cases} cases could not be measured"
+    elif observed.run.meta.filtered:
+        message = "the run holds only a selected part of the suite"
+    elif not cases.passed + cases.failed:
+        message = "the run measured nothing"
+    else:
+        return
+    raise UsageError(f"not stored: {message}")
+
+
+def write_report(report: Report, observed: Run, folder: Path) -> None:
+    """Write every document that a report becomes, and the report itself."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = report.model_dump_json(indent=1)
+    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+    for name in plugins.reporter:
+        reporter = plugins.reporter[name]()
+        with (folder / reporter.file).open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(reporter.render(report, observed.results))
+
+
+def describe(plan: Plan, world: World) -> RunMeta:
+    """Return what holds for the whole of a run."""
+    created = datetime.fromtimestamp(world.now(), UTC)
+    config = plan.config
+    return RunMeta(
+        run_id=f"{created:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}",
+        suite=config.suite,
+        created=created.isoformat(timespec="seconds"),
+        version=__version__,
+        config=config.shown,
+        commit=head_commit(world.root, world.env),
+        agents=tuple(dict.fromkeys(agent for agent, _ in plan.pairs)),
+        evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
+        criteria={
+            name: CriterionFacts(
+                criterion=criterion.type_name,
+                better=criterion.better,
+                threshold=criterion.threshold,
+                interval=criterion.interval,
+                informational=criterion.informational,
+                fingerprint=fingerprint([criterion.type_name, criterion.options()]),
+            )
+            for chosen in plan.pairs.values()
+            for name, criterion in chosen.items()
+        },
+        repeats=plan.repeats,
+        filtered=plan.filtered,
+        overrides={
+            name: module for point in plugins.POINTS for name, module in point.overridden.items()
+        },
+        warnings=tuple(map(str, plan.warnings)),
+    )
+
+
+class _Line:
+    """What happens to a trace when it lands."""
+
+    def __init__(
+        self, plan: Plan, journal: Journal, writer: RunWriter, outputs: Outputs, stack: ExitStack
+    ) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._writer = writer
+        self._watch = outputs.watch
+        self._record = (
+            stack.enter_context(outputs.record.open("w", encoding="utf-8", newline="\n"))
+            if outputs.record
+            else None
+        )
+        self._waiting: dict[int, tuple[TrialResult, str]] = {}
+        self._next = 0
+        self.tally = Tally()
+
+    def to_try(self) -> Iterator[tuple[int, Trial]]:
+        """Yield the trials that no earlier run observed; those it did land at once."""
+        for number, trial in enumerate(self._plan.trials()):
+            earlier = self._journal.observed(trial.key, of_case(trial.case))
+            if earlier:
+                self._scored(number, trial, earlier)
+            else:
+                yield number, trial
+
+    def landed(self, number: int, trial: Trial, trace: Trace) -> None:
+        """Keep a trace, and score it."""
+        self._journal.add(trace, of_case(trial.case))
+        self._scored(number, trial, trace)
+
+    def _scored(self, number: int, trial: Trial, trace: Trace) -> None:
+        criteria = self._plan.pairs[trial.key.agent, trial.key.evalset]
+        result = score(trial, trace, criteria, case_fingerprint=of_case(trial.case))
+        self._watch(result)
+        self.tally.add(result)
+        self._waiting[number] = result, trace_line(trace) if self._record else ""
+        # Results are written in the order of the cases, whichever ends first.
+        while self._next in self._waiting:
+            ready, line = self._waiting.pop(self._next)
+            self._writer.add(ready)
+            if self._record:
+                self._record.write(line)
+            self._next += 1
+
+
+def _worst(observed: Run, columns: Columns, comparison: Comparison | None) -> Iterator[TrialResult]:
+    """Yield the results to show: what changed for the worse first, then failures and errors."""
+    wanted: dict[tuple[str, str, str], None] = {}
+    changes = sorted(
+        (
+            change
+            for change in (comparison.changes if comparison else ())
+            if change.change != "fixed"
+        ),
+        key=lambda change: not change.certain,
+    )
+    for change in changes:
+        wanted[change.group.agent, change.group.evalset, change.case] = None
+    for place, status in columns.cases(observed.meta.criteria):
+        if status in (Status.FAILED, Status.ERROR):
+            wanted[place] = None
+    chosen = {place: rank for rank, place in enumerate(wanted) if rank < MAX_WORST}
+    if not chosen:
+        return
+    found: dict[tuple[str, str, str], TrialResult] = {}
+    for result in observed.results():
+        place = _place(result.key)
+        kept = found.get(place)
+        if place in chosen and (kept is None or _graver(result, kept)):
+            found[place] = result
+    yield from sorted(found.values(), key=lambda result: chosen[_place(result.key)])
+
+
+def _place(key: TrialKey) -> tuple[str, str, str]:
+    return key.agent, key.evalset, key.case
+
+
+def _graver(result: TrialResult, other: TrialResult) -> bool:
+    return (
+        result.status is not other.status
+        and Status.worst([result.status, other.status]) is result.status
+    )

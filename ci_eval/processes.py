@@ -1,0 +1,357 @@
+"""Child processes: the only module that starts any, and what they may see of our environment.
+
+A child leads a process group of its own and ends together with all that it started.  (A
+grandchild that makes itself the leader of another group gets away: only a container or the
+runner's own sweep catches it.)  What a child writes is bounded: its lines in length, its
+standard error to a beginning and an end, so that a flood neither fills memory nor blocks it.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Self, cast
+
+from pydantic import BeforeValidator
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""The longest line that a child may write."""
+EXCERPT_BYTES = 8 * 1024
+"""How much of the beginning, and how much of the end, of standard error is kept."""
+LINGER_S = 1.0
+"""How long a child that is over may keep its pipes open, or one that closed them may live."""
+LAST_WORDS_CHARS = 2000
+"""How much of standard error a message quotes at most."""
+
+_STDIN, _STDOUT, _STDERR = 0, 1, 2
+
+if sys.platform == "win32":  # pragma: no cover
+    _OWN_GROUP: dict[str, Any] = {"creationflags": 0x200}  # CREATE_NEW_PROCESS_GROUP
+else:
+    _OWN_GROUP: dict[str, Any] = {"start_new_session": True}
+
+
+class Excerpt:
+    """The first and the last bytes of a stream."""
+
+    def __init__(self, limit: int = EXCERPT_BYTES) -> None:
+        self._limit = limit
+        self._head = b""
+        self._tail = b""
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take what the stream goes on with."""
+        self._size += len(data)
+        room = self._limit - len(self._head)
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:][-self._limit :])[-self._limit :]
+
+    @property
+    def text(self) -> str:
+        """What was kept, with a line that says how much is left out between."""
+        left_out = self._size - len(self._head) - len(self._tail)
+        gap = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
+        return (self._head + gap + self._tail).decode(errors="replace")
+
+
+class _Lines:
+    """Cuts a stream into lines."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Return the lines that `data` completes.
+
+        Raises:
+            ValueError: a line is too long.
+
+        """
+        *ended, rest = data.split(b"\n")
+        if ended:
+            ended[0] = b"".join((*self._parts, ended[0]))
+            self._parts.clear()
+            self._size = 0
+        self._parts.append(rest)
+        self._size += len(rest)
+        if max((self._size, *map(len, ended))) > MAX_LINE_BYTES:
+            raise ValueError(f"wrote a line of more than {MAX_LINE_BYTES >> 20} MiB")
+        return ended
+
+    def last(self) -> bytes:
+        """Return what stands behind the last line break."""
+        return b"".join(self._parts)
+
+
+class Child(asyncio.SubprocessProtocol):
+    """A child process that is written lines to and that writes lines back.
+
+    `hear` is called with each line of standard output.  `gone` is called once, when no line
+    can follow: the child is over and its output read, or it took too long over one of the two.
+    Use `start`.
+    """
+
+    def __init__(self, hear: Callable[[bytes], None], gone: Callable[[], None]) -> None:
+        self.stderr = Excerpt()
+        self.exit_code: int | None = None
+        """The exit code; minus the number of the signal that killed it; `None` while it runs."""
+        self.fault = ""
+        """What it did that got it killed, as a verb phrase; empty where it did nothing."""
+        self._hear = hear
+        self._gone = gone
+        self._lines = _Lines()
+        self._outgoing: list[bytes] = []
+        self._input_ends = False
+        self._open_pipes = {_STDOUT, _STDERR}
+        self._exited = asyncio.Event()
+        self._over = False
+        self._linger: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        hear: Callable[[bytes], None],
+        gone: Callable[[], None],
+    ) -> Self:
+        """Start `argv`, without a shell, with exactly the environment `env`.
+
+        Raises:
+            OSError: it cannot be started.
+
+        """
+        loop = asyncio.get_running_loop()
+        _, child = await loop.subprocess_exec(
+            lambda: cls(hear, gone), *argv, env=dict(env), cwd=cwd, **_OWN_GROUP
+        )
+        return child
+
+    @property
+    def ending(self) -> str:
+        """How it ended, as a verb phrase, such as `exited with code 7`."""
+        if self.fault:
+            return self.fault
+        if self.exit_code is None:
+            return "closed its standard output"
+        if self.exit_code >= 0:
+            return f"exited with code {self.exit_code}"
+        try:
+            name = signal.Signals(-self.exit_code).name
+        except ValueError:
+            name = f"signal {-self.exit_code}"
+        hint = " (out of memory?)" if name == "SIGKILL" else ""
+        return f"was killed by {name}{hint}"
+
+    @property
+    def last_words(self) -> str:
+        """The end of its standard error, on lines of their own; empty where it wrote nothing."""
+        text = self.stderr.text.strip()
+        cut = text[-LAST_WORDS_CHARS:]
+        return "\n" + (cut if cut == text else "…" + cut) if text else ""
+
+    def write_line(self, line: str) -> None:
+        """Send `line`; nothing happens where nobody is left to read it."""
+        if not self._outgoing:
+            # What is written in one turn of the loop goes out, and wakes the child, once.
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(line.encode() + b"\n")
+
+    def end_input(self) -> None:
+        """Let it read the end of its input, once all lines are written."""
+        self._input_ends = True
+        self._loop.call_soon(self._flush)
+
+    def kill(self) -> None:
+        """Kill it with all that it started, at once."""
+        if self.exit_code is None:
+            self._kill_group()
+
+    async def stop(self, *, grace_s: float = 0.0) -> None:
+        """End its input, and `grace_s` seconds later its life; return when it is over."""
+        try:
+            if grace_s and self.exit_code is None:
+                self.end_input()
+                await self._exits_within(grace_s)
+        finally:
+            self.kill()
+        await self._exits_within(LINGER_S)
+
+    async def _exits_within(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._exited.wait()
+        except TimeoutError:
+            return
+
+    def _flush(self) -> None:
+        pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN))
+        if self._outgoing and not pipe.is_closing():
+            pipe.write(b"".join(self._outgoing))
+        self._outgoing.clear()
+        if self._input_ends:
+            pipe.close()
+
+    def _kill_group(self) -> None:
+        if sys.platform == "win32":  # pragma: no cover
+            self._transport.kill()
+        else:
+            try:
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                return  # nobody is left, or (macOS) none but the dead
+
+    # --- What asyncio calls -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note how to reach it."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Take what it wrote."""
+        if fd == _STDERR:
+            self.stderr.feed(data)
+        elif not self._over:
+            try:
+                lines = self._lines.feed(data)
+            except ValueError as exc:
+                self.fault = str(exc)
+                self._finish()
+                return
+            for line in lines:
+                self._hear(line)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Note that it closed a pipe."""
+        del exc
+        self._open_pipes.discard(fd)
+        if fd == _STDOUT:
+            self._begin_to_end()
+        elif fd == _STDERR:
+            self._settle()
+
+    def process_exited(self) -> None:
+        """Note that it is over, and end what it leaves behind."""
+        self.exit_code = self._transport.get_returncode()
+        # The number still names the group: it is not given away while a member lives, and
+        # this is the turn of the loop in which we learned that the leader does not.
+        self._kill_group()
+        self._exited.set()
+        if self._over:
+            self._transport.close()
+        else:
+            self._begin_to_end()
+
+    def _begin_to_end(self) -> None:
+        if self._linger is None and not self._over:
+            self._linger = self._loop.call_later(LINGER_S, self._finish)
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.exit_code is not None and not self._open_pipes:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        if self._linger:
+            self._linger.cancel()
+        last = self._lines.last()
+        if last and not self.fault:
+            self._hear(last)
+        self._gone()
+        self.kill()
+        if self.exit_code is not None:
+            self._transport.close()
+
+
+# --- The environment of an agent --------------------------------------------------------------
+
+_PASSED_ON = (
+    # Where programs, people and places are.
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TEMP", "TMP", "XDG_*_HOME"),
+    *("LANG", "LANGUAGE", "LC_*", "TZ", "CI"),
+    # A Python of `setup-python` or conda finds its libraries, and a repository its modules, by
+    # these; every other step of the job has them too, and none is a secret.
+    *("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "DYLD_*LIBRARY_PATH"),
+    # The way out of a company's network.
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+    *("NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    # Without these nothing starts on Windows.
+    *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "USERNAME"),
+    *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)"),
+)
+"""What every agent gets; the names are compared without regard to case."""
+_NEVER = (
+    *("ACTIONS_*", "INPUT_*", "GITHUB_TOKEN", "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH"),
+    *("GITHUB_STATE", "GITHUB_STEP_SUMMARY"),
+)
+"""The job's token, and the ways to make the job do something: for no agent, even on demand."""
+_NEVER_BY_PATTERN = (*_NEVER, "GITHUB_*", "GH_*", "RUNNER_*")
+"""What a pattern never takes along; the rest of these must be asked for by name."""
+
+
+def _declared(value: Any) -> Any:
+    if not isinstance(value, list | tuple):
+        return value
+    if not all(isinstance(name, str) for name in value):
+        raise ValueError("expected the names of environment variables")
+    return dict.fromkeys(value)
+
+
+Declared = Annotated[
+    dict[str, str | None],
+    BeforeValidator(_declared, json_schema_input_type=dict[str, str | None] | list[str]),
+]
+"""The environment variables that a configuration adds: names, or names with values.
+
+A name without a value (in a list, or with nothing behind the colon) passes our own variable on,
+if there is one, and may be a pattern such as `LANGFUSE_*`.
+"""
+
+
+def agent_environment(
+    ours: Mapping[str, str], declared: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Return the environment for an agent: what all may have of `ours`, and what is `declared`."""
+    taken = [name for name, value in declared.items() if value is None]
+    return {
+        **{name: value for name, value in ours.items() if _may_have(name, taken)},
+        **{name: value for name, value in declared.items() if value is not None},
+    }
+
+
+def refused(declared: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield what is wrong with the environment variables that a configuration declares."""
+    for name in declared:
+        if _matches(name, _NEVER):
+            yield (
+                f"{name!r} is never given to an agent: with it, whatever a pull request "
+                "makes of the agent could act as the workflow"
+            )
+        elif not name or "=" in name or "\0" in name + (declared[name] or ""):
+            yield f"{name!r} cannot be the name or hold the value of an environment variable"
+
+
+def _may_have(name: str, taken: Sequence[str]) -> bool:
+    if _matches(name, _NEVER):
+        return False
+    if name in taken:
+        return True
+    return not _matches(name, _NEVER_BY_PATTERN) and _matches(name, (*_PASSED_ON, *taken))
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    name = name.upper()
+    return name in patterns or any(
+        "*" in pattern and fnmatchcase(name, pattern.upper()) for pattern in patterns
+    )

@@ -1,0 +1,158 @@
+"""What a run leaves in a GitHub workflow: the job summary, annotations, the step's outputs.
+
+The documents are written already; what is decided here is which of them goes where.  All of
+it is handed over as the runner takes it from any process: appended to the files that the
+environment names, and as commands among the lines that are printed.  Where no workflow runs
+there are no such files, and nothing is done.
+"""
+
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TextIO
+
+from ci_eval import plugins
+from ci_eval.errors import ExitCode, Problem
+from ci_eval.records import Report
+from ci_eval.templating import workflow_command
+
+MAX_SUMMARY_BYTES = 1024 * 1024
+"""A step whose summary is longer gets none at all from the runner."""
+MAX_ANNOTATIONS = 10
+"""How many errors, and how many warnings, the runner shows of one step."""
+_COMMANDS = ("::error ", "::warning ", "::notice ")
+"""What a document may ask of the runner; it obeys others that do more than show."""
+_VERDICTS = {
+    ExitCode.PASSED: "passed",
+    ExitCode.FAILED: "failed",
+    ExitCode.USAGE_ERROR: "usage-error",
+    ExitCode.NOTHING_SELECTED: "nothing-selected",
+}
+
+
+def publish(
+    report: Report | None,
+    out: Path,
+    exit_code: ExitCode,
+    env: Mapping[str, str],
+    reports: tuple[str, ...],
+    *,
+    stream: TextIO | None = None,
+) -> None:
+    """Hand the outputs, and of `reports` what GitHub shows itself, to the runner.
+
+    `report` is `None` where the run ended without one; the documents in `out`, if there are
+    any, are an earlier run's then.  Commands are printed to `stream`, stdout if left out.
+    """
+    if report is not None:
+        if "summary" in reports and env.get("GITHUB_STEP_SUMMARY"):
+            _append_summary(_document(out, "summary"), Path(env["GITHUB_STEP_SUMMARY"]), env)
+        if "annotations" in reports and _in_actions(env):
+            lines = _document(out, "annotations").read_text(encoding="utf-8").splitlines()
+            _print((line for line in lines if line.startswith(_COMMANDS)), stream)
+    if env.get("GITHUB_OUTPUT"):
+        _append_outputs(outputs(report, out, exit_code, env), Path(env["GITHUB_OUTPUT"]))
+
+
+def annotate(
+    problems: Iterable[Problem], env: Mapping[str, str], *, stream: TextIO | None = None
+) -> None:
+    """Show `problems` on the lines they stand on, as many as the runner shows."""
+    if not _in_actions(env):
+        return
+    shown = {"error": 0, "warning": 0}
+    lines = []
+    for problem in problems:
+        shown[problem.severity] += 1
+        if shown[problem.severity] <= MAX_ANNOTATIONS:
+            lines.append(_annotation(problem, env))
+    _print(lines, stream)
+
+
+def outputs(
+    report: Report | None, out: Path, exit_code: ExitCode, env: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the outputs of the step; what there is no value for is empty."""
+    rate = report.totals.pass_rate if report else None
+    regressions = _regressions(report)
+    return {
+        # What was interrupted, or ended in a bug, reached no verdict either.
+        "verdict": _VERDICTS.get(exit_code, "incomplete"),
+        "exit-code": str(int(exit_code)),
+        "report-dir": _in_repository(str(out), env),
+        "pass-rate": "" if rate is None else f"{rate:.4f}",
+        "regressions": "" if regressions is None else str(regressions),
+        "junit": _in_repository(str(_document(out, "junit")), env) if report else "",
+        "comment": _in_repository(str(_document(out, "markdown")), env) if report else "",
+    }
+
+
+def _regressions(report: Report | None) -> int | None:
+    """Return how many groups got worse, and not by noise; `None` where nothing was compared."""
+    if report is None or report.comparison is None:
+        return None
+    comparison = report.comparison
+    worse = {delta.group for delta in comparison.deltas if delta.outcome == "regressed"}
+    for change in comparison.changes:
+        if change.certain and change.change in ("newly_failing", "dropped"):
+            worse.add(change.group)
+    return len(worse)
+
+
+def _document(out: Path, reporter: str) -> Path:
+    return out / plugins.reporter[reporter].file
+
+
+def _in_actions(env: Mapping[str, str]) -> bool:
+    return env.get("GITHUB_ACTIONS") == "true"
+
+
+def _in_repository(path: str, env: Mapping[str, str]) -> str:
+    """Return `path` as from the workspace, where later steps and annotations look for it.
+
+    A step that runs in a container knows the workspace by another name than the others do, so
+    an absolute path is good for what lies outside only.
+    """
+    workspace = env.get("GITHUB_WORKSPACE")
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  # a link stays what it is called
+    if workspace and absolute.is_relative_to(workspace):
+        return absolute.relative_to(workspace).as_posix()
+    return path
+
+
+def _annotation(problem: Problem, env: Mapping[str, str]) -> str:
+    message = f"{problem.where}: {problem.message}" if problem.where else problem.message
+    return workflow_command(
+        problem.severity,
+        message,
+        title="ci-eval",
+        file=_in_repository(problem.file, env) if problem.file else "",
+        line=problem.line,
+    )
+
+
+def _print(lines: Iterable[str], stream: TextIO | None) -> None:
+    """Print commands; each is one only at the start of a line."""
+    target = stream or sys.stdout
+    target.writelines(f"{line}\n" for line in lines)
+    target.flush()
+
+
+def _append_summary(document: Path, target: Path, env: Mapping[str, str]) -> None:
+    """Append `document`, or where to find it when the runner would drop the whole summary."""
+    text = document.read_bytes()
+    if target.stat().st_size + len(text) + 1 > MAX_SUMMARY_BYTES:
+        place = _in_repository(str(document), env)
+        text = f"The summary is too long to be shown here; it is in `{place}`.\n".encode()
+    with target.open("ab") as file:
+        file.write(text + b"\n")
+
+
+def _append_outputs(values: Mapping[str, str], target: Path) -> None:
+    """Append `values`, each between delimiters that nobody could have put into it."""
+    with target.open("a", encoding="utf-8", newline="\n") as file:
+        for name, value in values.items():
+            delimiter = f"ci-eval-{secrets.token_hex(16)}"
+            file.write(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")

@@ -1,0 +1,197 @@
+"""What a configuration can name, made from the plugins themselves: lists, pages, schema."""
+
+import ast
+import inspect
+import itertools
+import textwrap
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from ci_eval import plugins
+from ci_eval.config import ConfigFile, EvalSetSpec
+from ci_eval.errors import UsageError
+from ci_eval.plugins import Criterion, Plugin, PluginRegistry
+from ci_eval.registry import did_you_mean
+
+KINDS: dict[str, PluginRegistry[Any]] = {
+    "agents": plugins.agent,
+    "evalsets": plugins.evalset,
+    "criteria": plugins.criterion,
+    "baselines": plugins.baseline,
+    "reporters": plugins.reporter,
+}
+
+
+def catalogue(kind: str | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Return every plugin, or those of one kind, with its description and options.
+
+    Raises:
+        UsageError: there is no such kind.
+
+    """
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
+    return {
+        name: [_entry(registry[each]) for each in registry]
+        for name, registry in KINDS.items()
+        if kind in (None, name)
+    }
+
+
+def _entry(model: type[Plugin]) -> dict[str, Any]:
+    summary, _, rest = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
+    entry: dict[str, Any] = {
+        "name": model.type_name,
+        "summary": " ".join(summary.split()),
+        "description": " ".join(rest.split()),
+        "options": _options(model),
+    }
+    if issubclass(model, Criterion):
+        entry |= {
+            "needs_reference": model.needs_reference,
+            "needs_rubrics": model.needs_rubrics,
+            "judged": model.judged,
+            "supports_scenario": model.supports_scenario,
+            "interval": model.interval,
+            "higher_is_better": model.better == "higher",
+            "informational": model.informational,
+        }
+    return entry
+
+
+def _options(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    described = descriptions(model)
+    schema = model.model_json_schema()
+    return {
+        name: {"description": described.get(name, ""), **_without_title(each)}
+        for name, each in schema.get("properties", {}).items()
+    }
+
+
+def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != "title"}
+
+
+@cache
+def descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstrings that stand under the fields of `model` and of what it is made from.
+
+    Pydantic can collect them itself, but reads the source at every start to do so.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            found |= _described(base)
+    aliases = {name: info.alias for name, info in model.model_fields.items() if info.alias}
+    return found | {alias: found[name] for name, alias in aliases.items() if name in found}
+
+
+def _described(model: type[BaseModel]) -> dict[str, str]:
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    statements = body.body if isinstance(body, ast.ClassDef) else []
+    found: dict[str, str] = {}
+    for field, text in itertools.pairwise(statements):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+        ):
+            found[field.target.id] = " ".join(str(text.value.value).split())
+    return found
+
+
+# --- As text ----------------------------------------------------------------------------------
+
+
+def table(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Return a catalogue as text for a terminal."""
+    return "\n".join(line for kind, entries in found.items() for line in _section(kind, entries))
+
+
+def _section(kind: str, entries: list[dict[str, Any]]) -> Iterable[str]:
+    yield kind
+    width = max((len(entry["name"]) for entry in entries), default=0)
+    for entry in entries:
+        yield f"  {entry['name'].ljust(width)}  {entry['summary']}{_facts(entry)}"
+    yield ""
+
+
+def _facts(entry: dict[str, Any]) -> str:
+    if "judged" not in entry:
+        return ""
+    facts = [
+        name
+        for name, holds in (
+            ("reference", entry["needs_reference"]),
+            ("rubrics", entry["needs_rubrics"]),
+            ("judge", entry["judged"]),
+            ("scenarios", entry["supports_scenario"]),
+            ("informational", entry["informational"]),
+        )
+        if holds
+    ]
+    return f" [{', '.join(facts)}]" if facts else ""
+
+
+# --- As a schema ------------------------------------------------------------------------------
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a configuration, with what every plugin adds to it."""
+    schema = ConfigFile.model_json_schema()
+    properties = schema["properties"]
+    for name, text in descriptions(ConfigFile).items():
+        properties[name]["description"] = text
+    agents = [_plugin_schema(plugins.agent[name]) for name in plugins.agent]
+    properties["agents"]["additionalProperties"] = {"anyOf": agents}
+    evalset = {"anyOf": [{"type": "string"}, _schema_of(EvalSetSpec)]}
+    properties["evalsets"]["additionalProperties"] = evalset
+    properties["criteria"] |= _criteria_schema()
+    stores = [_store_schema(name) for name in plugins.baseline]
+    properties["baseline"] = {**properties["baseline"], "anyOf": [*stores, {"type": "null"}]}
+    properties["reports"]["items"] = {"enum": list(plugins.reporter)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "ci-eval configuration",
+    }
+
+
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    schema = model.model_json_schema(by_alias=False)
+    for name, text in descriptions(model).items():
+        if name in schema["properties"]:
+            schema["properties"][name]["description"] = text
+    return schema
+
+
+def _plugin_schema(model: type[Plugin]) -> dict[str, Any]:
+    schema = _schema_of(model)
+    return {**schema, "description": inspect.cleandoc(model.__doc__ or "")}
+
+
+def _store_schema(name: str) -> dict[str, Any]:
+    schema = _plugin_schema(plugins.baseline[name])
+    schema["properties"] = {"store": {"const": name}, **schema["properties"]}
+    return schema
+
+
+def _criteria_schema() -> dict[str, Any]:
+    named: dict[str, Any] = {"from": {"type": "string", "description": "ADK's test_config.json."}}
+    for name in plugins.criterion:
+        model = plugins.criterion[name]
+        threshold = [] if model.informational else [{"type": "number"}]
+        empty = [{"type": "null"}] if model.informational else []
+        schema = {
+            "anyOf": [*threshold, *empty, _plugin_schema(model)],
+            "description": inspect.cleandoc(model.__doc__ or ""),
+        }
+        named[name] = schema
+        if "@" not in name:
+            named[name.rpartition("/")[2]] = schema
+    own = {"type": "object", "required": ["use"], "properties": {"use": {"type": "string"}}}
+    return {"properties": named, "additionalProperties": own}

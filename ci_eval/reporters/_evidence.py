@@ -1,0 +1,156 @@
+"""What a criterion compared, in lines for a reader: the evidence of a score that did not pass."""
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import islice
+
+from ci_eval.records import Json, Score, Status
+from ci_eval.templating import clean
+
+_WIDTH = 96
+"""Characters of a line; a comment on GitHub shows about as many."""
+_MAX_CHARACTERS = 20_000
+"""Of a text, before it becomes lines."""
+_MAX_LINES = 300
+"""Of each side, before they are compared."""
+_CONTEXT = 2
+"""Equal lines shown before and after different ones."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One thing that was compared, or said, about one invocation."""
+
+    title: str
+    lines: tuple[str, ...]
+    """Each begins with `- ` (expected), `+ ` (actual) or two spaces (both, or neither)."""
+    is_diff: bool
+
+    @property
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+
+def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> Iterator[Exhibit]:
+    """Yield the evidence of a score, of the first invocations that did not pass."""
+    several = len(score.invocations) > 1
+    telling = (
+        (position, part.evidence)
+        for position, part in enumerate(score.invocations, start=1)
+        if part.evidence and part.status in (Status.FAILED, Status.ERROR)
+    )
+    for position, evidence in islice(telling, max_invocations):
+        where = f", invocation {position} of {len(score.invocations)}" if several else ""
+        for title, lines, is_diff in _told(evidence):
+            shown = _first(lines, max_lines)
+            if shown:
+                yield Exhibit(title + where, tuple(shown), is_diff)
+
+
+def _told(evidence: Mapping[str, Json]) -> Iterator[tuple[str, list[str], bool]]:
+    rest = dict(evidence)
+    calls = rest.pop("expected_tool_calls", None), rest.pop("actual_tool_calls", None)
+    texts = rest.pop("expected", None), rest.pop("actual", None)
+    yield "Tool calls", _compared(*map(_call_lines, calls)), True
+    yield "Response", _compared(*_text_lines(*map(_plain, texts))), True
+    for name, value in rest.items():
+        lines = _wrapped(_plain(value) or "")
+        yield name.replace("_", " ").capitalize(), [f"  {line}" for line in lines], False
+
+
+def _compared(expected: list[str], actual: list[str]) -> list[str]:
+    """Return the lines that differ, in their surroundings; none where nothing differs."""
+    compared = SequenceMatcher(None, expected, actual, autojunk=False)
+    lines = []
+    for number, group in enumerate(compared.get_grouped_opcodes(_CONTEXT)):
+        if number or group[0][1]:
+            lines.append("  …")
+        for kind, start, end, other_start, other_end in group:
+            if kind == "equal":
+                lines += [f"  {line}" for line in expected[start:end]]
+            else:
+                lines += [f"- {line}" for line in expected[start:end]]
+                lines += [f"+ {line}" for line in actual[other_start:other_end]]
+    return lines
+
+
+def _call_lines(calls: Json) -> list[str]:
+    """Return tool calls as they would be written in Python, long ones an argument a line."""
+    if calls is None:
+        return []
+    if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
+        return _wrapped(_plain(calls) or "")
+    lines = [line for call in calls[:_MAX_LINES] for line in _call(call)]
+    return [_cut(clean(line)) for line in lines[:_MAX_LINES]] or ["(no tool calls)"]
+
+
+def _call(call: Mapping[str, Json]) -> list[str]:
+    name, args = str(call.get("name")), call.get("args")
+    if not isinstance(args, dict):
+        # Where no arguments were written down there were perhaps some.
+        return [name if args is None else f"{name}({_json(args)})"]
+    parts = [f"{key}={_json(value)}" for key, value in args.items()]
+    whole = f"{name}({', '.join(parts)})"
+    if len(whole) <= _WIDTH:
+        return [whole]
+    return [f"{name}(", *(f"    {part}," for part in parts), ")"]
+
+
+def _cut(line: str) -> str:
+    line = line.replace("\n", " ")
+    left = len(line) - 2 * _WIDTH
+    return f"{line[: 2 * _WIDTH]}… {left:,} more characters" if left > 0 else line
+
+
+def _text_lines(expected: str | None, actual: str | None) -> tuple[list[str], list[str]]:
+    """Return both texts as lines, from shortly before the first difference on."""
+    if expected is None or actual is None:
+        return _side(expected), _side(actual)
+    start = _shared(expected, actual) - 4 * _WIDTH
+    if start <= 0:
+        return _side(expected), _side(actual)
+    return _side(f"… {expected[start:]}"), _side(f"… {actual[start:]}")
+
+
+def _side(text: str | None) -> list[str]:
+    if text is None:
+        return []
+    return _wrapped(text) or ["(empty)"]
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two texts begin with in common, by halving the rest."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _wrapped(text: str) -> list[str]:
+    lines: list[str] = []
+    for line in clean(text[:_MAX_CHARACTERS]).split("\n"):
+        lines += textwrap.wrap(line, _WIDTH, break_on_hyphens=False) or [""]
+    if len(text) > _MAX_CHARACTERS:
+        lines.append(f"… {len(text) - _MAX_CHARACTERS:,} more characters")
+    return _first(lines, _MAX_LINES) if any(lines) else []
+
+
+def _first(lines: list[str], limit: int) -> list[str]:
+    """Return at most `limit` lines; how many are left out is only said where it is known."""
+    return lines if len(lines) <= limit else [*lines[:limit], "  … more in run.json"]
+
+
+def _plain(value: Json) -> str | None:
+    return value if value is None or isinstance(value, str) else _json(value, indent=2)
+
+
+def _json(value: Json, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent)

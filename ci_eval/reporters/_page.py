@@ -1,0 +1,189 @@
+"""What the Markdown documents say: a report, arranged for a reader and cut to a size.
+
+Templates get a `Page` and nothing else.  It has every count of the whole report, and of
+long lists the first entries, so a document becomes smaller by showing fewer of them and
+never by losing the end of a sentence.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from ci_eval.records import (
+    Comparison,
+    Delta,
+    GroupSummary,
+    Reason,
+    Report,
+    RunMeta,
+    Totals,
+    Vanished,
+    Verdict,
+)
+from ci_eval.reporters._findings import Bounds, Finding, Findings, Place, Trouble
+from ci_eval.reporters._times import moment
+from ci_eval.templating import clean, render
+
+T = TypeVar("T")
+
+MAX_REASONS = 5
+"""Reasons of one severity that a document begins with."""
+_DEFAULT_CONFIG = "ci-eval.yaml"
+_MAX_COMMAND = 200
+
+
+@dataclass(frozen=True)
+class Some(Generic[T]):
+    """The first of many."""
+
+    shown: tuple[T, ...]
+    total: int
+
+    @property
+    def more(self) -> int:
+        """How many are not shown."""
+        return self.total - len(self.shown)
+
+    def __bool__(self) -> bool:
+        return self.total > 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One criterion on one evalset with one agent, and what became of it."""
+
+    summary: GroupSummary
+    delta: Delta | None
+    mark: Literal["blocks", "warns", "good", "none"]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that a Markdown document may say."""
+
+    meta: RunMeta
+    totals: Totals
+    verdict: Verdict
+    comparison: Comparison | None
+    baseline_age_s: float | None
+    """Seconds from the newest run of the baseline to this one."""
+    reasons: Some[str]
+    """Why it blocks; where nothing does, why there is no verdict."""
+    warnings: Some[str]
+    notes: Some[str]
+    """What else is worth knowing of the verdict and of the run."""
+    criteria: Some[Row]
+    measures: Some[Row]
+    """The criteria that only inform."""
+    worse: Some[Finding]
+    failing: tuple[Finding, ...]
+    """The first cases below a threshold that did not get worse."""
+    failing_counts: bool
+    """Whether a case below a threshold counts against the verdict by itself."""
+    troubles: tuple[Trouble, ...]
+    """The first reasons why something could not be measured."""
+    fixed: Some[str]
+    added: Some[str]
+    vanished: Some[str]
+    not_comparable: Some[str]
+    try_command: str
+    """Runs the case to look at first on one's own machine; empty where there is none."""
+    save_command: str
+    """Makes this run the baseline."""
+
+
+def fitting(
+    template: str, report: Report, levels: Sequence[Bounds], fits: Callable[[str], bool]
+) -> str:
+    """Return the template filled with as much of `report` as fits, the first level most."""
+    text = ""
+    for bounds in levels:
+        text = render(template, {"page": page_of(report, bounds)})
+        if fits(text):
+            break
+    return text
+
+
+def page_of(report: Report, bounds: Bounds) -> Page:
+    """Arrange `report`."""
+    comparison = report.comparison or Comparison()
+    by_threshold = _by_threshold(report)
+    findings = Findings(report, bounds)
+    rows = sorted(
+        (_row(report, summary) for summary in report.groups),
+        key=lambda row: ("blocks", "warns", "good", "none").index(row.mark),
+    )
+
+    def some(entries: Iterable[T]) -> Some[T]:
+        found = tuple(entries)
+        return Some(found[: bounds.rows], len(found))
+
+    first = findings.first()
+    return Page(
+        meta=report.meta,
+        totals=report.totals,
+        verdict=report.verdict,
+        comparison=report.comparison,
+        baseline_age_s=_age(report),
+        reasons=_reasons(report, "blocks", "incomplete"),
+        warnings=_reasons(report, "warns"),
+        notes=some([*_messages(report, "info"), *report.meta.warnings, *_overrides(report.meta)]),
+        criteria=some(row for row in rows if not row.summary.informational),
+        measures=some(row for row in rows if row.summary.informational),
+        worse=Some(tuple(findings.worse()), findings.worse_total),
+        failing=tuple(findings.failing(bounds.evidence if by_threshold else 0)),
+        failing_counts=by_threshold,
+        troubles=tuple(findings.troubles()),
+        fixed=some(
+            dict.fromkeys(
+                Place.of_change(change).named(report.meta)
+                for change in comparison.changes
+                if change.change == "fixed"
+            )
+        ),
+        added=some(comparison.added),
+        vanished=some(map(_gone, comparison.vanished)),
+        not_comparable=some(comparison.not_comparable),
+        try_command=_try_command(report.meta, first) if first else "",
+        save_command=shlex.join(
+            ["ci-eval", "baseline", "save", *_config(report.meta), "ci-eval-report/run.json"]
+        ),
+    )
+
+
+def _by_threshold(report: Report) -> bool:
+    return report.verdict.mode != "regression" or report.comparison is None
+
+
+def _messages(report: Report, severity: str) -> list[str]:
+    return [each.message for each in report.verdict.reasons if each.severity == severity]
+
+
+def _reasons(report: Report, *severities: str) -> Some[str]:
+    """Return the reasons of the first severity that has any."""
+    messages = next(filter(None, (_messages(report, each) for each in severities)), [])
+    return Some(tuple(messages[:MAX_REASONS]), len(messages))
+
+
+def _overrides(meta: RunMeta) -> list[str]:
+    return [f"{name} is {module}'s, not ci-eval's own" for name, module in meta.overrides.items()]
+
+
+def _gone(each: Vanished) -> str:
+    return f"{each.kind} {each.where}/{each.name}" if each.where else f"{each.kind} {each.name}"
+
+
+def _age(report: Report) -> float | None:
+    now = moment(report.meta.created)
+    then = moment(report.comparison.baseline_created) if report.comparison else None
+    return (now - then).total_seconds() if now and then else None
+
+
+def _row(report: Report, summary: GroupSummary) -> Row:
+    comparison = report.comparison
+    deltas = comparison.deltas if comparison else ()
+    delta = next((each for each in deltas if each.group == summary.group), None)
+    words = tuple(_words(report, summary, delta))
+    return Row(summary, delta, _mark(report, summary, delta), words)

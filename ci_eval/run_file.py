@@ -1,0 +1,129 @@
+"""`run.json`: what one run observed, written as it comes and read as it is needed.
+
+`{"schema_version": 1, "meta": {…}, "results": [{…}, …]}`, one result a line.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, TypeVar
+
+from pydantic import ValidationError
+
+from ci_eval.documents import dotted
+from ci_eval.errors import CiEvalError, Problem, UsageError
+from ci_eval.explain import explain
+from ci_eval.json_walk import Element, JsonFile
+from ci_eval.records import SCHEMA_VERSION, Run, RunMeta, Stored, TrialResult
+
+M = TypeVar("M", bound=Stored)
+
+
+class RunWriter:
+    """Writes a run; the file appears under its name when it is whole."""
+
+    def __init__(self, path: Path, meta: RunMeta) -> None:
+        self._path = path
+        self._draft = path.with_name(f".{path.name}.draft")
+        self._meta = meta
+        self._file: IO[str]
+        self._separator = "\n"
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.unlink(missing_ok=True)
+        self._file = self._draft.open("w", encoding="utf-8", newline="\n")
+        meta = self._meta.model_dump_json(exclude_defaults=True)
+        self._file.write(f'{{"schema_version":{SCHEMA_VERSION},"meta":{meta},"results":[')
+        return self
+
+    def add(self, result: TrialResult) -> None:
+        """Write one result."""
+        self._file.write(self._separator + result_line(result))
+        self._separator = ",\n"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._file.write("\n]}\n")
+        self._file.close()
+        if kind is None:
+            self._draft.replace(self._path)
+        else:
+            self._draft.unlink()
+
+
+def result_line(result: TrialResult) -> str:
+    """Return `result` as JSON in one line, every field that a tool may look for included."""
+    row = result.model_dump(mode="json")
+    for score in row["scores"]:
+        for part in score["invocations"]:
+            if part["evidence"] is None:
+                del part["evidence"]
+    return json.dumps(row, separators=(",", ":"))
+
+
+def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -> Run:
+    """Return the run in the file at `path`; its results are read when they are asked for.
+
+    Raises:
+        UsageError: it is no run, or one of a newer version; or the `error` given instead.
+
+    """
+    reader = _RunReader(path, shown, error)
+    return Run(reader.meta(), reader.results)
+
+
+class _RunReader:
+    def __init__(self, path: Path, shown: str, error: type[CiEvalError]) -> None:
+        self._path = path
+        self._shown = shown
+        self._error = error
+
+    def meta(self) -> RunMeta:
+        meta: RunMeta | None = None
+        for name, element in self._members():
+            if name == "schema_version":
+                check_version(element, self._shown, self._error)
+            elif name == "meta":
+                meta = checked(RunMeta, element, self._shown, self._error)
+            elif name == "results" and meta:
+                return meta
+        raise self._error(problems=[Problem("is no run of ci-eval", self._shown, 1)])
+
+    def results(self) -> Iterator[TrialResult]:
+        for name, element in self._members():
+            if name == "results" and element.value is not None:
+                yield checked(TrialResult, element, self._shown, self._error)
+
+    def _members(self) -> Iterator[tuple[str, Element]]:
+        try:
+            yield from JsonFile(self._path, shown=self._shown).walk(frozenset({"results"}))
+        except UsageError as exc:
+            raise self._error(problems=exc.problems) from exc
+
+
+def check_version(element: Element, shown: str, error: type[CiEvalError]) -> None:
+    """Refuse a file of a version that this one does not know."""
+    if element.value != SCHEMA_VERSION:
+        message = (
+            f"has schema version {element.value!r}, this version of ci-eval reads {SCHEMA_VERSION}"
+        )
+        raise error(problems=[Problem(message, shown, element.line)])
+
+
+def checked(model: type[M], element: Element, shown: str, error: type[CiEvalError]) -> M:
+    """Return the record in `element`, or raise `error` with its line."""
+    try:
+        return model.model_validate(element.value)
+    except ValidationError as exc:
+        problems = [
+            Problem(message, shown, element.line_of(loc), dotted(loc))
+            for loc, message in explain(exc, model)
+        ]
+        raise error(problems=problems) from exc

@@ -1,0 +1,129 @@
+"""Check any file that a user may have: what kind it is, and everything wrong with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ci_eval.config import load
+from ci_eval.config_criteria import read_eval_config
+from ci_eval.documents import parse_yaml, read_text
+from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
+from ci_eval.json_walk import JsonFile, parse_relaxed
+from ci_eval.plan import open_evalset, plan
+from ci_eval.plugins import World
+from ci_eval.registry import did_you_mean
+
+Kind = Literal["config", "evalset", "eval_config", "unknown"]
+_YAML = (".yaml", ".yml")
+_EVAL_CONFIG = {"criteria", "custom_metrics", "customMetrics"}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of a file."""
+
+    file: str
+    kind: Kind
+    cases: int | None
+    """How many cases it holds; `None` where it cannot be told."""
+    problems: tuple[Problem, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as `validate --json` prints it."""
+        return {
+            "file": self.file,
+            "kind": self.kind,
+            "cases": self.cases,
+            "problems": [
+                {"severity": each.severity, "line": each.line, "message": self._said(each)}
+                for each in self.problems
+            ],
+        }
+
+    def summary(self) -> str:
+        """Return one line about it."""
+        errors = sum(each.severity == "error" for each in self.problems)
+        cases = f", {self.cases} cases" if self.cases is not None else ""
+        found = f"{errors} errors" if errors else "ok"
+        return f"{self.file}: {self.kind.replace('_', ' ')}{cases}: {found}"
+
+    def _said(self, problem: Problem) -> str:
+        """Return a problem's message with its place, where that is in another file."""
+        if problem.file and problem.file != self.file:
+            return str(problem)
+        return ": ".join(filter(None, (problem.where, problem.message)))
+
+
+def check(name: str, world_of: Callable[[Path], World]) -> Checked:
+    """Check the file that the user calls `name`."""
+    path = Path(name)
+    try:
+        kind = _kind(path, name)
+        if kind == "config":
+            return _config(path, name, world_of(path))
+        if kind == "evalset":
+            return _evalset(path, name)
+        if kind == "eval_config":
+            _, problems = read_eval_config(path, shown=name, dialect="adk")
+            return Checked(name, kind, None, tuple(problems))
+    except CiEvalError as exc:
+        return Checked(name, _likely(path), None, exc.problems)
+    message = "is neither a configuration, nor an evalset, nor an eval config that is known here"
+    return Checked(name, "unknown", None, (Problem(message, name, 1),))
+
+
+def _likely(path: Path) -> Kind:
+    """Return the kind that the name of an unreadable file suggests."""
+    if path.suffix in _YAML:
+        return "config"
+    known = ("evalset.json", "test.json")
+    return "evalset" if path.name.endswith(known) else "unknown"
+
+
+def _kind(path: Path, name: str) -> Kind:
+    if path.suffix in _YAML:
+        parse_yaml(read_text(path, shown=name), shown=name)
+        return "config"
+    try:
+        head = JsonFile(path, shown=name).head()
+    except UsageError:
+        if path.name.endswith(("evalset.json", ".test.json")):
+            raise
+        head = parse_relaxed(read_text(path, shown=name), shown=name)[0].value
+    if isinstance(head, dict) and _EVAL_CONFIG & head.keys():
+        return "config" if {"agents", "evalsets"} & head.keys() else "eval_config"
+    if isinstance(head, dict) and _looks_like_config(head):
+        return "eval_config"
+    try:
+        open_evalset(path, shown=name)
+    except UsageError as exc:
+        if any("is no evalset" in problem.message for problem in exc.problems):
+            return "unknown"
+    return "evalset"
+
+
+def _looks_like_config(head: dict[str, Any]) -> bool:
+    """Say whether an object seems to be an eval config with a misspelt key."""
+    return len(head) == 1 and did_you_mean(next(iter(head)), _EVAL_CONFIG).startswith(".")
+
+
+def _config(path: Path, name: str, world: World) -> Checked:
+    loaded = load(path, shown=name, world=world)
+    try:
+        planned = plan(loaded, world)
+    except NothingSelectedError as exc:
+        empty = Problem(str(exc), name, severity="warning")
+        return Checked(name, "config", 0, (*loaded.warnings, empty))
+    except CiEvalError as exc:
+        return Checked(name, "config", None, exc.problems)
+    cases = sum(evalset.count for evalset in planned.evalsets.values())
+    return Checked(name, "config", cases, planned.warnings)
+
+
+def _evalset(path: Path, name: str) -> Checked:
+    opened = open_evalset(path, shown=name)
+    problems = opened.warnings
+    if not opened.facts.cases:
+        problems += (Problem("holds no case", name, 1, severity="warning"),)
+    return Checked(name, "evalset", opened.facts.cases, problems)
