@@ -5,6 +5,7 @@ the mean over the pooled runs of the baseline.  Only what means the same is comp
 whose content changed, or a criterion whose options did, is named instead.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from ci_eval.records import (
     RunMeta,
     Vanished,
 )
-from ci_eval.stats import Paired, holm, paired_test
+from ci_eval.stats import drift_test, flip_test, holm, mean_interval
 
 
 def compare(
@@ -43,11 +44,9 @@ def compare(
         _Judged(key, meta.criteria[key.criterion], columns, pooled, max_drop)
         for key in columns.keys()  # noqa: SIM118  # Columns is no mapping
     ]
-    tested = [each for each in judged if each.test and not each.facts.informational]
-    rejected = holm([each.test.p_value for each in tested if each.test], false_block)
-    significant = {
-        each.key for each, is_rejected in zip(tested, rejected, strict=True) if is_rejected
-    }
+    tests = [(each.key, p) for each in judged for p in each.p_values]
+    rejected = holm([p for _, p in tests], false_block)
+    significant = {key for (key, _), yes in zip(tests, rejected, strict=True) if yes}
     changes = [change for each in judged for change in each.changes()]
     certain = {change.group for change in changes if change.certain}
     return Comparison(
@@ -151,10 +150,20 @@ class _Judged:
         # Missing observations count as the best there could have been, so a regression is
         # one whatever they had shown.
         self.pairs = dict(self._pairs(best_of(self.facts)))
-        differences = [self.sign * (after - base) for after, base in self.pairs.values()]
-        self.test: Paired | None = paired_test(differences) if differences else None
+        self.differences = [self.sign * (after - base) for after, base in self.pairs.values()]
+        self.p_values = self._tests()
         cells = [self.before[case] for case in self.pairs]
         self.steady = bool(cells) and all(c.measured > 1 and not c.varied for c in cells)
+
+    def _tests(self) -> list[float]:
+        """Return the p-values of both guards: many cases a little worse, some cases broken."""
+        if not self.pairs or self.facts.informational:
+            return []
+        flips = sum(
+            passes(base, self.facts) and not passes(value, self.facts)
+            for value, base in self.pairs.values()
+        )
+        return [drift_test(self.differences), flip_test(flips, len(self.pairs))]
 
     def _pairs(self, best: float | None) -> Iterator[tuple[str, tuple[float, float]]]:
         for case, cell in self.now.items():
@@ -202,24 +211,24 @@ class _Judged:
             cases=len(self.pairs),
             value=sum(values) / len(values) if values else None,
             baseline=sum(bases) / len(bases) if bases else None,
-            effect=self.sign * self.test.effect if self.test else None,
+            effect=self.sign * self._effect() if self.pairs else None,
             interval=self._interval(),
-            p_value=self.test.p_value if self.test else None,
+            p_value=min(self.p_values, default=None),
             outcome=outcome,
             reason=reason,
             steady=self.steady,
         )
 
+    def _effect(self) -> float:
+        return math.fsum(self.differences) / len(self.differences)
+
     def _interval(self) -> tuple[float, float] | None:
-        if not self.test or not self.test.interval:
-            return None
-        low, high = sorted(self.sign * bound for bound in self.test.interval)
-        return low, high
+        return mean_interval([self.sign * each for each in self.differences])
 
     def _outcome(self, *, significant: bool, certain: bool) -> tuple[Outcome, str]:
-        if self.test is None:
+        if not self.pairs:
             return "not_compared", "the baseline has nothing comparable"
-        drop, interval = -self.test.effect, self.test.interval
+        drop, interval = -self._effect(), mean_interval(self.differences)
         if certain:
             return "regressed", "a case changed that never varied before"
         if significant and drop >= self.least:

@@ -8,14 +8,18 @@ standard error to a beginning and an end, so that a flood neither fills memory n
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Self, cast
 
 from pydantic import BeforeValidator
+
+from ci_eval.errors import TrialError
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line that a child may write."""
@@ -32,6 +36,18 @@ if sys.platform == "win32":  # pragma: no cover
     _OWN_GROUP: dict[str, Any] = {"creationflags": 0x200}  # CREATE_NEW_PROCESS_GROUP
 else:
     _OWN_GROUP: dict[str, Any] = {"start_new_session": True}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a child is started."""
+
+    argv: tuple[str, ...]
+    """The program and its arguments; no shell reads them."""
+    env: Mapping[str, str]
+    """The whole environment it gets."""
+    cwd: Path
+    """The folder it starts in."""
 
 
 class Excerpt:
@@ -115,24 +131,26 @@ class Child(asyncio.SubprocessProtocol):
 
     @classmethod
     async def start(
-        cls,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: Path,
-        hear: Callable[[bytes], None],
-        gone: Callable[[], None],
+        cls, launch: Launch, *, hear: Callable[[bytes], None], gone: Callable[[], None]
     ) -> Self:
-        """Start `argv`, without a shell, with exactly the environment `env`.
+        """Start what `launch` says.
 
         Raises:
-            OSError: it cannot be started.
+            TrialError: it cannot be started.
 
         """
         loop = asyncio.get_running_loop()
-        _, child = await loop.subprocess_exec(
-            lambda: cls(hear, gone), *argv, env=dict(env), cwd=cwd, **_OWN_GROUP
-        )
+        try:
+            _, child = await loop.subprocess_exec(
+                lambda: cls(hear, gone),
+                *launch.argv,
+                env=dict(launch.env),
+                cwd=launch.cwd,
+                **_OWN_GROUP,
+            )
+        except OSError as exc:
+            message = f"cannot start {launch.argv[0]!r}: {exc.strerror}"
+            raise TrialError("start", message) from exc
         return child
 
     @property
@@ -328,6 +346,16 @@ def agent_environment(
         **{name: value for name, value in ours.items() if _may_have(name, taken)},
         **{name: value for name, value in declared.items() if value is not None},
     }
+
+
+def find_program(name: str, *, root: Path, env: Mapping[str, str]) -> str | None:
+    """Return the program `name`, a path from `root` or a mere name on the PATH of `env`.
+
+    `None` means that there is no such program, or that it may not be run.
+    """
+    if os.path.dirname(name):  # noqa: PTH120  # `Path` takes no notice of a leading `./`
+        return shutil.which(os.path.abspath(root / name))  # noqa: PTH100  # keeps symlinks
+    return shutil.which(name, path=env.get("PATH", ""))
 
 
 def refused(declared: Mapping[str, str | None]) -> Iterator[str]:

@@ -11,7 +11,6 @@ import secrets
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TextIO
 
 from ci_eval import plugins
 from ci_eval.errors import ExitCode, Problem
@@ -38,27 +37,23 @@ def publish(
     exit_code: ExitCode,
     env: Mapping[str, str],
     reports: tuple[str, ...],
-    *,
-    stream: TextIO | None = None,
 ) -> None:
     """Hand the outputs, and of `reports` what GitHub shows itself, to the runner.
 
     `report` is `None` where the run ended without one; the documents in `out`, if there are
-    any, are an earlier run's then.  Commands are printed to `stream`, stdout if left out.
+    any, are an earlier run's then.
     """
     if report is not None:
         if "summary" in reports and env.get("GITHUB_STEP_SUMMARY"):
             _append_summary(_document(out, "summary"), Path(env["GITHUB_STEP_SUMMARY"]), env)
         if "annotations" in reports and _in_actions(env):
             lines = _document(out, "annotations").read_text(encoding="utf-8").splitlines()
-            _print((line for line in lines if line.startswith(_COMMANDS)), stream)
+            _print(line for line in lines if line.startswith(_COMMANDS))
     if env.get("GITHUB_OUTPUT"):
         _append_outputs(outputs(report, out, exit_code, env), Path(env["GITHUB_OUTPUT"]))
 
 
-def annotate(
-    problems: Iterable[Problem], env: Mapping[str, str], *, stream: TextIO | None = None
-) -> None:
+def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
     """Show `problems` on the lines they stand on, as many as the runner shows."""
     if not _in_actions(env):
         return
@@ -68,7 +63,7 @@ def annotate(
         shown[problem.severity] += 1
         if shown[problem.severity] <= MAX_ANNOTATIONS:
             lines.append(_annotation(problem, env))
-    _print(lines, stream)
+    _print(lines)
 
 
 def outputs(
@@ -81,7 +76,7 @@ def outputs(
         # What was interrupted, or ended in a bug, reached no verdict either.
         "verdict": _VERDICTS.get(exit_code, "incomplete"),
         "exit-code": str(int(exit_code)),
-        "report-dir": _in_repository(str(out), env),
+        "report-dir": _in_repository(str(out), env) if out.is_dir() else "",
         "pass-rate": "" if rate is None else f"{rate:.4f}",
         "regressions": "" if regressions is None else str(regressions),
         "junit": _in_repository(str(_document(out, "junit")), env) if report else "",
@@ -133,11 +128,10 @@ def _annotation(problem: Problem, env: Mapping[str, str]) -> str:
     )
 
 
-def _print(lines: Iterable[str], stream: TextIO | None) -> None:
+def _print(lines: Iterable[str]) -> None:
     """Print commands; each is one only at the start of a line."""
-    target = stream or sys.stdout
-    target.writelines(f"{line}\n" for line in lines)
-    target.flush()
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
 
 
 def _append_summary(document: Path, target: Path, env: Mapping[str, str]) -> None:

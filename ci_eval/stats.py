@@ -1,47 +1,70 @@
 """The statistics that a verdict rests on.
 
-The test is a paired one: each case is compared with itself, which takes out how hard it is
-(Miller, "Adding Error Bars to Evals", 2024, section 4).  Several tests are corrected
-together (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+All tests are paired: each case is compared with itself, which takes out how hard it is
+(Miller, "Adding Error Bars to Evals", 2024, section 4).  Both keep their rate whatever the
+distribution of the values is, and in both a value that gets worse never gets less
+significant.  Several tests are corrected together (Holm, "A simple sequentially rejective
+multiple test procedure", 1979).
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
-from typing import NamedTuple
+from statistics import NormalDist
 
-FEW_CASES = 3
-"""Below this many pairs, cases that all changed alike prove nothing."""
-
-
-class Paired(NamedTuple):
-    """What paired differences say."""
-
-    effect: float
-    """Their mean."""
-    interval: tuple[float, float] | None
-    """Its 95 % confidence interval; `None` where one pair gives none."""
-    p_value: float
-    """How probable a mean as low as this, or lower, is if nothing got worse."""
+EXACT_PAIRS = 30
+"""Up to so many pairs that differ, every assignment of signs is counted."""
 
 
-def paired_test(differences: Sequence[float]) -> Paired:
-    """Test whether paired differences are below zero: a one-sided paired t-test.
+def drift_test(differences: Sequence[float]) -> float:
+    """Return how probable a sum of paired differences as low as this is if nothing got worse.
 
-    Where all are the same the statistic has no spread to go by: no change is p = 1; a drop
-    of all of at least `FEW_CASES` cases is p = 0; of fewer it is the greatest probability
-    that a coin of any kind falls so, 1/4 for each (heads before, tails now).
+    Fisher's randomisation test: if nothing changed, each difference could as well have had
+    the other sign; the p-value is the share of all assignments of signs whose sum is as low.
+    Above `EXACT_PAIRS` the sum is as good as normal, with the sum of squares as variance.
     """
-    count = len(differences)
-    mean = math.fsum(differences) / count
-    if count == 1:
-        return Paired(mean, None, 0.25 if mean < 0 else 1.0)
-    spread = math.sqrt(math.fsum((d - mean) ** 2 for d in differences) / (count - 1))
-    error = spread / math.sqrt(count)
-    if error <= abs(mean) * 1e-12:
-        alike = 0.0 if count >= FEW_CASES else 0.25**count
-        return Paired(mean, (mean, mean), alike if mean < 0 else 1.0)
-    half = t_quantile(0.975, count - 1) * error
-    return Paired(mean, (mean - half, mean + half), t_cdf(mean / error, count - 1))
+    moved = [difference for difference in differences if difference]
+    if not moved:
+        return 1.0
+    total = math.fsum(moved)
+    if len(moved) > EXACT_PAIRS:
+        return NormalDist().cdf(total / math.sqrt(math.fsum(d * d for d in moved)))
+    half = len(moved) // 2
+    left, right = _signed_sums(moved[:half]), sorted(_signed_sums(moved[half:]))
+    slack = 1e-9 * math.fsum(map(abs, moved))
+    as_low = sum(bisect_right(right, total - each + slack) for each in left)
+    return as_low / 2 ** len(moved)
+
+
+def _signed_sums(values: Sequence[float]) -> list[float]:
+    """Return the sum of `values` under each assignment of signs."""
+    sums = [0.0]
+    for value in values:
+        sums = [each + sign * value for each in sums for sign in (1, -1)]
+    return sums
+
+
+def flip_test(flips: int, cases: int) -> float:
+    """Return how probable `flips` of `cases` from passed to failed are if nothing got worse.
+
+    A case that passes with the probability q passes before and fails now with q (1 - q), at
+    most 1/4, whatever q is; so the number of flips is at most binomial with 1/4.
+    """
+    if cases > 1000:
+        return 1 - NormalDist(cases / 4, math.sqrt(cases * 3) / 4).cdf(flips - 0.5)
+    ways = sum(math.comb(cases, k) * 3 ** (cases - k) for k in range(flips, cases + 1))
+    return ways / 4**cases
+
+
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of a mean, by Student's t; one value gives none."""
+    count = len(values)
+    if count < 2:
+        return None
+    mean = math.fsum(values) / count
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+    half = t_quantile(0.975, count - 1) * spread / math.sqrt(count)
+    return mean - half, mean + half
 
 
 def holm(p_values: Sequence[float], rate: float) -> list[bool]:

@@ -80,7 +80,7 @@ def one_line(text: str, limit: int) -> str:
 _MARKUP = re.compile(
     r"[&<>|`*~\[\]$\\\^]"
     r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"  # inside a word it is no markup
-    r"|^[-+=:\#0-9]"  # at the start of a line: lists, headings, rules
+    r"|^[-+=:\#]|^[0-9](?=[0-9]*[.)](?:\s|$))"  # at the start of a line: lists, headings, rules
 )
 _LINKED = re.compile(r"[@\#:](?=\S)|www(?=\.)|\bgh(?=-[0-9])", re.IGNORECASE)
 """What GitHub makes a mention, an issue, an emoji or a link of together with what follows."""

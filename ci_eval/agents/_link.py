@@ -1,30 +1,19 @@
 """Our end of the line to one worker process; `_worker.py` is the other."""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 from ci_eval.agents._reply import read_json, unexpected
 from ci_eval.agents._request import encode
 from ci_eval.errors import DisturbedError, TrialError
-from ci_eval.processes import Child
+from ci_eval.processes import Child, Launch
 
 START_TIMEOUT_S = 300.0
 """How long a worker may take to import what it is to run."""
 GRACE_S = 1.0
 """How long a call that was cancelled, or a worker that was told to end, may take over it."""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How a worker is started."""
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
-    cwd: Path
 
 
 class Link:
@@ -53,13 +42,7 @@ class Link:
 
         """
         link = cls()
-        try:
-            link._child = await Child.start(
-                launch.argv, env=launch.env, cwd=launch.cwd, hear=link._hear, gone=link._gone
-            )
-        except OSError as exc:
-            message = f"cannot start {launch.argv[0]!r}: {exc.strerror}"
-            raise TrialError("start", message) from exc
+        link._child = await Child.start(launch, hear=link._hear, gone=link._gone)
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 link._cooperative = await link._ready
@@ -75,6 +58,11 @@ class Link:
     def alive(self) -> bool:
         """Whether it can take conversations."""
         return self._lost is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its process has ended."""
+        return self._child.exit_code is not None
 
     def begin(self, number: int) -> None:
         """Count conversation `number` among those that it holds."""
@@ -163,7 +151,7 @@ class Link:
         try:
             message = read_json(line)
             self._take(message)
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except (ValueError, LookupError, TypeError, asyncio.InvalidStateError):
             # Only an agent that went looking for our pipe could have written this.
             self._child.fault = "wrote to the pipe of ci-eval"
             self._gone()
@@ -175,10 +163,12 @@ class Link:
             self._ready.set_exception(TrialError("start", message["failed"]))
         elif "held" in message:
             self._held.add(message["id"])
-        else:
+        elif "error" in message or {"reply", "seconds"} <= message.keys():
             answered = self._waiting.pop(message["id"], None)
             if answered and not answered.done():
                 answered.set_result(message)
+        else:
+            raise ValueError("none of the messages of a worker")
 
     def _gone(self) -> None:
         message = f"the worker {self._child.ending}"

@@ -1,17 +1,18 @@
 """Worker processes that hold the conversations of an agent, several at a time."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import cast
 
-from ci_eval.agents._link import Launch, Link
-from ci_eval.agents._reply import to_invocation
+from ci_eval.agents._link import Link
+from ci_eval.agents._reply import shown, to_invocation
 from ci_eval.agents._request import as_asked, opening
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Session
+from ci_eval.processes import Launch
 from ci_eval.records import Content, Invocation, Json, Trial
 
 WORKER = str(Path(__file__).with_name("_worker.py"))
@@ -28,12 +29,21 @@ class _Seat:
     """How many conversations it has."""
     link: asyncio.Task[Link] | None = None
 
+    def leave(self) -> None:
+        self.load -= 1
+
+    def is_empty(self) -> bool:
+        """Say whether there is no worker, nor one to come."""
+        if self.link is None or not self.link.done():
+            return self.link is None
+        return self.link.cancelled() or bool(self.link.exception()) or not self.link.result().alive
+
 
 class Pool:
     """Holds conversations in `workers` processes, `threads` at a time in each.
 
-    Where `threads` is `None` there are as many as are asked for.  A worker that died is
-    replaced when it is needed again.
+    Where `threads` is `None` there are as many as are asked for.  Workers are started when they
+    are needed, and so is the replacement of one that died.
     """
 
     def __init__(
@@ -46,12 +56,13 @@ class Pool:
         self._session_prefix = session_prefix
         self._numbers = count(1)
         self._links: set[Link] = set()
-        self._failures: list[TrialError] = []
+        self._failures = 0
+        self._failure = ""
 
     async def open(self, trial: Trial, *, alone: bool = False) -> Session:
-        """Begin the conversation of `trial`, when there is room for it."""
+        """Begin the conversation of `trial` when there is room for it."""
         async with AsyncExitStack() as leaving:
-            link = await (self._single(leaving) if alone else self._shared(leaving))
+            link = await (self._own_link(leaving) if alone else self._shared_link(leaving))
             number = next(self._numbers)
             link.begin(number)
             leaving.callback(link.finish, number)
@@ -60,9 +71,66 @@ class Pool:
 
     async def stop(self) -> None:
         """End every worker."""
-        starting = [seat.link for seat in self._seats if seat.link and not seat.link.done()]
-        for task in starting:
-            task.cancel()
-        await asyncio.gather(
-            *starting, *(link.stop() for link in self._links), return_exceptions=True
-        )
+        starts = [seat.link for seat in self._seats if seat.link]
+        for start in starts:
+            start.cancel()
+        ends = [link.stop() for link in self._links]
+        await asyncio.gather(*starts, *ends, return_exceptions=True)
+
+    async def _shared_link(self, leaving: AsyncExitStack) -> Link:
+        if self._room:
+            await leaving.enter_async_context(self._room)
+        seat = min(self._seats, key=lambda seat: seat.load)
+        seat.load += 1
+        leaving.callback(seat.leave)
+        if seat.is_empty():
+            seat.link = asyncio.create_task(self._start())
+        # A trial that is cancelled while it waits does not take the worker from the others.
+        return await asyncio.shield(cast("asyncio.Task[Link]", seat.link))
+
+    async def _own_link(self, leaving: AsyncExitStack) -> Link:
+        await leaving.enter_async_context(self._single_rooms)
+        link = await self._start()
+        leaving.push_async_callback(link.stop)
+        return link
+
+    async def _start(self) -> Link:
+        if self._failures >= MAX_STARTS:
+            raise TrialError("start", self._failure)
+        try:
+            link = await Link.start(self._launch)
+        except TrialError as exc:
+            self._failures += 1
+            self._failure = str(exc)
+            raise
+        self._failures = 0
+        self._links = {link, *(other for other in self._links if not other.is_over)}
+        return link
+
+
+class _Conversation:
+    """One conversation, in one worker."""
+
+    held = None
+
+    def __init__(
+        self, link: Link, number: int, session: dict[str, Json], leaving: AsyncExitStack
+    ) -> None:
+        self._link = link
+        self._number = number
+        self._opening = {"session": session}
+        self._leaving = leaving
+        self._state: dict[str, Json] | None = None
+
+    async def send(self, message: Content) -> Invocation:
+        request = {"message": as_asked(message), **self._opening}
+        self._opening = {}
+        answer = await self._link.ask(self._number, request)
+        self._state = answer.get("state")
+        if not isinstance(self._state, dict | None):
+            raise TrialError("protocol", f"the agent left {shown(self._state)} as its state")
+        return to_invocation(message, answer["reply"], seconds=answer["seconds"])
+
+    async def close(self) -> dict[str, Json] | None:
+        await self._leaving.aclose()
+        return self._state

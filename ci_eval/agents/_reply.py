@@ -95,9 +95,7 @@ def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocatio
     try:
         checked = Reply.model_validate(reply)
     except ValidationError as exc:
-        wrong = "; ".join(
-            f"{dotted(loc)}: {message}" for loc, message in explain(exc, Reply)
-        )
+        wrong = "; ".join(f"{dotted(loc)}: {message}" for loc, message in explain(exc, Reply))
         raise unexpected(f"answered {shown(reply)}: {wrong}") from None
     return Invocation(
         user_content=message,
@@ -108,9 +106,9 @@ def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocatio
     )
 
 
-def unexpected(what: str) -> TrialError:
+def unexpected(what: str, last_words: str = "") -> TrialError:
     """Return the error of an agent that did `what` instead of giving a proper reply."""
-    return TrialError("protocol", f"the agent {what}; {EXPECTED}")
+    return TrialError("protocol", f"the agent {what}; {EXPECTED}{last_words}")
 
 
 def shown(value: object) -> str:

@@ -19,10 +19,10 @@ to the worker                            from the worker
 from __future__ import annotations
 
 import faulthandler
-import functools
 import importlib
 import inspect
 import json
+import linecache
 import os
 import queue
 import signal
@@ -30,15 +30,16 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
-    from typing import Union
+    from typing import TypeAlias
 
-    Runner = Union["Loop", "Threads"]
+    Runner: TypeAlias = "Loop | Threads"
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024 - 4096
 """The longest reply, with some room for what is put round it on its line."""
@@ -81,7 +82,7 @@ class Wire:
     """The two pipes to ci-eval, out of reach of everything that reads or prints."""
 
     def __init__(self) -> None:
-        self._input = os.dup(0)
+        self.input = os.fdopen(os.dup(0), "rb")
         self._output = os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -89,17 +90,6 @@ class Wire:
         os.dup2(2, 1)
         self._lock = threading.Lock()
         self._pid = os.getpid()
-
-    def messages(self) -> Iterator[dict[str, Any]]:
-        """Yield what ci-eval says, until it ends."""
-        rest = b""
-        while True:
-            chunk = os.read(self._input, 1 << 16)
-            if not chunk:
-                return
-            *lines, rest = (rest + chunk).split(b"\n") if rest else chunk.split(b"\n")
-            for line in lines:
-                yield json.loads(line)
 
     def write(self, message: dict[str, Any] | str) -> None:
         """Send `message`, which may be JSON already."""
@@ -116,7 +106,7 @@ class Wire:
 def _listen(wire: Wire, agent: Agent, runner: Runner) -> None:
     """Do as ci-eval says, until it ends; then let the process end, or end it."""
     try:
-        for message in wire.messages():
+        for message in map(json.loads, wire.input):
             if "message" in message:
                 runner.begin(message)
             elif "cancel" in message:
@@ -126,14 +116,9 @@ def _listen(wire: Wire, agent: Agent, runner: Runner) -> None:
     finally:
         runner.end()
         time.sleep(GRACE_S)
-        _die()
-
-
-def _die() -> None:
-    """Die at once, with the whole group where it is ours."""
-    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)  # with all that the callable started
+        os._exit(1)
 
 
 # --- The callable -----------------------------------------------------------------------------
@@ -176,32 +161,27 @@ class Agent:
 
     def answer(self, request: dict[str, Any], value: Any, seconds: float) -> str:
         """Return the line that says that the callable returned `value`."""
-        if not isinstance(value, (str, dict)):
-            return _error(request, "protocol", "returned " + _short(value))
         number = request["id"]
-        answer = {"id": number, "reply": value, "seconds": round(seconds, 6)}
+        given = {"reply": ("returned", value)}
         if "session" in self._extras:
-            state = self._sessions[number].get("state")
-            if not isinstance(state, dict):
-                message = f"left {_short(state)} as the session's state, not a dictionary"
+            given["state"] = ("left as the session's state", self._sessions[number].get("state"))
+        line = f'{{"id":{number},"seconds":{seconds:.6f}'
+        for name, (did, part) in given.items():
+            try:
+                line += f',"{name}":{_encode(part)}'
+            except (TypeError, ValueError, RecursionError) as exc:
+                message = f"{did} {_short(part)}, which is not JSON: {exc}"
                 return _error(request, "protocol", message)
-            answer["state"] = state
-        try:
-            line = _encode(answer)
-        except (TypeError, ValueError, RecursionError) as exc:
-            left = " or left as the session's state" if "state" in answer else ""
-            message = f"returned {_short(value)}{left}, which is not JSON: {exc}"
-            return _error(request, "protocol", message)
         if len(line) > MAX_REPLY_BYTES:
-            message = f"returned {len(line) >> 20} MiB of JSON, more than anyone could read"
+            message = f"returned {len(line) >> 20} MiB of JSON; 16 MiB is the most"
             return _error(request, "protocol", message)
         if "history" in self._extras:
             self._note(request, value)
-        return line
+        return line + "}"
 
     def raised(self, request: dict[str, Any], exc: BaseException) -> str:
         """Return the line that says that the callable raised `exc`."""
-        inner = getattr(exc, "exceptions", ())
+        inner: Any = getattr(exc, "exceptions", ())
         if len(inner) == 1:
             # A group of one says nothing but that there is one.
             return self.raised(request, inner[0])
@@ -210,18 +190,13 @@ class Agent:
 
     def _note(self, request: dict[str, Any], value: Any) -> None:
         """Add a turn to the history: as it is now, whatever the callable does to it later."""
-        reply = {"response": value} if isinstance(value, str) else value
-        turn = {
-            "message": request["message"],
-            "response": reply.get("response"),
-            "tool_calls": reply.get("tool_calls") or [],
-        }
-        self._histories[request["id"]].append(json.loads(_encode(turn)))
+        reply = value if isinstance(value, dict) else {"response": value}
+        said = {"response": reply.get("response"), "tool_calls": reply.get("tool_calls") or []}
+        turn = _encode({"message": request["message"], **said})
+        self._histories[request["id"]].append(json.loads(turn))
 
 
 def _is_async(function: Any) -> bool:
-    while isinstance(function, functools.partial):
-        function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(type(function), "__call__", None)  # noqa: B004  # it is known to be callable
     )
@@ -252,7 +227,6 @@ class Threads:
         self._lock = threading.Lock()
         self._threads = 1
         self._calls = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self, request: dict[str, Any]) -> None:
         """See to it that `request` is answered."""
@@ -269,10 +243,7 @@ class Threads:
 
     def run(self) -> None:
         """Answer requests until `end`."""
-        while True:
-            request = self._requests.get()
-            if request is None:
-                return
+        for request in iter(self._requests.get, None):
             line = self._call(request)
             with self._lock:
                 self._calls -= 1
@@ -289,41 +260,19 @@ class Threads:
         try:
             value = self._agent.function(request["message"], **extras)
             if inspect.isawaitable(value):
-                value = self._awaited(value)
+                value = _awaited(value)
         except BaseException as exc:  # noqa: BLE001  # whatever it is, it is the trial's error
             return self._agent.raised(request, exc)
         return self._agent.answer(request, value, time.perf_counter() - started)
 
-    def _awaited(self, value: Awaitable[Any]) -> Any:
-        """Await `value` on a loop that all calls share, so that they may share clients, too."""
-        import asyncio
 
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_run_loop, args=(self._loop,), daemon=True).start()
-        result, exc = asyncio.run_coroutine_threadsafe(_outcome(value), self._loop).result()
-        if exc:
-            raise exc
-        return result
+def _awaited(value: Awaitable[Any]) -> Any:
+    import asyncio
 
+    async def result() -> Any:
+        return await value
 
-async def _outcome(value: Awaitable[Any]) -> tuple[Any, BaseException | None]:
-    """Return what comes of `value`; a SystemExit that got out would end the loop."""
-    try:
-        return await value, None
-    except BaseException as exc:  # noqa: BLE001  # it is raised again where it belongs
-        return None, exc
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Run `loop` until it is stopped, not merely until a task of the agent's exits."""
-    while True:
-        try:
-            loop.run_forever()
-        except (SystemExit, KeyboardInterrupt):
-            continue
-        return
+    return asyncio.run(result())
 
 
 class Loop:
@@ -337,7 +286,7 @@ class Loop:
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._lines: list[str] = []
+        self._ended = False
 
     def begin(self, request: dict[str, Any]) -> None:
         """See to it that `request` is answered."""
@@ -357,11 +306,14 @@ class Loop:
         self._loop.call_soon_threadsafe(self._cancel, number)
 
     def run(self) -> None:
-        """Answer requests until `end`."""
-        _run_loop(self._loop)
+        """Answer requests until `end`, and not merely until a task of the agent's exits."""
+        while not self._ended:
+            with suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
 
     def end(self) -> None:
         """Let `run` return."""
+        self._ended = True
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _begin(self, request: dict[str, Any]) -> None:
@@ -381,15 +333,7 @@ class Loop:
         else:
             line = self._agent.answer(request, value, time.perf_counter() - started)
         del self._tasks[request["id"]]
-        if not self._lines:
-            # What ends in one turn of the loop goes out, and wakes ci-eval, once.
-            self._loop.call_soon(self._flush)
-        self._lines.append(line)
-
-    def _flush(self) -> None:
-        lines = "\n".join(self._lines)
-        self._lines.clear()
-        self._wire.write(lines)
+        self._wire.write(line)
 
 
 # --- What went wrong --------------------------------------------------------------------------
@@ -403,53 +347,47 @@ def _error(request: dict[str, Any], kind: str, message: str) -> str:
 
 
 def _named(exc: BaseException) -> str:
-    try:
-        text = str(exc)
-    except Exception:  # noqa: BLE001  # a stranger's `__str__`
-        text = ""
+    text = _safely(str, exc)
     return type(exc).__name__ + (f": {text}" if text else "")
 
 
 def _short(value: Any) -> str:
     """Return the type of `value` and the beginning of how it shows itself."""
-    try:
-        shown = repr(value)
-    except Exception:  # noqa: BLE001  # a stranger's `__repr__`
-        shown = ""
+    shown = _safely(repr, value)
     shown = shown if len(shown) <= 200 else shown[:200] + "…"
     return "None" if value is None else f"{type(value).__name__}: {shown}"
 
 
+def _safely(show: Callable[[Any], str], value: Any) -> str:
+    try:
+        return show(value)
+    except Exception:  # noqa: BLE001  # the method is a stranger's
+        return ""
+
+
 def _place(trace: TracebackType | None, folder: str) -> str:
     """Return `file.py:12`, the last line of the user's own code that `trace` went through."""
-    frames = _frames(trace)
-    own = [
-        (name, line)
-        for name, line in frames
-        if name.startswith(folder + os.sep) and "site-packages" not in name
-    ]
-    if own:
-        return f"{os.path.relpath(own[-1][0], folder)}:{own[-1][1]}"
-    return f"{os.path.basename(frames[-1][0])}:{frames[-1][1]}" if frames else ""
+    frames = [(_shortened(name, folder), line) for name, line in _frames(trace)]
+    own = [at for at in frames if not os.path.isabs(at[0]) and "site-packages" not in at[0]]
+    for name, line in (own or frames)[-1:]:
+        return f"{name}:{line}"
+    return ""
+
+
+def _shortened(name: str, folder: str) -> str:
+    return os.path.relpath(name, folder) if name.startswith(folder + os.sep) else name
 
 
 def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
     """Return the file and the line of each frame that is neither ours nor the importer's."""
-    return [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(trace)
-        if frame.f_code.co_filename != __file__
-        and not frame.f_code.co_filename.startswith("<frozen")
-    ]
+    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
+    return [at for at in frames if at[0] != __file__ and not at[0].startswith("<frozen")]
 
 
 def _import_failure(target: str, exc: BaseException, folder: str) -> str:
     """Return why `target` could not be loaded, with the last lines of the way there."""
-    import linecache
-
     steps = [
-        f"\n  {os.path.relpath(name, folder) if name.startswith(folder) else name}:{line}: "
-        + linecache.getline(name, line).strip()
+        f"\n  {_shortened(name, folder)}:{line}: {linecache.getline(name, line).strip()}"
         for name, line in _frames(exc.__traceback__)[-3:]
     ]
     return f"cannot load {target!r}: {_named(exc)}" + "".join(steps)

@@ -125,7 +125,9 @@ class Findings:
         comparison = self.report.comparison
         if not comparison:
             return {}
-        changes = [each for each in comparison.changes if each.change in ("newly_failing", "dropped")]
+        changes = [
+            each for each in comparison.changes if each.change in ("newly_failing", "dropped")
+        ]
         changes.sort(key=lambda each: (not self._is_certain(each), -_size(each)))
         found: dict[Place, tuple[CaseChange, ...]] = {}
         for change in changes:
@@ -162,7 +164,9 @@ class Findings:
             if result.status is Status.FAILED and place not in self._changes
         )
         for number, (place, result) in enumerate(islice(failed, self.bounds.rows)):
-            yield self._finding(place, tuple(_failed_lines(result)), with_evidence=number < evidence)
+            yield self._finding(
+                place, tuple(_failed_lines(result)), with_evidence=number < evidence
+            )
 
     def _changed_line(self, change: CaseChange) -> Line:
         group = self._groups.get(change.group)

@@ -8,20 +8,11 @@ never by losing the end of a sentence.
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
-from ci_eval.records import (
-    Comparison,
-    Delta,
-    GroupSummary,
-    Reason,
-    Report,
-    RunMeta,
-    Totals,
-    Vanished,
-    Verdict,
-)
+from ci_eval.records import Comparison, Report, RunMeta, Totals, Vanished, Verdict
 from ci_eval.reporters._findings import Bounds, Finding, Findings, Place, Trouble
+from ci_eval.reporters._rows import Row, judged_by_threshold, rows_of
 from ci_eval.reporters._times import moment
 from ci_eval.templating import clean, render
 
@@ -50,16 +41,6 @@ class Some(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Row:
-    """One criterion on one evalset with one agent, and what became of it."""
-
-    summary: GroupSummary
-    delta: Delta | None
-    mark: Literal["blocks", "warns", "good", "none"]
-    words: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Page:
     """Everything that a Markdown document may say."""
 
@@ -67,6 +48,10 @@ class Page:
     totals: Totals
     verdict: Verdict
     comparison: Comparison | None
+    compared: bool
+    """Whether the verdict rests on a comparison."""
+    baseline_run: str
+    """The newest run of the baseline."""
     baseline_age_s: float | None
     """Seconds from the newest run of the baseline to this one."""
     reasons: Some[str]
@@ -109,12 +94,9 @@ def fitting(
 def page_of(report: Report, bounds: Bounds) -> Page:
     """Arrange `report`."""
     comparison = report.comparison or Comparison()
-    by_threshold = _by_threshold(report)
+    by_threshold = judged_by_threshold(report)
     findings = Findings(report, bounds)
-    rows = sorted(
-        (_row(report, summary) for summary in report.groups),
-        key=lambda row: ("blocks", "warns", "good", "none").index(row.mark),
-    )
+    rows = rows_of(report)
 
     def some(entries: Iterable[T]) -> Some[T]:
         found = tuple(entries)
@@ -126,6 +108,8 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         totals=report.totals,
         verdict=report.verdict,
         comparison=report.comparison,
+        compared=report.comparison is not None and report.verdict.mode != "threshold",
+        baseline_run=next(iter(comparison.baseline_runs), "unknown"),
         baseline_age_s=_age(report),
         reasons=_reasons(report, "blocks", "incomplete"),
         warnings=_reasons(report, "warns"),
@@ -153,10 +137,6 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     )
 
 
-def _by_threshold(report: Report) -> bool:
-    return report.verdict.mode != "regression" or report.comparison is None
-
-
 def _messages(report: Report, severity: str) -> list[str]:
     return [each.message for each in report.verdict.reasons if each.severity == severity]
 
@@ -181,9 +161,18 @@ def _age(report: Report) -> float | None:
     return (now - then).total_seconds() if now and then else None
 
 
-def _row(report: Report, summary: GroupSummary) -> Row:
-    comparison = report.comparison
-    deltas = comparison.deltas if comparison else ()
-    delta = next((each for each in deltas if each.group == summary.group), None)
-    words = tuple(_words(report, summary, delta))
-    return Row(summary, delta, _mark(report, summary, delta), words)
+def _try_command(meta: RunMeta, place: Place) -> str:
+    command = ["ci-eval", "run", *_config(meta)]
+    if len(meta.agents) > 1:
+        command += ["--agent", place.agent]
+    if len(meta.evalsets) > 1:
+        command += ["--evalset", place.evalset]
+    line = shlex.join([*command, "--case", place.case])
+    # What cannot be seen or is very long cannot be copied.
+    if clean(line) == line and len(line) <= _MAX_COMMAND:
+        return line
+    return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])
+
+
+def _config(meta: RunMeta) -> list[str]:
+    return [] if meta.config in ("", _DEFAULT_CONFIG) else ["-c", meta.config]

@@ -38,7 +38,7 @@ start_engine() {
       docker.io mmdebstrap >"$state/apt.log" 2>&1 || { cat "$state/apt.log" >&2; return 1; }
   fi
   # Debian's client knows the engine's own BuildKit; another one that is first in PATH may not.
-  PATH=/usr/bin:$PATH
+  mkdir "$state/bin" && ln -s /usr/bin/docker "$state/bin/" && PATH=$state/bin:$PATH
   export DOCKER_HOST=unix://$state/docker.sock
   setsid dockerd --data-root "$state/data" --exec-root "$state/exec" --host "$DOCKER_HOST" \
     --pidfile "$state/docker.pid" --bridge=none --iptables=false --ip6tables=false \
@@ -52,17 +52,26 @@ start_engine() {
   return 1
 }
 
+# Where a Python 3.12 is installed that can be copied: one that is not Debian's own.
+python_prefix() {
+  local ask='import sys; print(sys.base_prefix) if sys.version_info[:2] == (3, 12) else sys.exit(1)'
+  local python prefix
+  for python in python3.12 "$(python3 -c 'import sys; print(sys.base_prefix)')"/../*/bin/python3.12; do
+    prefix=$("$python" -I -c "$ask" 2>/dev/null) && [[ $prefix != /usr ]] && echo "$prefix" && return
+  done
+  return 1
+}
+
 # What the official image is to our Dockerfile: Debian with Python, pip and CA certificates.
 # Its pip and apt reach what this machine's reach: certificates and pip's settings come along.
 # shellcheck disable=SC2016 # "$1" is the new root, for the shell that mmdebstrap starts
 make_base() {
-  local python prefix
-  python=$(command -v python3.12) && prefix=$("$python" -I -c 'import sys; print(sys.base_prefix)')
-  if [[ -z ${prefix:-} || $prefix == /usr ]]; then
+  local prefix
+  if ! prefix=$(python_prefix); then
     say "No $base: no registry answers, and there is no Python 3.12 in a folder of its own."
     return 1
   fi
-  say "Making a stand-in for $base from $("$python" -V)"
+  say "Making a stand-in for $base from $prefix"
   mmdebstrap --quiet --variant=minbase \
     --include=ca-certificates,libbz2-1.0,libffi8,liblzma5,libncursesw6,libreadline8 \
     --include=libsqlite3-0,libssl3,libuuid1,netbase,tzdata,zlib1g \

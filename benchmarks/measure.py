@@ -1,0 +1,131 @@
+"""Runs `ci-eval` and says what it took: CPU of all its processes, memory of the largest."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+class Cost(NamedTuple):
+    """What a command took."""
+
+    cpu_s: float
+    """User and system time of the command and all its children."""
+    wall_s: float
+    peak_mb: float
+    """The largest resident set of any one of the processes."""
+    exit_code: int
+
+
+def ci_eval(*arguments: str, folder: Path) -> Cost:
+    """Run the command in `folder`."""
+    return measure([sys.executable, "-m", "ci_eval", *arguments], folder)
+
+
+def measure(command: list[str], folder: Path) -> Cost:
+    """Run `command` in `folder` in a process of its own that is asked what it took."""
+    probe = (
+        "import json,resource,subprocess,sys,time;"
+        "begun=time.perf_counter();"
+        "code=subprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,"
+        "stderr=subprocess.DEVNULL).returncode;"
+        "wall=time.perf_counter()-begun;"
+        "used=resource.getrusage(resource.RUSAGE_CHILDREN);"
+        "print(json.dumps([used.ru_utime+used.ru_stime,wall,used.ru_maxrss,code]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe, *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    cpu_s, wall_s, peak_kb, code = json.loads(done.stdout)
+    return Cost(cpu_s, wall_s, peak_kb / 1024, code)
+
+
+def best(runs: list[Cost]) -> Cost:
+    """Return the run with the least CPU: what disturbs a measurement only ever adds."""
+    return min(runs)
+
+
+def write_evalset(path: Path, cases: int) -> None:
+    """Write an evalset of one-turn, one-tool cases."""
+    with path.open("w") as file:
+        file.write('{"eval_set_id": "bench", "eval_cases": [\n')
+        for number in range(cases):
+            file.write(("," if number else "") + json.dumps(_case(number)) + "\n")
+        file.write("]}\n")
+
+
+def question(number: int) -> str:
+    """Return what the user asks in a case."""
+    return f"What is the weather in city {number}?"
+
+
+def answer(text: str) -> str:
+    """Return what the agent answers: not word by word what is expected."""
+    return f"The weather in {text.rsplit('in ', maxsplit=1)[-1][:-1]} is sunny at 20 degrees today."
+
+
+def call(text: str) -> dict[str, Any]:
+    """Return the tool call that the agent makes."""
+    return {"name": "get_weather", "args": {"city": text.rsplit("in ", maxsplit=1)[-1][:-1]}}
+
+
+def _case(number: int) -> dict[str, Any]:
+    asked = question(number)
+    return {
+        "eval_id": f"case_{number}",
+        "conversation": [
+            {
+                "user_content": {"role": "user", "parts": [{"text": asked}]},
+                "final_response": {
+                    "role": "model",
+                    "parts": [{"text": f"The weather in city {number} is sunny, 20 degrees."}],
+                },
+                "intermediate_data": {"tool_uses": [call(asked)]},
+            }
+        ],
+    }
+
+
+def write_recording(path: Path, cases: int) -> None:
+    """Write what a recorded agent did in these cases."""
+    with path.open("w") as file:
+        for number in range(cases):
+            case = _case(number)
+            turn = case["conversation"][0]
+            turn["final_response"]["parts"][0]["text"] = answer(question(number))
+            row = {"eval_id": case["eval_id"], "invocations": [turn]}
+            file.write(json.dumps(row) + "\n")
+
+
+CRITERIA = """
+criteria:
+  tool_trajectory_avg_score: 1.0
+  response_match_score: 0.5
+"""
+
+
+def report(name: str, cost: Cost) -> None:
+    """Print one line."""
+    print(
+        f"{name:<44} {cost.cpu_s:7.2f} s CPU {cost.wall_s:7.2f} s wall "
+        f"{cost.peak_mb:6.0f} MB  exit {cost.exit_code}"
+    )
+
+
+def environment() -> str:
+    """Return what the numbers depend on."""
+    pages = resource.getpagesize()
+    return f"Python {sys.version.split()[0]}, {os.cpu_count()} CPUs, pages of {pages} bytes"
+
+
+def now() -> float:
+    """Return a time to subtract from another."""
+    return time.perf_counter()

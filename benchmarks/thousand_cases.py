@@ -1,0 +1,41 @@
+"""1,000 one-tool cases of a Python callable: trajectory and ROUGE, all reports, compared.
+
+python benchmarks/thousand_cases.py [CASES]
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import measure
+
+RUNS = 5
+AGENT = """
+def answer(message):
+    city = message.split("in ")[-1][:-1]
+    return {
+        "response": f"The weather in {city} is sunny at 20 degrees today.",
+        "tool_calls": [{"name": "get_weather", "args": {"city": city}}],
+    }
+"""
+
+
+def main(cases: int) -> None:
+    """Measure, with a baseline stored before."""
+    print(measure.environment())
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        measure.write_evalset(folder / "bench.evalset.json", cases)
+        (folder / "bench_agent.py").write_text(AGENT)
+        (folder / "ci-eval.yaml").write_text(
+            'agents: {bench: {python: "bench_agent:answer"}}\n'
+            "evalsets: {bench: bench.evalset.json}\n"
+            "baseline: {store: file}\n" + measure.CRITERIA
+        )
+        measure.ci_eval("run", "--baseline-save", folder=folder)
+        runs = [measure.ci_eval("run", folder=folder) for _ in range(RUNS)]
+        measure.report(f"{cases} cases, best of {RUNS}", measure.best(runs))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

@@ -1,0 +1,169 @@
+"""The entry of the container: the inputs of the action become a `ci-eval run`.
+
+`INPUTS` and `action.yml` say the same, and a test holds them to it.
+"""
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from ci_eval.errors import ExitCode, Problem
+from ci_eval.registry import did_you_mean
+
+Kind = Literal["text", "list", "number", "flag"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input, which is the option of `ci-eval run` with the same name."""
+
+    name: str
+    kind: Kind = "text"
+
+    def arguments(self, value: str) -> list[str]:
+        """Return what `value`, which is not empty, adds to the command line.
+
+        A value is joined to its option, so that none is taken for an option itself.
+
+        Raises:
+            ValueError: it is not of the input's kind.
+
+        """
+        option = f"--{self.name}"
+        match self.kind:
+            case "flag":
+                return [option] if _flag(value) else []
+            case "list":
+                return [f"{option}={item}" for item in _items(value)]
+            case "number":
+                return [f"{option}={_number(value)}"]
+            case "text":
+                return [f"{option}={value}"]
+
+
+INPUTS = (
+    Input("config"),
+    Input("agent", "list"),
+    Input("evalset", "list"),
+    Input("case", "list"),
+    Input("criterion", "list"),
+    Input("repeats", "number"),
+    Input("resume", "flag"),
+    Input("record"),
+    Input("out"),
+    Input("baseline-save", "flag"),
+)
+WORKING_DIRECTORY = "working-directory"
+"""The one input that is no option: where the command is run."""
+
+
+class Command(NamedTuple):
+    """What the inputs ask for."""
+
+    arguments: Sequence[str]
+    folder: Path
+    problems: Sequence[Problem]
+    """What is wrong with the inputs, all of it; the command is run only without errors."""
+
+
+def main() -> int:
+    """Run what the inputs ask for, and return the exit code."""
+    try:
+        return _run(dict(os.environ))
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except Exception:  # noqa: BLE001  # as in `__main__`: 1, Python's own code, would be a verdict
+        traceback.print_exc()
+        return ExitCode.INTERNAL_ERROR
+
+
+def _run(env: Mapping[str, str]) -> int:
+    from ci_eval import cli
+    from ci_eval.publish import annotate, publish
+
+    command = read_inputs(env)
+    annotate(command.problems, env)
+    for problem in command.problems:
+        sys.stderr.write(f"{problem}\n")
+    if any(problem.severity == "error" for problem in command.problems):
+        publish(None, command.folder / cli.DEFAULT_OUT, ExitCode.USAGE_ERROR, env, ())
+        return ExitCode.USAGE_ERROR
+    _become_owner(env)
+    os.chdir(command.folder)
+    return cli.main(command.arguments)
+
+
+def read_inputs(env: Mapping[str, str]) -> Command:
+    """Return the command that the inputs in `env` ask for; an empty input is not given."""
+    given = {
+        name.removeprefix("INPUT_").lower(): value.strip()
+        for name, value in env.items()
+        if name.startswith("INPUT_") and value.strip()
+    }
+    folder = Path(env.get("GITHUB_WORKSPACE", ".")) / given.pop(WORKING_DIRECTORY, ".")
+    problems = []
+    if not folder.is_dir():
+        problems.append(_problem(WORKING_DIRECTORY, f"there is no folder {str(folder)!r}"))
+    arguments = ["run"]
+    for known in INPUTS:
+        if known.name not in given:
+            continue
+        try:
+            arguments += known.arguments(given.pop(known.name))
+        except ValueError as exc:
+            problems.append(_problem(known.name, str(exc)))
+    names = (*(known.name for known in INPUTS), WORKING_DIRECTORY)
+    for name in sorted(given):
+        message = f"the action has no such input{did_you_mean(name, names)}"
+        problems.append(Problem(message, where=f"input {name!r}", severity="warning"))
+    return Command(arguments, folder, problems)
+
+
+def _problem(name: str, message: str) -> Problem:
+    return Problem(message, where=f"input {name!r}")
+
+
+def _items(value: str) -> Iterator[str]:
+    """Yield the items of `value`: one a line, or between commas where it is one line."""
+    for item in value.split("\n" if "\n" in value else ","):
+        if item.strip():
+            yield item.strip()
+
+
+def _number(value: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", value):
+        raise ValueError(f"expected a whole number, found {value!r}")
+    return int(value)
+
+
+def _flag(value: str) -> bool:
+    if value in ("true", "True", "TRUE"):
+        return True
+    if value in ("false", "False", "FALSE"):
+        return False
+    raise ValueError(f"expected true or false, found {value!r}")
+
+
+def _become_owner(env: Mapping[str, str]) -> None:
+    """Go on as the owner of the workspace, where a container runs us as root.
+
+    What we and the agents write can then be changed and removed by later steps and by the
+    runner; and the Docker socket, which GitHub hands to every action, is out of their reach.
+    """
+    workspace = env.get("GITHUB_WORKSPACE")
+    if not workspace or os.geteuid() != 0:
+        return
+    owner = Path(workspace).stat()
+    if owner.st_uid == 0:
+        return
+    for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        if name in env:
+            os.chown(env[name], owner.st_uid, owner.st_gid)
+    os.setgroups([])
+    os.setgid(owner.st_gid)
+    os.setuid(owner.st_uid)

@@ -1,0 +1,216 @@
+"""An agent that is any command, spoken to in lines of JSON."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ci_eval.agents._reply import read_json, shown, to_invocation, unexpected
+from ci_eval.agents._request import as_asked, encode, opening
+from ci_eval.errors import TrialError
+from ci_eval.plugins import Agent, RunningAgent, Session, World, agent
+from ci_eval.processes import (
+    Child,
+    Declared,
+    Launch,
+    agent_environment,
+    find_program,
+    refused,
+)
+from ci_eval.records import Content, Invocation, Json, Trial
+
+GRACE_S = 1.0
+"""How long a command may live on when its input has ended."""
+
+
+@agent("command")
+class Command(Agent):
+    """Any command: it reads a line of JSON for each message, and answers with one.
+
+    It reads `{"message", "history", "session"}` from standard input: the user's message (a text;
+    ADK's content object where there is more than text), what was said before (a list of
+    `{"message", "response", "tool_calls"}`), and `{"id", "app_name", "user_id", "state"}`.  It
+    writes to standard output, on one line, a JSON text or `{"response": text, "tool_calls":
+    [{"name", "args", "result"?}], "usage"?: {"input_tokens", "output_tokens", "cost_usd"}}`.
+    Whatever else it has to say belongs on standard error.
+    """
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """The program and its arguments; no shell reads them. A program with a slash is a path from
+    the folder of the configuration."""
+    per: Literal["session", "message"] = "session"
+    """`session`: one process for a whole conversation. `message`: one for each message, which
+    ends when it has answered."""
+    env: Declared = Field(default_factory=dict)
+    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
+    on, or names with values."""
+    cwd: str = "."
+    """The folder it is started in, from the folder of the configuration."""
+
+    def check(self, world: World) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the program, the folder and the environment."""
+        for message in refused(self.env):
+            yield "env", message
+        if not self._find_program(world):
+            yield "command", f"there is no program {self.command[0]!r}"
+        if not (world.root / self.cwd).is_dir():
+            yield "cwd", f"there is no folder {self.cwd!r}"
+
+    @asynccontextmanager
+    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+        """Hold conversations; leaving the context ends every process."""
+        # A program that vanished after the check fails in the words of the system.
+        program = self._find_program(world) or self.command[0]
+        launch = Launch(
+            argv=(program, *self.command[1:]),
+            env=agent_environment(world.env, self.env),
+            cwd=world.root / self.cwd,
+        )
+        prefix = f"ci-eval-{world.now() * 1000:.0f}-"
+        commands = _Commands(launch, per=self.per, session_prefix=prefix)
+        try:
+            yield commands
+        finally:
+            await commands.stop()
+
+    def _find_program(self, world: World) -> str | None:
+        env = agent_environment(world.env, self.env)
+        return find_program(self.command[0], root=world.root, env=env)
+
+
+class _Commands:
+    """Holds conversations, each with processes of its own."""
+
+    def __init__(
+        self, launch: Launch, *, per: Literal["session", "message"], session_prefix: str
+    ) -> None:
+        self._launch = launch
+        self._per = per
+        self._session_prefix = session_prefix
+        self._numbers = count(1)
+        self._processes: set[_Process] = set()
+
+    async def open(self, trial: Trial, *, alone: bool = False) -> Session:
+        del alone  # they always are
+        session = opening(trial, f"{self._session_prefix}{next(self._numbers)}")
+        process = await self.start() if self._per == "session" else None
+        return _Conversation(self, session, process)
+
+    async def start(self) -> "_Process":
+        process = _Process()
+        await process.start(self._launch)
+        self._processes.add(process)
+        return process
+
+    async def end(self, process: "_Process", *, grace_s: float = 0.0) -> None:
+        await process.child.stop(grace_s=grace_s)
+        self._processes.discard(process)
+
+    async def stop(self) -> None:
+        await asyncio.gather(*map(self.end, self._processes))
+
+
+class _Process:
+    """One run of the command."""
+
+    def __init__(self) -> None:
+        self.child: Child
+        self._lines: list[bytes] = []
+        self._spoke = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    async def start(self, launch: Launch) -> None:
+        self.child = await Child.start(launch, hear=self._hear, gone=self._gone)
+
+    async def ask(self, question: dict[str, Any], *, last: bool) -> Json:
+        """Return the answer to `question`; after the `last` one, when the process has ended.
+
+        Raises:
+            TrialError: there is none, or more than one, or it is not JSON.
+
+        """
+        if self._lines:
+            raise unexpected(f"wrote {shown(_text(self._lines[0]))} without being asked")
+        self.child.write_line(encode(question))
+        if last:
+            self.child.end_input()
+        if not self._ended.is_set():
+            self._spoke.clear()
+        await (self._ended if last else self._spoke).wait()
+        lines, self._lines = self._lines, []
+        if len(lines) > 1:
+            texts = ", then ".join(shown(_text(line)) for line in lines)
+            raise unexpected(f"answered with more than one line: {texts}")
+        if not lines or (last and self.child.exit_code):
+            raise self._failure("after its answer" if lines else "without an answer")
+        return _parsed(lines[0])
+
+    def _hear(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        self._lines.append(line)
+        self._spoke.set()
+        if len(self._lines) > 1:
+            self.child.kill()  # it would go on, and nothing could come of it
+
+    def _gone(self) -> None:
+        self._ended.set()
+        self._spoke.set()
+
+    def _failure(self, when: str) -> TrialError:
+        what = f"{self.child.ending} {when}"
+        if self.child.exit_code and not self.child.fault:
+            return TrialError("crash", f"the agent {what}{self.child.last_words}")
+        return unexpected(what, self.child.last_words)
+
+
+class _Conversation:
+    """One conversation; `process` is `None` where each message gets one of its own."""
+
+    held = None
+
+    def __init__(
+        self, commands: _Commands, session: dict[str, Json], process: _Process | None
+    ) -> None:
+        self._commands = commands
+        self._session = session
+        self._process = process
+        self._history: list[Json] = []
+
+    async def send(self, message: Content) -> Invocation:
+        asked = as_asked(message)
+        question = {"message": asked, "history": self._history, "session": self._session}
+        started = time.perf_counter()
+        process = self._process or await self._commands.start()
+        try:
+            reply = await process.ask(question, last=self._process is None)
+        except BaseException:
+            await self._commands.end(process)
+            raise
+        if self._process is None:
+            await self._commands.end(process)
+        invocation = to_invocation(message, reply, seconds=time.perf_counter() - started)
+        said = reply if isinstance(reply, dict) else {"response": reply}
+        turn = {"response": said["response"], "tool_calls": said.get("tool_calls") or []}
+        self._history.append({"message": asked, **turn})
+        return invocation
+
+    async def close(self) -> dict[str, Json] | None:
+        if self._process:
+            await self._commands.end(self._process, grace_s=GRACE_S)
+        return None
+
+
+def _parsed(line: bytes) -> Json:
+    try:
+        return read_json(line)
+    except ValueError:
+        raise unexpected(f"answered {shown(_text(line))}, which is not JSON") from None
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace")

@@ -1,0 +1,82 @@
+"""An agent that is a Python callable."""
+
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+from pydantic import Field, field_validator
+
+from ci_eval.agents._pool import WORKER, Pool
+from ci_eval.plugins import Agent, RunningAgent, World, agent
+from ci_eval.processes import Declared, Launch, agent_environment, find_program, refused
+
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+@agent("python")
+class Python(Agent):
+    """A Python callable, `module:callable`, sync or async, in worker processes of its own.
+
+    It is called with the user's message (a text; ADK's content object where there is more than
+    text) and, if its signature names them, with `history` (what was said before: a list of
+    `{"message", "response", "tool_calls"}`) and `session` (`{"id", "app_name", "user_id",
+    "state"}`: one dictionary for the whole conversation, whose `state` it may change).  It
+    returns a text, or `{"response": text, "tool_calls": [{"name", "args", "result"?}],
+    "usage"?: {"input_tokens", "output_tokens", "cost_usd"}}`.
+    """
+
+    python: str
+    """The module and the callable in it, such as `agents.weather:answer`; modules are found
+    from the folder of the configuration, which is the working directory, too."""
+    interpreter: str | None = None
+    """The Python that has what the callable imports, such as `.venv/bin/python`, from the folder
+    of the configuration, or a name to be found on the PATH; left out, the one of ci-eval."""
+    env: Declared = Field(default_factory=dict)
+    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
+    on, or names with values."""
+    threads: int | None = Field(default=None, ge=1)
+    """How many conversations a worker may hold at once; 1 for a callable that is not safe to
+    call from two threads. Left out, as many as `run.concurrency` allows."""
+    workers: int = Field(default=1, ge=1, le=256)
+    """How many processes share the work; more than one only helps where Python itself is busy."""
+
+    @field_validator("python")
+    @classmethod
+    def _names_a_callable(cls, value: str) -> str:
+        if not _TARGET.fullmatch(value):
+            message = "expected 'module:callable', such as 'agents.weather:answer'"
+            raise ValueError(f"{message}, found {value!r}")
+        return value
+
+    def check(self, world: World) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the interpreter and the environment."""
+        for message in refused(self.env):
+            yield "env", message
+        if self.interpreter and not self._find_interpreter(world):
+            yield "interpreter", f"there is no program {self.interpreter!r}"
+
+    @asynccontextmanager
+    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+        """Hold conversations; leaving the context ends the workers."""
+        # An interpreter that vanished after the check fails in the words of the system.
+        interpreter = self._find_interpreter(world) or str(self.interpreter)
+        root = world.root.resolve()
+        launch = Launch(
+            argv=(interpreter, WORKER, str(root), self.python),
+            env=agent_environment(world.env, self.env),
+            cwd=root,
+        )
+        # An agent may remember a session by its id for longer than a run.
+        prefix = f"ci-eval-{world.now() * 1000:.0f}-"
+        pool = Pool(launch, workers=self.workers, threads=self.threads, session_prefix=prefix)
+        try:
+            yield pool
+        finally:
+            await pool.stop()
+
+    def _find_interpreter(self, world: World) -> str | None:
+        if self.interpreter is None:
+            return sys.executable
+        env = agent_environment(world.env, self.env)
+        return find_program(self.interpreter, root=world.root, env=env)

@@ -1,0 +1,43 @@
+"""`comment.md`: the comment on a pull request."""
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+from urllib.parse import quote
+
+from ci_eval.plugins import Reporter, reporter
+from ci_eval.records import Report, TrialResult
+from ci_eval.reporters._findings import Bounds
+from ci_eval.reporters._page import fitting
+
+MAX_CHARACTERS = 60_000
+"""GitHub refuses a comment of more than 65,536; `publish` may add a few lines."""
+
+_LEVELS = (
+    Bounds(evidence=10, lines=40, rows=50),
+    Bounds(evidence=5, lines=20, rows=30),
+    Bounds(evidence=2, lines=10, rows=20),
+    Bounds(evidence=0, lines=0, rows=10),
+    Bounds(evidence=0, lines=0, rows=4),
+    Bounds(evidence=0, lines=0, rows=1),
+)
+
+
+def marker(suite: str) -> str:
+    """Return the first line of the comment of `suite`, by which it is found again."""
+    return f"<!-- ci-eval:v1 id={quote(suite, safe='', errors='replace')} -->"
+
+
+@reporter("markdown")
+class Markdown(Reporter):
+    """The comment on a pull request: what was decided, why, and what got worse."""
+
+    file: ClassVar[str] = "comment.md"
+
+    def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
+        """Yield the comment, of at most 60,000 characters."""
+        del results  # what a comment has room for is in the report
+        first = f"{marker(report.meta.suite)}\n"
+        yield first
+        yield fitting(
+            "comment.md.j2", report, _LEVELS, lambda text: len(first + text) <= MAX_CHARACTERS
+        )

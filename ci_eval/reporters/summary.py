@@ -1,0 +1,35 @@
+"""`summary.md`: the summary of a job, which has room for more cases than a comment."""
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+from ci_eval.plugins import Reporter, reporter
+from ci_eval.records import Report, TrialResult
+from ci_eval.reporters._findings import Bounds
+from ci_eval.reporters._page import fitting
+
+MAX_BYTES = 900 * 1024
+"""GitHub drops the summary of a step whole when it has more than 1 MiB."""
+
+_LEVELS = (
+    Bounds(evidence=100, lines=80, rows=1000),
+    Bounds(evidence=50, lines=40, rows=500),
+    Bounds(evidence=20, lines=40, rows=200),
+    Bounds(evidence=10, lines=20, rows=50),
+    Bounds(evidence=0, lines=0, rows=20),
+    Bounds(evidence=0, lines=0, rows=1),
+)
+
+
+@reporter("summary")
+class Summary(Reporter):
+    """The summary of a job: as the comment, with more cases and longer evidence."""
+
+    file: ClassVar[str] = "summary.md"
+
+    def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
+        """Yield the summary, of at most 900 KiB in UTF-8."""
+        del results  # what a page has room for is in the report
+        yield fitting(
+            "summary.md.j2", report, _LEVELS, lambda text: len(text.encode()) <= MAX_BYTES
+        )

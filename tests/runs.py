@@ -1,0 +1,94 @@
+"""A small language for runs: one case a line, one observation a word.
+
+greets   1 1 0.5
+refunds  error 1
+weather  skip
+"""
+
+from collections.abc import Iterator
+
+from ci_eval.columns import Columns, passes
+from ci_eval.plugins import Past
+from ci_eval.records import (
+    CriterionFacts,
+    Run,
+    RunMeta,
+    Score,
+    Status,
+    TrialKey,
+    TrialResult,
+)
+
+FACTS = CriterionFacts(criterion="ci/c", threshold=0.5, interval=(0.0, 1.0), fingerprint="f")
+"""The criterion `c`: at least one half, of one."""
+
+
+def results(
+    text: str,
+    *,
+    criterion: str = "c",
+    agent: str = "a",
+    evalset: str = "e",
+    facts: CriterionFacts = FACTS,
+) -> Iterator[TrialResult]:
+    """Yield the results that `text` describes."""
+    for line in text.strip().splitlines():
+        case, *words = line.split()
+        fingerprint = case.partition("@")[2]
+        for repeat, word in enumerate(words):
+            key = TrialKey(agent=agent, evalset=evalset, case=case.partition("@")[0], repeat=repeat)
+            yield TrialResult(
+                key=key,
+                status=_status(word, facts),
+                scores=(_score(word, criterion, facts),),
+                case_fingerprint=fingerprint,
+            )
+
+
+def _status(word: str, facts: CriterionFacts) -> Status:
+    if word in ("error", "skip"):
+        return Status.ERROR if word == "error" else Status.SKIPPED
+    return Status.PASSED if passes(float(word), facts) else Status.FAILED
+
+
+def _score(word: str, criterion: str, facts: CriterionFacts) -> Score:
+    return Score(
+        criterion=facts.criterion,
+        name=criterion,
+        status=_status(word, facts),
+        value=None if word in ("error", "skip") else float(word),
+        threshold=facts.threshold,
+        better=facts.better,
+        informational=facts.informational,
+    )
+
+
+def meta(run_id: str = "now", facts: CriterionFacts = FACTS, **more: object) -> RunMeta:
+    """Return what holds for a run whose one criterion is `c`."""
+    given: dict[str, object] = {
+        "run_id": run_id,
+        "suite": "suite",
+        "created": "2026-01-01T00:00:00+00:00",
+        "version": "0",
+        "agents": ("a",),
+        "criteria": {"c": facts},
+    }
+    return RunMeta.model_validate(given | more)
+
+
+def make_run(text: str, run_id: str = "now", facts: CriterionFacts = FACTS) -> Run:
+    """Return the run that `text` describes."""
+    return Run(meta(run_id, facts), lambda: results(text, facts=facts))
+
+
+def columns(text: str, facts: CriterionFacts = FACTS) -> Columns:
+    """Return the values that `text` describes."""
+    return Columns.of(results(text, facts=facts))
+
+
+def past(*texts: str, facts: CriterionFacts = FACTS) -> list[Past]:
+    """Return a baseline of one run for each text, newest first."""
+    return [
+        Past(meta(f"past{number}", facts), columns(text, facts))
+        for number, text in enumerate(texts)
+    ]

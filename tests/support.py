@@ -1,0 +1,265 @@
+"""A small language for reports: `make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")`.
+
+A case is `NAME pass|fail|error|skip [VALUE] [was VALUE] [maybe]`.  `was` gives the value it
+had in the baseline; a change is certain unless it ends with `maybe`.  A case that passes or
+fails has one score, under the criterion `quality` with the threshold 0.8.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_eval.records import (
+    CaseChange,
+    Comparison,
+    CriterionFacts,
+    Delta,
+    EvalSet,
+    Failure,
+    GroupKey,
+    GroupSummary,
+    InvocationScore,
+    Json,
+    Outcome,
+    Reason,
+    Report,
+    RunMeta,
+    Score,
+    Status,
+    Totals,
+    TrialKey,
+    TrialResult,
+    Verdict,
+)
+
+CRITERION = "quality"
+THRESHOLD = 0.8
+_STATUSES = {
+    "pass": Status.PASSED,
+    "fail": Status.FAILED,
+    "error": Status.ERROR,
+    "skip": Status.SKIPPED,
+}
+EVIDENCE: dict[str, Json] = {
+    "expected_tool_calls": [
+        {"name": "find_order", "args": {"order": "A-17"}},
+        {"name": "refund", "args": {"order": "A-17", "amount": 20}},
+    ],
+    "actual_tool_calls": [
+        {"name": "find_order", "args": {"order": "A-17"}},
+        {"name": "refund", "args": {"order": "A-17", "amount": 25}},
+    ],
+    "expected": "I have refunded 20 euros for order A-17.",
+    "actual": "I have refunded 25 euros for order A-17.",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case of the language."""
+
+    name: str
+    status: Status
+    value: float | None
+    before: float | None
+    certain: bool
+
+    @classmethod
+    def parse(cls, text: str) -> "Case":
+        """Read `NAME VERB [VALUE] [was VALUE] [maybe]`."""
+        name, verb, *rest = text.split()
+        before = float(rest[rest.index("was") + 1]) if "was" in rest else None
+        value = float(rest[0]) if rest and rest[0] not in ("was", "maybe") else None
+        return cls(name, _STATUSES[verb], value, before, "maybe" not in rest)
+
+    def result(
+        self, line: int, evidence: dict[str, Json] | None, *, repeat: int = 0
+    ) -> TrialResult:
+        """Return the result of a trial of this case."""
+        return TrialResult(
+            key=TrialKey(agent="support", evalset="smoke", case=self.name, repeat=repeat),
+            status=self.status,
+            error=Failure(kind="timeout", message="no answer within 120 s")
+            if self.status is Status.ERROR
+            else None,
+            scores=() if self.status is Status.ERROR else (self._score(evidence),),
+            duration_s=1.25,
+            line=line,
+        )
+
+    def _score(self, evidence: dict[str, Json] | None) -> Score:
+        failed = self.status is Status.FAILED
+        part = InvocationScore(
+            status=self.status, value=self.value, evidence=evidence if failed else None
+        )
+        return Score(
+            criterion="adk/response_match_score",
+            name=CRITERION,
+            status=self.status,
+            value=self.value,
+            threshold=THRESHOLD,
+            reason="needs a reference" if self.status is Status.SKIPPED else "",
+            invocations=(part,),
+        )
+
+    def change(self, group: GroupKey) -> CaseChange | None:
+        """Return what changed against the baseline."""
+        if self.before is None or self.value is None or self.before == self.value:
+            return None
+        passed, passes = self.before >= THRESHOLD, self.value >= THRESHOLD
+        kind: Literal["newly_failing", "fixed", "dropped"] = "dropped"
+        if passed != passes:
+            kind = "fixed" if passes else "newly_failing"
+        elif self.value > self.before:
+            return None
+        return CaseChange(
+            group=group,
+            case=self.name,
+            change=kind,
+            value=self.value,
+            baseline=self.before,
+            certain=self.certain and kind != "fixed",
+        )
+
+
+GROUP = GroupKey(agent="support", evalset="smoke", criterion=CRITERION)
+
+
+def make_cases(text: str) -> list[Case]:
+    """Read `CASE / CASE / …`."""
+    return [Case.parse(each) for each in text.split(" / ")]
+
+
+def make_results(text: str, evidence: dict[str, Json] | None = None) -> list[TrialResult]:
+    """Return the results of `CASE / CASE / …`."""
+    shown = EVIDENCE if evidence is None else evidence
+    return [case.result(10 * number, shown) for number, case in enumerate(make_cases(text), 1)]
+
+
+def make_meta(suite: str = "shop") -> RunMeta:
+    """Return what holds for a run of the suite."""
+    return RunMeta(
+        run_id="run-2",
+        suite=suite,
+        created="2026-03-04T05:06:07.891+00:00",
+        version="0.1.0",
+        config="ci-eval.yaml",
+        commit="0123456789abcdef0123456789abcdef01234567",
+        agents=("support",),
+        evalsets={
+            "smoke": EvalSet(eval_set_id="smoke", path="evals/smoke.evalset.json", format="adk")
+        },
+        criteria={
+            CRITERION: CriterionFacts(criterion="adk/response_match_score", threshold=THRESHOLD)
+        },
+    )
+
+
+def make_report(
+    text: str,
+    *,
+    evidence: dict[str, Json] | None = None,
+    reasons: Sequence[Reason] = (),
+    suite: str = "shop",
+) -> Report:
+    """Return the report of `CASE / CASE / …`; with a baseline where a case has a `was`."""
+    cases = make_cases(text)
+    comparison = _comparison(cases) if any(case.before is not None for case in cases) else None
+    results = make_results(text, evidence)
+    order = (Status.FAILED, Status.ERROR)
+    return Report(
+        meta=make_meta(suite),
+        totals=_totals(cases),
+        groups=(_summary(cases),),
+        comparison=comparison,
+        verdict=_verdict(cases, comparison, tuple(reasons)),
+        worst=tuple(each for status in order for each in results if each.status is status)[:50],
+    )
+
+
+def streamed(results: Sequence[TrialResult]) -> Callable[[], Iterator[TrialResult]]:
+    """Return what a reporter takes: results that can be read again."""
+    return lambda: iter(results)
+
+
+def _count(cases: list[Case], status: Status) -> int:
+    return sum(case.status is status for case in cases)
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _totals(cases: list[Case]) -> Totals:
+    return Totals(
+        trials=len(cases),
+        cases=len(cases),
+        passed=_count(cases, Status.PASSED),
+        failed=_count(cases, Status.FAILED),
+        errors=_count(cases, Status.ERROR),
+        skipped=_count(cases, Status.SKIPPED),
+        duration_s=1.25 * len(cases),
+    )
+
+
+def _summary(cases: list[Case]) -> GroupSummary:
+    return GroupSummary(
+        group=GROUP,
+        passed=_count(cases, Status.PASSED),
+        failed=_count(cases, Status.FAILED),
+        errors=_count(cases, Status.ERROR),
+        skipped=_count(cases, Status.SKIPPED),
+        value=_mean([case.value for case in cases if case.value is not None]),
+        threshold=THRESHOLD,
+    )
+
+
+def _comparison(cases: list[Case]) -> Comparison:
+    pairs = [(c.value, c.before) for c in cases if c.value is not None and c.before is not None]
+    changes = [change for case in cases if (change := case.change(GROUP))]
+    effect = _mean([now - before for now, before in pairs])
+    outcome: Outcome = "unchanged"
+    if any(change.certain for change in changes):
+        outcome = "regressed"
+    elif any(change.change != "fixed" for change in changes):
+        outcome = "inconclusive"
+    delta = Delta(
+        group=GROUP,
+        cases=len(pairs),
+        value=_mean([case.value for case in cases if case.value is not None]),
+        baseline=_mean([before for _, before in pairs]),
+        effect=effect,
+        interval=None if effect is None else (effect - 0.05, effect + 0.05),
+        p_value=0.004 if outcome == "regressed" else 0.3,
+        outcome=outcome,
+        reason="a case changed that never varied before" if outcome == "regressed" else "",
+    )
+    return Comparison(
+        baseline_runs=("run-1", "run-0"),
+        baseline_created="2026-03-02T03:06:07+00:00",
+        baseline_commit="fedcba9876543210fedcba9876543210fedcba98",
+        deltas=(delta,),
+        changes=tuple(changes),
+        added=tuple(f"smoke/{c.name}" for c in cases if c.before is None and c.value is not None),
+    )
+
+
+def _verdict(cases: list[Case], comparison: Comparison | None, more: tuple[Reason, ...]) -> Verdict:
+    reasons: list[Reason] = []
+    failed, errors = _count(cases, Status.FAILED), _count(cases, Status.ERROR)
+    outcome: Literal["passed", "failed", "incomplete"] = "passed"
+    if errors:
+        outcome = "incomplete"
+        message = f"{errors} of {len(cases)} cases could not be measured"
+        reasons.append(Reason(severity="incomplete", message=message))
+    if comparison and comparison.deltas[0].outcome == "regressed":
+        outcome = "failed"
+        delta = comparison.deltas[0]
+        message = f"quality on smoke with support regressed by {abs(delta.effect or 0):.3f}"
+        reasons.insert(0, Reason(severity="blocks", message=message, group=GROUP))
+    if failed and not comparison:
+        outcome = "failed"
+        message = f"{failed} of {len(cases)} cases failed"
+        reasons.insert(0, Reason(severity="blocks", message=message))
+    mode: Literal["regression", "threshold"] = "regression" if comparison else "threshold"
+    return Verdict(outcome=outcome, mode=mode, reasons=(*reasons, *more))

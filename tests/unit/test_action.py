@@ -1,0 +1,263 @@
+"""The inputs of the action, and that `action.yml` says the same as the code."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_eval import action, cli
+from ci_eval.action import INPUTS, WORKING_DIRECTORY, read_inputs
+from ci_eval.errors import ExitCode
+from ci_eval.publish import outputs
+
+ACTION_YML = Path(__file__).parents[2] / "action.yml"
+
+
+@pytest.fixture
+def documented() -> dict[str, Any]:
+    """Return what `action.yml` says."""
+    import yaml
+
+    said = yaml.safe_load(ACTION_YML.read_text(encoding="utf-8"))
+    assert isinstance(said, dict)
+    return said
+
+
+def command(**inputs: str) -> action.Command:
+    return read_inputs({f"INPUT_{name.upper().replace('_', '-')}": inputs[name] for name in inputs})
+
+
+def arguments(**inputs: str) -> Sequence[str]:
+    read = command(**inputs)
+    assert not read.problems
+    return read.arguments[1:]
+
+
+def problems(**inputs: str) -> list[str]:
+    return [str(problem) for problem in command(**inputs).problems]
+
+
+# --- action.yml ------------------------------------------------------------------------------
+
+
+def test_action_yml_lists_the_inputs_that_are_read(documented: dict[str, Any]) -> None:
+    assert list(documented["inputs"]) == [INPUTS[0].name, WORKING_DIRECTORY] + [
+        known.name for known in INPUTS[1:]
+    ]
+
+
+def test_the_inputs_are_the_options_of_run() -> None:
+    options = {
+        option.removeprefix("--")
+        for parameter in cli.cli.commands["run"].params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    assert {known.name for known in INPUTS} == options - {"json"}
+
+
+def test_action_yml_lists_the_outputs_that_are_written(documented: dict[str, Any]) -> None:
+    assert list(documented["outputs"]) == list(outputs(None, Path(), ExitCode.PASSED, {}))
+
+
+def test_the_defaults_in_action_yml_are_those_of_the_command_line(
+    documented: dict[str, Any],
+) -> None:
+    defaults = {
+        name: given["default"] for name, given in documented["inputs"].items() if "default" in given
+    }
+    assert defaults == {
+        "config": cli.DEFAULT_CONFIG,
+        "working-directory": ".",
+        "out": cli.DEFAULT_OUT,
+        "resume": "false",
+        "baseline-save": "false",
+    }
+
+
+def test_the_documented_type_is_the_one_that_is_checked(documented: dict[str, Any]) -> None:
+    begins = {"flag": "`true` or `false`", "list": "List", "number": "Whole number", "text": "Path"}
+    for known in INPUTS:
+        assert documented["inputs"][known.name]["description"].startswith(begins[known.kind]), known
+
+
+# --- Reading the inputs ----------------------------------------------------------------------
+
+
+def test_nothing_given_is_a_plain_run() -> None:
+    assert read_inputs({}) == (["run"], Path(), [])
+
+
+def test_every_input_becomes_its_option() -> None:
+    assert arguments(
+        config="a b.yaml",
+        agent="one, two",
+        evalset="smoke",
+        case="greets,\nrefund, again\n\n  --help  \n",
+        criterion="ci/c",
+        repeats="3",
+        resume="true",
+        record="traces.jsonl",
+        out="-",
+        baseline_save="TRUE",
+    ) == [
+        "--config=a b.yaml",
+        "--agent=one",
+        "--agent=two",
+        "--evalset=smoke",
+        "--case=greets,",
+        "--case=refund, again",
+        "--case=--help",
+        "--criterion=ci/c",
+        "--repeats=3",
+        "--resume",
+        "--record=traces.jsonl",
+        "--out=-",
+        "--baseline-save",
+    ]
+
+
+def test_empty_inputs_are_not_given() -> None:
+    assert arguments(agent="", repeats=" ", resume="", config="\n") == []
+
+
+@pytest.mark.parametrize("word", ["false", "False", "FALSE"])
+def test_a_flag_can_be_off(word: str) -> None:
+    assert arguments(resume=word) == []
+
+
+@pytest.mark.parametrize("word", ["yes", "1", "tRUE", "on"])
+def test_other_words_are_no_flags(word: str) -> None:
+    assert problems(resume=word) == [f"input 'resume': expected true or false, found {word!r}"]
+
+
+@pytest.mark.parametrize("word", ["three", "-1", "1.0", "1e3", "٣", "9999999999"])
+def test_other_words_are_no_numbers(word: str) -> None:
+    assert problems(repeats=word) == [f"input 'repeats': expected a whole number, found {word!r}"]
+
+
+def test_every_problem_is_told_at_once() -> None:
+    assert problems(repeats="x", baseline_save="si", working_directory="no/where", confg="a") == [
+        "input 'working-directory': there is no folder 'no/where'",
+        "input 'repeats': expected a whole number, found 'x'",
+        "input 'baseline-save': expected true or false, found 'si'",
+        "input 'confg': the action has no such input. Did you mean 'config'?",
+    ]
+
+
+def test_an_unknown_input_alone_only_warns() -> None:
+    (problem,) = command(confg="a").problems
+    assert problem.severity == "warning"
+
+
+def test_the_working_directory_starts_at_the_workspace(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    read = read_inputs({"GITHUB_WORKSPACE": str(tmp_path), "INPUT_WORKING-DIRECTORY": "sub"})
+    assert read.folder == tmp_path / "sub"
+    assert not read.problems
+
+
+# --- Running ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a workspace and a GitHub-like environment round it."""
+    given = {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_WORKSPACE": str(tmp_path / "workspace"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+    }
+    monkeypatch.setattr(os, "environ", given)
+    monkeypatch.setattr(action, "_become_owner", lambda _: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "workspace" / "sub").mkdir(parents=True)
+    (tmp_path / "output").touch()
+    return tmp_path / "workspace"
+
+
+def test_the_command_runs_in_the_working_directory(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def run(arguments: Sequence[str]) -> int:
+        seen.append((arguments, Path.cwd()))
+        return 1
+
+    monkeypatch.setattr(cli, "main", run)
+    monkeypatch.setenv("INPUT_WORKING-DIRECTORY", "sub")
+    monkeypatch.setenv("INPUT_BASELINE-SAVE", "true")
+    assert action.main() == 1
+    assert seen == [(["run", "--baseline-save"], workspace / "sub")]
+
+
+def test_nothing_runs_when_an_input_is_wrong(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "main", lambda _: pytest.fail("it ran"))
+    monkeypatch.setenv("INPUT_REPEATS", "many")
+    assert action.main() == ExitCode.USAGE_ERROR
+    printed = capsys.readouterr()
+    message = "input 'repeats': expected a whole number, found 'many'"
+    assert printed.err == f"{message}\n"
+    assert printed.out == f"::error title=ci-eval::{message}\n"
+    assert "usage-error" in (workspace.parent / "output").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code"),
+    [(KeyboardInterrupt(), ExitCode.INTERRUPTED), (ZeroDivisionError(), ExitCode.INTERNAL_ERROR)],
+)
+@pytest.mark.usefixtures("workspace")
+def test_what_breaks_is_never_a_verdict(
+    raised: BaseException, code: ExitCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_: Sequence[str]) -> int:
+        raise raised
+
+    monkeypatch.setattr(cli, "main", run)
+    assert action.main() == code
+
+
+# --- Whose files -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
+    """Return the calls that would change who we are; tests/container does it in earnest."""
+    made: list[tuple[object, ...]] = []
+    for name in ("chown", "setgroups", "setgid", "setuid"):
+        monkeypatch.setattr(os, name, lambda *given, name=name: made.append((name, *given)))
+    return made
+
+
+def workspace_of(owner: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    place = os.stat_result((0o755, 0, 0, 0, owner, owner + 1, 0, 0, 0, 0))
+    monkeypatch.setattr(Path, "stat", lambda _: place)
+    return {"GITHUB_WORKSPACE": "workspace", "GITHUB_OUTPUT": "output"}
+
+
+def test_root_goes_on_as_the_owner_of_the_workspace(
+    calls: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    action._become_owner(workspace_of(1001, monkeypatch))
+    assert calls == [
+        ("chown", "output", 1001, 1002),
+        ("setgroups", []),
+        ("setgid", 1002),
+        ("setuid", 1001),
+    ]
+
+
+@pytest.mark.parametrize(("user", "owner"), [(0, 0), (1000, 1001)])
+def test_elsewhere_the_user_stays(
+    user: int, owner: int, calls: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    action._become_owner(workspace_of(owner, monkeypatch))
+    action._become_owner({})
+    assert calls == []

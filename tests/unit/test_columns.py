@@ -1,0 +1,88 @@
+"""How observations of a case become one status."""
+
+import pytest
+from runs import FACTS, columns, results
+
+from ci_eval.columns import Cell, Columns, best_of, passes
+from ci_eval.records import CriterionFacts, Status
+
+LOWER = FACTS.model_copy(update={"better": "lower"})
+UNBOUNDED = FACTS.model_copy(update={"interval": None})
+
+
+def cell(*values: float | None, facts: CriterionFacts = FACTS) -> Status:
+    found = Cell()
+    for value in values:
+        found.add(Status.ERROR if value is None else Status.PASSED, value)
+    return found.status(facts)
+
+
+def test_a_case_passes_when_the_mean_of_its_repeats_does():
+    assert cell(1.0, 0.0) is Status.PASSED
+    assert cell(1.0, 0.0, 0.0) is Status.FAILED
+
+
+def test_the_mean_of_equal_values_is_that_value():
+    found = Cell()
+    for _ in range(3):
+        found.add(Status.PASSED, 0.1)
+
+    assert found.value == 0.1
+    assert not found.varied
+
+
+def test_an_error_makes_the_case_an_error_unless_nothing_could_save_it():
+    assert cell(1.0, None) is Status.ERROR
+    assert cell(0.0, None) is Status.ERROR  # had it been 1, the mean would be 0.5
+    assert cell(0.0, 0.0, None) is Status.FAILED
+    assert cell(None) is Status.ERROR
+
+
+def test_what_nothing_bounds_could_always_be_saved():
+    assert cell(0.0, 0.0, None, facts=UNBOUNDED) is Status.ERROR
+
+
+def test_lower_may_be_better():
+    assert cell(0.4, facts=LOWER) is Status.PASSED
+    assert cell(0.6, facts=LOWER) is Status.FAILED
+    assert best_of(LOWER) == 0.0
+    assert best_of(UNBOUNDED) is None
+
+
+def test_without_a_threshold_everything_is_good_enough():
+    assert passes(0.0, FACTS.model_copy(update={"threshold": None}))
+
+
+def test_nothing_measured_is_skipped_and_never_passed():
+    found = columns("a skip")
+
+    assert dict(found.cases({"c": FACTS})) == {("a", "e", "a"): Status.SKIPPED}
+
+
+def test_a_case_passes_when_every_criterion_that_judges_does():
+    found = Columns.of(
+        [
+            *results("x 1\ny 1\nz 1", criterion="c"),
+            *results("x 1\ny 0\nz error", criterion="d"),
+            *results("x 0", criterion="only_informs"),
+        ]
+    )
+    informs = FACTS.model_copy(update={"informational": True})
+
+    assert {
+        place[2]: status
+        for place, status in found.cases({"c": FACTS, "d": FACTS, "only_informs": informs})
+    } == {"x": Status.PASSED, "y": Status.FAILED, "z": Status.ERROR}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "worst"),
+    [
+        ([], Status.SKIPPED),
+        ([Status.SKIPPED, Status.PASSED], Status.PASSED),
+        ([Status.PASSED, Status.FAILED], Status.FAILED),
+        ([Status.FAILED, Status.ERROR], Status.ERROR),
+    ],
+)
+def test_the_worst_status_counts(statuses, worst):
+    assert Status.worst(statuses) is worst

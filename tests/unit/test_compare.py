@@ -1,0 +1,180 @@
+"""What changed against a baseline, and what of it is not noise."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import FACTS, columns, meta, past
+
+from ci_eval.compare import compare
+from ci_eval.records import Comparison, CriterionFacts
+
+
+def compared(now: str, *before: str, facts: CriterionFacts = FACTS, **more: object) -> Comparison:
+    return compare(
+        meta(facts=facts, **more),
+        columns(now, facts),
+        past(*before, facts=facts),
+        false_block=0.02,
+        max_drop=0.02,
+    )
+
+
+def changes(comparison: Comparison) -> dict[str, tuple[str, bool]]:
+    return {change.case: (change.change, change.certain) for change in comparison.changes}
+
+
+def test_a_run_compared_with_itself_has_no_change():
+    found = compared("x 1\ny 0.3\nz error", "x 1\ny 0.3\nz 1")
+    (delta,) = found.deltas
+
+    assert delta.outcome == "unchanged"
+    assert delta.effect == 0
+    assert changes(found) == {"z": ("newly_erring", False)}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_nothing_regresses_against_the_same_values(values):
+    text = "\n".join(f"case{number} {value}" for number, value in enumerate(values))
+    found = compared(text, text, text)
+
+    assert found.changes == ()
+    assert [delta.outcome for delta in found.deltas] == ["unchanged"]
+
+
+def test_a_flip_after_one_run_is_only_suspected():
+    found = compared("x 0\ny 1\nz 1", "x 1\ny 1\nz 1")
+
+    assert changes(found) == {"x": ("newly_failing", False)}
+    assert found.deltas[0].outcome == "inconclusive"
+
+
+def test_a_flip_where_nothing_ever_varied_is_a_flip():
+    found = compared("x 0\ny 1\nz 1", "x 1\ny 1\nz 1", "x 1\ny 1\nz 1")
+
+    assert changes(found) == {"x": ("newly_failing", True)}
+    assert found.deltas[0].outcome == "regressed"
+    assert found.deltas[0].steady
+
+
+def test_a_flip_where_some_case_varied_is_only_suspected():
+    found = compared("x 0\ny 1\nz 1", "x 1\ny 1\nz 1", "x 1\ny 0\nz 1")
+
+    assert found.deltas[0].outcome == "inconclusive"
+
+
+def test_a_drop_that_no_threshold_sees_counts_where_nothing_ever_varied():
+    found = compared("x 0.7", "x 0.9", "x 0.9")
+
+    assert changes(found) == {"x": ("dropped", True)}
+
+
+def test_a_drop_of_less_than_max_drop_never_counts():
+    found = compared("x 0.89", "x 0.9", "x 0.9")
+
+    assert found.changes == ()
+    assert found.deltas[0].outcome == "unchanged"
+
+
+def test_a_broad_drop_is_more_than_noise():
+    now = "\n".join(f"case{n} {0.6 + n % 3 / 100}" for n in range(20))
+    before = "\n".join(f"case{n} {0.8 + n % 4 / 100}" for n in range(20))
+    (delta,) = compared(now, before).deltas
+
+    assert delta.outcome == "regressed"
+    assert delta.p_value is not None
+    assert delta.p_value < 0.02
+    assert delta.interval is not None
+    assert delta.interval[1] < 0
+
+
+def test_a_broad_gain_is_an_improvement():
+    before = "\n".join(f"case{n} {0.6 + n % 3 / 100}" for n in range(20))
+    now = "\n".join(f"case{n} {0.8 + n % 4 / 100}" for n in range(20))
+
+    assert compared(now, before).deltas[0].outcome == "improved"
+
+
+def test_where_lower_is_better_a_rise_is_the_drop():
+    lower = FACTS.model_copy(update={"better": "lower", "threshold": 0.5})
+    found = compared("x 0.9\ny 0.8\nz 0.9\nu 1", "x 0.1\ny 0.2\nz 0.1\nu 0", facts=lower)
+    (delta,) = found.deltas
+
+    assert delta.outcome == "regressed"
+    assert delta.effect is not None
+    assert delta.effect > 0
+    assert {change for change, _ in changes(found).values()} == {"newly_failing"}
+
+
+def test_missing_observations_count_as_the_best_there_could_have_been():
+    found = compared("x error\ny error\nz error\nu 1", "x 1\ny 1\nz 1\nu 1")
+
+    assert found.deltas[0].outcome == "unchanged"
+    assert changes(found) == dict.fromkeys("xyz", ("newly_erring", False))
+
+
+def test_what_informs_is_compared_and_never_regresses():
+    informs = FACTS.model_copy(update={"informational": True, "threshold": None, "interval": None})
+    found = compared("x 9\ny 9\nz 9", "x 1\ny 1\nz 1", facts=informs)
+
+    assert found.changes == ()
+    assert found.deltas[0].effect == 8
+
+
+def test_a_fixed_case_is_named():
+    assert changes(compared("x 1", "x 0")) == {"x": ("fixed", False)}
+
+
+def test_new_and_vanished_cases_are_named():
+    found = compared("x 1\nnew 1", "x 1\nold 1")
+
+    assert found.added == ("e/new",)
+    assert [(gone.kind, gone.name, gone.where) for gone in found.vanished] == [("case", "old", "e")]
+
+
+def test_of_a_part_of_the_suite_nothing_has_vanished():
+    assert compared("x 1", "x 1\nold 1", filtered=True).vanished == ()
+
+
+def test_a_vanished_criterion_is_named_once():
+    before = past("x 1\ny 1")
+    now = columns("x 1\ny 1")
+    now.groups = {("a", "e", "other"): now.groups["a", "e", "c"]}
+    facts = {"other": FACTS}
+    found = compare(meta(criteria=facts), now, before, false_block=0.02, max_drop=0.02)
+
+    assert [(gone.kind, gone.name) for gone in found.vanished] == [("criterion", "c")]
+    assert found.deltas[0].outcome == "not_compared"
+
+
+def test_a_case_whose_content_changed_is_not_compared():
+    found = compared("x@new 0\ny 1", "x@old 1\ny 1")
+
+    assert found.not_comparable == ("case e/x: its content changed",)
+    assert found.deltas[0].cases == 1
+    assert found.changes == ()
+
+
+def test_a_criterion_whose_options_changed_is_not_compared():
+    changed = FACTS.model_copy(update={"fingerprint": "g"})
+    found = compare(
+        meta(facts=changed), columns("x 0"), past("x 1"), false_block=0.02, max_drop=0.02
+    )
+
+    assert found.not_comparable == ("criterion c: its options changed",)
+    assert found.deltas[0].outcome == "not_compared"
+
+
+def test_a_threshold_that_changed_is_compared_all_the_same():
+    stricter = FACTS.model_copy(update={"threshold": 0.9})
+    found = compare(
+        meta(facts=stricter), columns("x 0.8"), past("x 0.8"), false_block=0.02, max_drop=0.02
+    )
+
+    assert found.not_comparable == ()
+    assert found.changes == ()
+
+
+def test_the_baseline_is_named():
+    found = compared("x 1", "x 1", "x 1")
+
+    assert found.baseline_runs == ("past0", "past1")
+    assert found.baseline_created == "2026-01-01T00:00:00+00:00"
