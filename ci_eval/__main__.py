@@ -4,8 +4,6 @@ import sys
 
 from ci_eval.errors import ExitCode
 
-REPORT_AT = "https://github.com/ci-eval/ci-eval/issues"
-
 
 def main() -> None:
     """Run the command and exit."""
@@ -19,7 +17,7 @@ def main() -> None:
         import traceback
 
         traceback.print_exc()
-        sys.stderr.write(f"\nThis is a bug in ci-eval; please report it: {REPORT_AT}\n")
+        sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
         code = ExitCode.INTERNAL_ERROR
     sys.exit(code)
 

@@ -18,7 +18,7 @@ from ci_eval.records import Record
 from ci_eval.registry import did_you_mean
 
 DEFAULT_FILE = "ci-eval.yaml"
-NAME = re.compile(r"[^/\x00-\x1f\x7f]{1,200}")
+NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 """What an agent, an evalset or a criterion may be called; criteria may hold one `/` too."""
 Dialect = Literal["adk", "adk@2.3"]
 Choice = Literal["pass", "warn", "fail"]
@@ -166,8 +166,8 @@ class _Reader:
 
     def config(self) -> Config:
         raw = self._document.value
-        if not isinstance(raw, dict):
-            found = "is empty" if raw is None else f"expected keys, found {describe(raw)}"
+        if not isinstance(raw, dict) or not raw:
+            found = "is empty" if raw in (None, {}) else f"expected keys, found {describe(raw)}"
             self._problem(found)
             raw = {}
         file = self._validated(ConfigFile, raw, ()) if raw else None
@@ -176,10 +176,12 @@ class _Reader:
         evalsets = self._each("evalsets", raw, self._evalset)
         criteria = self._criteria(raw.get("criteria"), dialect)
         baseline = self._baseline(raw.get("baseline"))
+        self._check_names(raw)
         if file:
-            self._check_names(file, agents, evalsets, criteria)
+            self._check_references(file, raw, criteria)
+        self._problems.sort(key=self._place)
         if file is None or any(problem.severity == "error" for problem in self._problems):
-            raise ConfigError(problems=sorted(self._problems, key=lambda p: p.line or 0))
+            raise ConfigError(problems=self._problems)
         return Config(
             path=self._path,
             shown=self._document.shown,
@@ -198,6 +200,10 @@ class _Reader:
 
     def _problem(self, message: str, loc: Loc = ()) -> None:
         self._problems.append(self._document.problem(message, loc))
+
+    def _place(self, problem: Problem) -> tuple[bool, str, int]:
+        """Return where a problem comes in the list: those of other files at its end."""
+        return problem.file != self._document.shown, problem.file, problem.line or 0
 
     def _validated(self, model: type[Any], value: Any, loc: Loc) -> Any:
         try:
@@ -239,9 +245,10 @@ class _Reader:
         if not isinstance(given, dict):
             self._problem(f"expected a path, found {describe(spec)}", loc)
             return None
-        line = {"line": self._document.line(loc)}
-        found = self._validated(EvalSetSpec, {**given, **line}, loc)
-        return found if isinstance(found, EvalSetSpec) else None
+        found = self._validated(EvalSetSpec, given, loc)
+        if not isinstance(found, EvalSetSpec):
+            return None
+        return found.model_copy(update={"line": self._document.line(loc)})
 
     def _criteria(self, raw: Any, dialect: str) -> dict[str, Criterion]:
         if not isinstance(raw, dict):
@@ -273,24 +280,47 @@ class _Reader:
         found = self._validated(model, spec, ("baseline",))
         return found if isinstance(found, Plugin) else None
 
-    def _check_names(self, file: ConfigFile, agents: Any, evalsets: Any, criteria: Any) -> None:
+    def _check_names(self, raw: dict[str, Any]) -> None:
+        """Check what the parts of the suite are called."""
+        for kind in _KINDS:
+            for name in _names(raw, kind):
+                plain = name.replace("/", "", 1) if kind == "criteria" else name
+                if not NAME.fullmatch(plain):
+                    message = "a name has 1 to 200 characters, and no '/' or control characters"
+                    self._problem(message, (kind, name))
+
+    def _check_references(
+        self, file: ConfigFile, raw: dict[str, Any], criteria: Mapping[str, Criterion]
+    ) -> None:
         """Check every name that refers to another part of the file."""
-        known = {"agents": agents, "evalsets": evalsets, "criteria": criteria}
+        known = {kind: _names(raw, kind) for kind in _KINDS}
+        known["criteria"] = sorted({*known["criteria"], *criteria} - {"from"})
         for index, row in enumerate(file.matrix):
             for kind, names in known.items():
                 for place, name in enumerate(getattr(row, kind) or ()):
                     self._check_known(name, names, ("matrix", index, kind, place))
-        for name in file.gate.min_score:
-            self._check_known(name, criteria, ("gate", "min_score", name))
+        for name, least in file.gate.min_score.items():
+            self._check_known(name, known["criteria"], ("gate", "min_score", name))
+            if name in criteria:
+                self._check_within(least, criteria[name], ("gate", "min_score", name))
         for index, name in enumerate(file.reports):
             self._check_known(name, plugins.reporter, ("reports", index))
-        for kind, names in known.items():
-            for name in names:
-                plain = name.replace("/", "", 1) if kind == "criteria" else name
-                if not NAME.fullmatch(plain):
-                    self._problem("a name may not hold '/' or control characters", (kind, name))
 
     def _check_known(self, name: str, known: Iterable[str], loc: Loc) -> None:
         names = list(known)
         if name not in names:
             self._problem(f"unknown name {name!r}{did_you_mean(name, names)}", loc)
+
+    def _check_within(self, value: float, criterion: Criterion, loc: Loc) -> None:
+        if criterion.interval and not criterion.interval[0] <= value <= criterion.interval[1]:
+            low, high = criterion.interval
+            self._problem(f"must lie between {low:g} and {high:g}", loc)
+
+
+_KINDS = ("agents", "evalsets", "criteria")
+
+
+def _names(raw: dict[str, Any], kind: str) -> list[str]:
+    """Return the names of all agents, evalsets or criteria, whether they can be read or not."""
+    entries = raw.get(kind)
+    return list(entries) if isinstance(entries, dict) else []

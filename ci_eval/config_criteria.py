@@ -1,5 +1,6 @@
 """The `criteria:` of a configuration, and ADK's own `test_config.json`."""
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,16 +9,32 @@ from typing import Any
 from pydantic import ValidationError
 
 from ci_eval import plugins
-from ci_eval.documents import Document, Loc, read_text
+from ci_eval.documents import MAX_CONFIG, Document, Loc, contained, read_text
 from ci_eval.errors import Problem, Severity, UnknownPluginError, UsageError
 from ci_eval.explain import describe, explain
-from ci_eval.json_walk import JsonText, parse_relaxed
+from ci_eval.json_text import JsonText, parse_relaxed
 from ci_eval.plugins import Criterion
 from ci_eval.registry import did_you_mean
 
 _EVAL_CONFIG_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
 _BASE = {"adk@2.3": "adk"}
 """What a dialect shares with another is found there."""
+_OF_ADK = frozenset(
+    {
+        "final_response_match_v2",
+        "hallucinations_v1",
+        "multi_turn_task_success_v1",
+        "multi_turn_tool_use_quality_v1",
+        "multi_turn_trajectory_quality_v1",
+        "per_turn_user_simulator_quality_v1",
+        "response_evaluation_score",
+        "rubric_based_final_response_quality_v1",
+        "rubric_based_multi_turn_trajectory_quality_v1",
+        "rubric_based_tool_use_quality_v1",
+        "safety_v1",
+    }
+)
+"""Names that mean something in ADK, so that nobody is told to have misspelt them."""
 
 
 class CriteriaReader:
@@ -37,7 +54,7 @@ class CriteriaReader:
         if given is None:
             self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
             return
-        named = given.pop("use", name)
+        named = name if self._lenient else given.pop("use", name)
         try:
             model = resolve(str(named), self._dialect)
         except UnknownPluginError as exc:
@@ -88,6 +105,8 @@ def resolve(name: str, dialect: str) -> type[Criterion]:
             if dialect in found.absent_in:
                 raise UnknownPluginError(f"the dialect {dialect!r} does not know this criterion")
             return found
+    if name in _OF_ADK:
+        raise UnknownPluginError("a criterion of ADK's that this version does not have yet")
     short = [known.removeprefix("adk/") for known in plugins.criterion if "@" not in known]
     raise UnknownPluginError(f"unknown criterion{did_you_mean(name, short)}")
 
@@ -108,7 +127,8 @@ def read_criteria(
             reader.problem(f"expected a path, found {describe(spec)}", (*loc, name))
         else:
             try:
-                from_file, problems = read_eval_config(root / spec, shown=spec, dialect=dialect)
+                path = contained(root, spec)
+                from_file, problems = read_eval_config(path, shown=spec, dialect=dialect)
                 reader.problems += problems
             except UsageError as exc:
                 reader.problem(f"{spec} cannot be read", (*loc, name))
@@ -127,7 +147,7 @@ def read_eval_config(
         UsageError: it cannot be read, or is no JSON.
 
     """
-    document, relaxed = parse_relaxed(read_text(path, shown=shown), shown=shown)
+    document, relaxed = parse_relaxed(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
     reader = CriteriaReader(document, dialect, lenient=True)
     reader.problems += relaxed
     value = document.value
@@ -141,7 +161,9 @@ def read_eval_config(
     custom = value.get("custom_metrics", value.get("customMetrics"))
     criteria = value.get("criteria")
     if not isinstance(criteria, Mapping) or not criteria:
-        reader.problem("names no criteria, so nothing would be measured", ("criteria",))
+        odd = criteria is not None and not isinstance(criteria, Mapping)
+        found = f"expected an object, found {describe(criteria)}" if odd else "names no criteria"
+        reader.problem(f"{found}, so nothing would be measured", ("criteria",))
         return {}, reader.problems
     for name, spec in criteria.items():
         if isinstance(custom, Mapping) and name in custom:
@@ -162,11 +184,13 @@ def _as_options(spec: Any) -> dict[str, Any] | None:
 
 def _threshold_too(spec: Any) -> Any:
     """Return a threshold that ADK takes although it is no number: true, or digits in quotes."""
-    if isinstance(spec, bool):
-        return float(spec)
-    if isinstance(spec, str) and re.fullmatch(r"\s*[-+]?\d*\.?\d+\s*", spec):
-        return float(spec)
-    return spec
+    if not isinstance(spec, bool | str):
+        return spec
+    try:
+        number = float(spec)
+    except ValueError:
+        return spec
+    return number if math.isfinite(number) else spec
 
 
 def _snake(key: str) -> str:

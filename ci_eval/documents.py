@@ -4,10 +4,12 @@ YAML is read by the rules of version 1.2 (`off` is a word, not a boolean), and a
 is there twice is refused.
 """
 
+import codecs
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,27 +20,73 @@ from ci_eval.errors import Problem, Severity, UsageError
 Loc = Sequence[int | str]
 """The way to a value: keys and positions, from the outside in."""
 
+MAX_TEXT = 64 * 1024 * 1024
+"""The longest file that is read whole, in characters."""
+MAX_CONFIG = 1024 * 1024
+"""The longest configuration."""
 MAX_YAML_NODES = 200_000
 """The most values a YAML file may unfold to; anchors can make a small file huge."""
-MAX_TEXT_BYTES = 64 * 1024 * 1024
-"""The longest file that is read whole."""
+MAX_YAML_DEPTH = 100
+"""How deep they may be nested; what parses YAML has no limit but the end of its stack."""
+MAX_KEY = 100
+"""How much of a key is shown."""
+_CHUNK = 1 << 20
 
 
-def read_text(path: Path, *, shown: str) -> str:
+def read_text(path: Path, *, shown: str, most: int = MAX_TEXT) -> str:
     """Return the text of the file at `path`, which the user calls `shown`.
 
     Raises:
-        UsageError: it is not there, not a file, or not UTF-8.
+        UsageError: it is not there, not a file, not UTF-8, or has more than `most` characters.
 
     """
-    with open_text(path, shown) as file:
-        if path.stat().st_size > MAX_TEXT_BYTES:
-            size = f"is larger than {MAX_TEXT_BYTES >> 20} MiB"
-            raise UsageError(problems=[Problem(size, shown)])
-        try:
-            return file.read()
-        except UnicodeDecodeError as exc:
-            raise not_utf8(path, shown) from exc
+    with reading(path, shown=shown) as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        message = f"is longer than {most >> 20} MiB, which is the most for such a file"
+        raise UsageError(problems=[Problem(message, shown)])
+    return text
+
+
+@contextmanager
+def reading(path: Path, *, shown: str) -> Iterator[IO[str]]:
+    """Open the file at `path` as UTF-8, and say what is wrong with it while it is read.
+
+    Raises:
+        UsageError: it is not there, not a file, cannot be read, or is not UTF-8.
+
+    """
+    try:
+        if not path.is_file():
+            what = "is not a file" if path.exists() else "no such file"
+            raise UsageError(problems=[Problem(what, shown)])
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError as exc:
+        raise UsageError(problems=[_not_utf8(path, shown)]) from exc
+    except OSError as exc:
+        problem = Problem(f"cannot be read: {exc.strerror or exc}", shown)
+        raise UsageError(problems=[problem]) from exc
+
+
+def _not_utf8(path: Path, shown: str) -> Problem:
+    """Return a problem that names the line of the first byte that is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line = 1
+    with path.open("rb") as file:
+        while True:
+            chunk = file.read(_CHUNK)
+            try:
+                decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as exc:
+                line += exc.object.count(b"\n", 0, exc.start)
+                hint = ", it seems to be UTF-16" if line == 1 and _is_utf16(exc.object) else ""
+                return Problem(f"byte {exc.object[exc.start]:#04x} is not UTF-8{hint}", shown, line)
+            line += chunk.count(b"\n")
+
+
+def _is_utf16(data: bytes) -> bool:
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def contained(root: Path, given: str) -> Path:
@@ -48,47 +96,19 @@ def contained(root: Path, given: str) -> Path:
     repository is how a pull request would have a file of the machine read and shown.
 
     Raises:
-        UsageError: a link leads out.
+        UsageError: a link leads out, or `given` is no path.
 
     """
+    root = Path(os.path.normpath(root))
     inside = next((up for up in (root, *root.parents) if (up / ".git").exists()), root)
     meant = Path(os.path.normpath(root / given))
-    if meant.is_relative_to(inside) and not meant.resolve().is_relative_to(inside.resolve()):
+    try:
+        leads_out = not meant.resolve().is_relative_to(inside.resolve())
+    except (OSError, ValueError, RuntimeError) as exc:  # a link to itself, or no path at all
+        raise UsageError(problems=[Problem(f"is not a path: {exc}", given)]) from exc
+    if leads_out and meant.is_relative_to(inside):
         raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
     return meant
-
-
-def open_text(path: Path, shown: str) -> IO[str]:
-    """Open the file at `path` as UTF-8, or say why it cannot be.
-
-    Raises:
-        UsageError: it is not there, or not a file.
-
-    """
-    try:
-        if not path.is_file():
-            what = "is not a file" if path.exists() else "no such file"
-            raise UsageError(problems=[Problem(what, shown)])
-        return path.open(encoding="utf-8-sig", newline="")
-    except (OSError, ValueError) as exc:
-        raise UsageError(problems=[Problem(f"cannot be read: {_cause(exc)}", shown)]) from exc
-
-
-def _cause(exc: OSError | ValueError) -> str:
-    return getattr(exc, "strerror", None) or str(exc)
-
-
-def not_utf8(path: Path, shown: str) -> UsageError:
-    """Return an error that names the line of the first byte that is not UTF-8."""
-    line = 1
-    with path.open("rb") as file:
-        for line, raw in enumerate(file, 1):
-            try:
-                raw.decode()
-            except UnicodeDecodeError as exc:
-                found = f"byte {raw[exc.start]:#04x} is not UTF-8"
-                return UsageError(problems=[Problem(found, shown, line)])
-    return UsageError(problems=[Problem("is not UTF-8", shown, line)])
 
 
 def dotted(loc: Loc) -> str:
@@ -97,8 +117,12 @@ def dotted(loc: Loc) -> str:
     >>> dotted(("matrix", 0, "agents"))
     'matrix[0].agents'
     """
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc)
+    steps = (f"[{step}]" if isinstance(step, int) else f".{_short(step)}" for step in loc)
     return "".join(steps).removeprefix(".")
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= MAX_KEY else key[:MAX_KEY] + "…"
 
 
 # --- YAML -----------------------------------------------------------------------------------
@@ -141,7 +165,7 @@ def read_yaml(path: Path, *, shown: str) -> Document:
         UsageError: with the line of what is wrong.
 
     """
-    return parse_yaml(read_text(path, shown=shown), shown=shown)
+    return parse_yaml(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
 
 
 def parse_yaml(text: str, *, shown: str) -> Document:
@@ -153,7 +177,13 @@ def parse_yaml(text: str, *, shown: str) -> Document:
     """
     import yaml
 
+    odd = _NOT_YAML.search(text)
+    if odd:
+        found = f"the character U+{ord(odd[0]):04X} is not allowed in YAML"
+        line = text.count("\n", 0, odd.start()) + 1
+        raise UsageError(problems=[Problem(found, shown, line)])
     try:
+        _refuse_deep(text, shown)
         root = yaml.compose(text, Loader=_loader())
         return Document(_Builder(shown).value(root), shown, root)
     except yaml.MarkedYAMLError as exc:
@@ -161,12 +191,24 @@ def parse_yaml(text: str, *, shown: str) -> Document:
         found = " ".join(filter(None, (exc.context, exc.problem)))
         line = mark.line + 1 if mark else None
         raise UsageError(problems=[Problem(f"is not YAML: {found}", shown, line)]) from exc
-    except yaml.reader.ReaderError as exc:
-        found = f"character {exc.character!r} is not allowed in YAML"
-        line = text.count("\n", 0, exc.position) + 1
-        raise UsageError(problems=[Problem(found, shown, line)]) from exc
-    except RecursionError as exc:
-        raise UsageError(problems=[Problem("is nested too deep", shown)]) from exc
+
+
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PLAIN = {
+    "null": (re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
+    "bool": (re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
+    "int": (re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), list("-+0123456789")),
+    "float": (
+        re.compile(
+            r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+        ),
+        list("-+.0123456789"),
+    ),
+    "merge": (re.compile("<<"), ["<"]),
+}
+"""How YAML 1.2 tells the kinds of plain words apart, each with their first characters."""
+_TAG = "tag:yaml.org,2002:"
 
 
 @cache
@@ -177,21 +219,25 @@ def _loader() -> Any:
     class Yaml12Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of two classes
         yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as PyYAML declares it
 
-    for tag, pattern, first in (
-        ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-        ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-        ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
-        (
-            "float",
-            r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-            list("-+.0123456789"),
-        ),
-        ("merge", r"<<", ["<"]),
-    ):
-        Yaml12Loader.add_implicit_resolver(
-            f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})$"), first
-        )
+    for kind, (pattern, first) in _PLAIN.items():
+        whole = re.compile(f"(?:{pattern.pattern})$")
+        Yaml12Loader.add_implicit_resolver(_TAG + kind, whole, first)
     return Yaml12Loader
+
+
+def _refuse_deep(text: str, shown: str) -> None:
+    """Look through `text` without a stack, since deep nesting would overflow the parser's."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=_loader()):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_YAML_DEPTH:
+            line = event.start_mark.line + 1
+            raise UsageError(problems=[Problem("is nested too deep", shown, line)])
 
 
 class _Builder:
@@ -200,56 +246,75 @@ class _Builder:
     def __init__(self, shown: str) -> None:
         self._shown = shown
         self._left = MAX_YAML_NODES
+        self._depth = 0
 
     def value(self, node: Any) -> Any:
-        import yaml
-
         if node is None:
             return None
         self._left -= 1
         if self._left < 0:
             self._refuse(node, f"unfolds to more than {MAX_YAML_NODES} values")
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item) for item in node.value]
-        return self._scalar(node)
+        if node.id == "scalar":
+            return self._scalar(node)
+        if node.tag not in (_TAG + "map", _TAG + "seq"):
+            self._refuse_tag(node)
+        self._depth += 1
+        if self._depth > MAX_YAML_DEPTH:
+            self._refuse(node, "is nested too deep, or holds itself")
+        found = self._mapping(node) if node.id == "mapping" else list(map(self.value, node.value))
+        self._depth -= 1
+        return found
 
     def _mapping(self, node: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+        merged: dict[str, Any] | None = None
         for key, value in node.value:
-            if not hasattr(key, "value") or not isinstance(key.value, str):
+            if key.id != "scalar":
                 self._refuse(key, "a key must be a word")
-            if key.tag.endswith(":merge"):
-                for source in value.value if value.id == "sequence" else [value]:
-                    if source.id != "mapping":
-                        self._refuse(source, "'<<' takes a mapping")
-                    merged = {**self._mapping(source), **merged}
-            elif key.value in found:
+            is_merge = key.tag == _TAG + "merge"
+            if key.value in found or (is_merge and merged is not None):
                 self._refuse(key, f"the key {key.value!r} is there twice")
+            if is_merge:
+                merged = self._merged(value)
             else:
                 found[key.value] = self.value(value)
-        return {**merged, **found}
+        return {**(merged or {}), **found}
+
+    def _merged(self, node: Any) -> dict[str, Any]:
+        """Return what `<<` brings in; of several mappings, the first that has a key counts."""
+        merged: dict[str, Any] = {}
+        for source in node.value if node.id == "sequence" else [node]:
+            if source.id != "mapping":
+                self._refuse(source, "'<<' takes a mapping, or a list of them")
+            merged = {**self.value(source), **merged}
+        return merged
 
     def _scalar(self, node: Any) -> Any:
-        kind, text = node.tag.rsplit(":", 1)[-1], node.value
+        kind, text = node.tag.removeprefix(_TAG), node.value
+        if kind == "str":
+            return text
+        if kind not in _PLAIN or kind == "merge":
+            self._refuse_tag(node)
+        if not _PLAIN[kind][0].fullmatch(text):
+            self._refuse(node, f"{text[:40]!r} is no {kind}")
         if kind == "null":
             return None
         if kind == "bool":
             return text.lower() == "true"
+        return self._number(node, kind, text.lower())
+
+    def _number(self, node: Any, kind: str, text: str) -> int | float:
+        if len(text) > 300:
+            self._refuse(node, "the number is too long")
         if kind == "int":
-            if len(text) > 300:
-                self._refuse(node, "the number is too long")
-            return int(text, 8) if text.startswith("0o") else int(text, 16 if "x" in text else 10)
-        if kind == "float":
-            number = float(re.sub(r"\.(inf|nan)", r"\1", text.lower()))
-            if not math.isfinite(number):
-                self._refuse(node, f"{text!r} is not a finite number")
-            return number
-        if kind == "str":
-            return text
-        return self._refuse(node, f"the tag {node.tag!r} is not supported")
+            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
+        if not math.isfinite(number):
+            self._refuse(node, f"{node.value!r} is not a finite number")
+        return number
+
+    def _refuse_tag(self, node: Any) -> NoReturn:
+        self._refuse(node, f"the tag {node.tag.replace(_TAG, '!!')!r} is not supported")
 
     def _refuse(self, node: Any, message: str) -> NoReturn:
         raise UsageError(problems=[Problem(message, self._shown, node.start_mark.line + 1)])

@@ -53,21 +53,20 @@ async def execute(
 
 async def observe(agent: RunningAgent, trial: Trial, options: RunOptions) -> Trace:
     """Try `trial`, again where that is allowed, and return the last trace."""
-    attempts, disturbances, alone = 0, 0, False
+    tries, disturbances, alone = 0, 0, False
     while True:
-        attempts += 1
         try:
             trace = await _attempt(agent, trial, options.timeout_s, alone=alone)
+            tries += 1
         except DisturbedError as exc:
             disturbances += 1
+            alone = exc.alone or disturbances > 1
             if disturbances < MAX_DISTURBANCES:
-                alone = exc.alone or disturbances > 1
                 continue
             trace = Trace(key=trial.key, error=Failure(kind=exc.kind, message=str(exc)))
-        failed = trace.error is not None and trace.error.kind not in _FINAL
-        if failed and attempts - disturbances <= options.retries:
-            continue
-        return trace.model_copy(update={"attempts": attempts})
+            return trace.model_copy(update={"attempts": tries + disturbances})
+        if trace.error is None or trace.error.kind in _FINAL or tries > options.retries:
+            return trace.model_copy(update={"attempts": tries + disturbances})
 
 
 async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone: bool) -> Trace:

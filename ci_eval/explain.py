@@ -1,10 +1,11 @@
 """What pydantic found wrong, in the words of the person who wrote the file."""
 
+import re
 import typing
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
 from ci_eval.documents import Loc
 from ci_eval.registry import did_you_mean
@@ -14,6 +15,7 @@ _EXPECTED = {
     "list": "a list",
     "tuple": "a list",
     "dict": "an object",
+    "mapping": "an object",
     "model": "an object",
     "model_attributes": "an object",
     "int": "a whole number",
@@ -21,64 +23,99 @@ _EXPECTED = {
     "bool": "true or false",
     "path": "a path",
 }
-_FOUND = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
-    type(None): "nothing",
+_SAID = {
+    "greater_than": "must be more than {gt:g}, found {found}",
+    "greater_than_equal": "must be at least {ge:g}, found {found}",
+    "less_than": "must be less than {lt:g}, found {found}",
+    "less_than_equal": "must be at most {le:g}, found {found}",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "string_too_long": "must not be longer than {max_length} characters",
+    "too_long": "expected at most {max_length} elements, found {actual_length}",
+    "literal_error": "expected {expected}, found {found}",
+    "finite_number": "expected a finite number, found {found}",
+    "int_from_float": "expected a whole number, found {found}",
 }
+_FOUND = {list: "a list", tuple: "a list", dict: "an object", type(None): "nothing"}
+_IN_UNION = re.compile(r"<\w+>|function-\w+\[.*\]", re.DOTALL)
+"""Names that unions put into the places of errors; no file has them."""
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
-    """Yield the place and the message of each thing that is wrong with a value of `model`."""
+    """Yield the place and the message of each thing that is wrong with a value of `model`.
+
+    What is missing is said of the place where it should be.
+    """
     for detail in error.errors(include_url=False):
-        steps = [step for step in detail["loc"] if not str(step).startswith("function-")]
-        loc = [step for step in steps if step not in TAGS]
-        yield loc, _message(detail, model, loc)
-
-
-TAGS = frozenset({"<data>", "<events>"})
-"""Names that discriminated unions put into the places of errors; no file has them."""
+        steps = detail["loc"]
+        message = _message(detail, model, steps)
+        if detail["type"] == "missing":
+            steps = steps[:-1]
+        yield [step for step in steps if not _IN_UNION.fullmatch(str(step))], message
 
 
 def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
-    kind, name = detail["type"], str(loc[-1]) if loc else ""
+    kind, name = detail["type"], loc[-1] if loc else ""
     if kind == "missing":
-        return f"{name!r} is missing"
+        field = _field(_model_at(model, loc[:-1]), str(name))
+        return "has too few elements" if isinstance(name, int) else f"{field!r} is missing"
     if kind == "extra_forbidden":
-        return f"unknown key{did_you_mean(name, _known(model, loc[:-1]))}"
+        return f"unknown key{_meant(str(name), _model_at(model, loc[:-1]))}"
     if kind == "value_error":
         return str(detail["ctx"]["error"])
-    for ending in ("_type", "_parsing"):
-        stem = kind.removesuffix(ending)
-        if kind.endswith(ending) and stem in _EXPECTED:
-            return f"expected {_EXPECTED[stem]}, found {describe(detail['input'])}"
+    found = describe(detail["input"])
+    if kind in _SAID:
+        return _SAID[kind].format(found=found, **detail.get("ctx", {}))
+    expected = _EXPECTED.get(re.sub("_(type|parsing)$", "", kind))
     message: str = detail["msg"]
-    return message[:1].lower() + message[1:]
+    return f"expected {expected}, found {found}" if expected else message[:1].lower() + message[1:]
 
 
 def describe(value: object) -> str:
     """Return what kind of value `value` is, in words."""
     if isinstance(value, str):
-        return f"{value[:40]!r}" if value else "an empty text"
-    if isinstance(value, bool | int | float):
+        shown = f"{value[:40]!r}" if value else "an empty text"
+        return shown + "…" if len(value) > 40 else shown
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
         return repr(value)[:40]
     return _FOUND.get(type(value), type(value).__name__)
 
 
-def _known(model: type[BaseModel], loc: Loc) -> list[str]:
-    """Return the fields of the model that `loc` leads to inside `model`."""
+def _field(model: type[BaseModel], key: str) -> str:
+    """Return the field of `model` that a file may call `key`."""
+    aliases = {info.alias: name for name, info in model.model_fields.items()}
+    return aliases.get(key, key)
+
+
+def _meant(key: str, model: type[BaseModel]) -> str:
+    return did_you_mean(
+        key, (name for name, info in model.model_fields.items() if not info.exclude)
+    )
+
+
+def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
+    """Return the model that `loc` leads to inside `model`, as far as it leads through models."""
+    annotation: Any = model
     for step in loc:
         if isinstance(step, str):
-            fields = model.model_fields
-            by_alias = {info.alias or name: info for name, info in fields.items()}
-            info = fields.get(step) or by_alias.get(step)
-            inner = _model_in(info.annotation) if info else None
-            model = inner or model
-    return [name for name, info in model.model_fields.items() if not info.exclude]
+            tagged = _tagged(annotation, step)
+            info = model.model_fields.get(_field(model, step))
+            annotation = tagged or (info.annotation if info else annotation)
+            model = _model_in(annotation) or model
+    return model
+
+
+def _tagged(annotation: Any, tag: str) -> Any:
+    """Return the part of a union that `tag` stands for."""
+    if Tag(tag) in getattr(annotation, "__metadata__", ()):
+        return annotation
+    for inner in typing.get_args(annotation):
+        found = _tagged(inner, tag)
+        if found:
+            return found
+    return None
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from ci_eval.json_walk import parse_json
+from ci_eval.json_text import OWN_DEPTH, parse_json
 from ci_eval.records import Failure, Json, Trace, TrialKey
 
 
@@ -85,7 +85,7 @@ class Journal:
         if key not in self._known:
             return None
         self._file.seek(self._known[key])
-        row = parse_json(self._file.readline())
+        row = parse_json(self._file.readline(), max_depth=OWN_DEPTH)
         if row.get("error") is not None or row.get("case_fingerprint") != case_fingerprint:
             return None
         return _trace(row)
@@ -94,7 +94,7 @@ class Journal:
 def _row(line: bytes) -> Mapping[str, Json] | None:
     """Return the line as an object; `None` where it was cut off."""
     try:
-        row = parse_json(line)
+        row = parse_json(line, max_depth=OWN_DEPTH)
     except ValueError:
         return None
     return row if isinstance(row, dict) and line.endswith(b"\n") else None

@@ -1,44 +1,21 @@
-"""JSON read with the line of every value, and walked where it is long.
-
-NaN is refused, as JSON does.  A long array is walked one element at a time, so a file of
-any length needs the memory of its longest element.
-"""
+"""A JSON document of any length, walked: the memory of its longest element is enough."""
 
 import itertools
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from ci_eval.documents import Loc, dotted, not_utf8, open_text
-from ci_eval.errors import Problem, Severity, UsageError
+from ci_eval.documents import Loc, reading
+from ci_eval.errors import Problem, UsageError
+from ci_eval.json_text import MAX_DEPTH, NotJsonError, Places, decode, skip
 
 MAX_ELEMENT_CHARS = 64 * 1024 * 1024
 """The longest element of a walked array; a longer one is an error, not a full memory."""
 _CHUNK = 1 << 20
-_SPACE = re.compile(r"[ \t\r\n]*")
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Return the JSON value `text`.
-
-    Raises:
-        ValueError: it is not JSON; NaN and Infinity are not, nor is what is nested too deep.
-
-    """
-    try:
-        return _DECODER.decode(text if isinstance(text, str) else text.decode())
-    except RecursionError:
-        raise ValueError("is nested too deep") from None
+_LONGEST_WORD = 16
+"""Nothing in JSON but a string has more characters before it is known to be wrong."""
 
 
 @dataclass(frozen=True)
@@ -49,74 +26,25 @@ class Element:
     line: int
     text: str
     """As it stands in the file."""
+    is_begin: bool = False
+    """Whether it is no element, and only says that the array begins here."""
 
     def line_of(self, loc: Loc) -> int:
         """Return the line, in the file, of the value that `loc` leads to inside."""
-        return self.line + self.text.count("\n", 0, _find(self.text, loc))
+        return self.line - 1 + self._places.line(loc)
 
-
-@dataclass(frozen=True)
-class JsonText:
-    """A JSON document that is held whole."""
-
-    value: Any
-    shown: str
-    text: str
-
-    def line(self, loc: Loc) -> int:
-        """Return the line of the value that `loc` leads to, or of the last one on the way."""
-        return 1 + self.text.count("\n", 0, _find(self.text, loc))
-
-    def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
-        """Return the problem `message` at `loc`."""
-        return Problem(message, self.shown, self.line(loc), dotted(loc), severity)
-
-
-_NOT_JSON = re.compile(
-    r'"(?:[^"\\]|\\.)*"|(?P<comment>//[^\n]*|\#[^\n]*|/\*.*?\*/)|(?P<comma>,)(?=\s*[}\]])',
-    re.DOTALL,
-)
-
-
-def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:
-    """Parse JSON that may hold comments and trailing commas, and name the lines of those.
-
-    Raises:
-        UsageError: it is no JSON without them either.
-
-    """
-    oddities: list[Problem] = []
-
-    def blank(found: re.Match[str]) -> str:
-        if not found.lastgroup:
-            return found[0]
-        line = 1 + text.count("\n", 0, found.start())
-        what = f"a {found.lastgroup}, which ADK refuses in JSON"
-        oddities.append(Problem(what, shown, line, severity="warning"))
-        return re.sub(r"[^\n]", " ", found[0])
-
-    try:
-        return JsonText(parse_json(text), shown, text), []
-    except ValueError:
-        pass
-    for _ in range(2):  # a comment may stand between a comma and the bracket
-        text = _NOT_JSON.sub(blank, text)
-    try:
-        return JsonText(parse_json(text), shown, text), oddities
-    except ValueError as exc:
-        at = exc.pos if isinstance(exc, json.JSONDecodeError) else 0
-        message = exc.msg.lower() if isinstance(exc, json.JSONDecodeError) else str(exc)
-        line = 1 + text.count("\n", 0, at)
-        found = f"is not JSON: {message}"
-        raise UsageError(problems=[Problem(found, shown, line)]) from exc
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.text)
 
 
 class JsonFile:
     """A JSON document whose long arrays are walked, not loaded."""
 
-    def __init__(self, path: Path, *, shown: str) -> None:
+    def __init__(self, path: Path, *, shown: str, max_depth: int = MAX_DEPTH) -> None:
         self._path = path
         self._shown = shown
+        self._max_depth = max_depth
 
     def head(self) -> Any:
         """Return the beginning of the document, enough to tell what it is.
@@ -124,30 +52,22 @@ class JsonFile:
         Of a list that is a list of its first element.  Of an object it is the members up
         to the first list, of which again the first element is enough.
         """
-        with open_text(self._path, self._shown) as file:
-            cursor = _Cursor(file, self._shown)
-            try:
-                return _head(cursor)
-            except UnicodeDecodeError as exc:
-                raise not_utf8(self._path, self._shown) from exc
+        with reading(self._path, shown=self._shown) as file:
+            return _head(_Cursor(file, self._shown, self._max_depth))
 
     def walk(self, arrays: frozenset[str]) -> Iterator[tuple[str, Element]]:
         """Yield each element of a top-level list, or each member of a top-level object.
 
         Elements of a list come with the name `""`.  A member named in `arrays` whose
         value is a list comes element by element, with the member's name, and once
-        before, with the value `None`, to say that it is there.
+        before, to say that it is there (`Element.is_begin`).
 
         Raises:
             UsageError: the document is no JSON, or neither a list nor an object.
 
         """
-        with open_text(self._path, self._shown) as file:
-            cursor = _Cursor(file, self._shown)
-            try:
-                yield from _walk(cursor, arrays)
-            except UnicodeDecodeError as exc:
-                raise not_utf8(self._path, self._shown) from exc
+        with reading(self._path, shown=self._shown) as file:
+            yield from _walk(_Cursor(file, self._shown, self._max_depth), arrays)
 
 
 def _head(cursor: "_Cursor") -> Any:
@@ -172,7 +92,7 @@ def _walk(cursor: "_Cursor", arrays: frozenset[str]) -> Iterator[tuple[str, Elem
     elif first == "{":
         for name in cursor.members():
             if name in arrays and cursor.peek() == "[":
-                yield name, Element(None, cursor.line, "")
+                yield name, Element(None, cursor.line, "", is_begin=True)
                 for element in cursor.elements():
                     yield name, element
             else:
@@ -186,9 +106,10 @@ def _walk(cursor: "_Cursor", arrays: frozenset[str]) -> Iterator[tuple[str, Elem
 class _Cursor:
     """A place in a JSON text of which only a window is in memory."""
 
-    def __init__(self, file: IO[str], shown: str) -> None:
+    def __init__(self, file: IO[str], shown: str, max_depth: int) -> None:
         self._file = file
         self._shown = shown
+        self._max_depth = max_depth
         self._text = file.read(_CHUNK)
         self._at = 0
         self.line = 1
@@ -196,8 +117,7 @@ class _Cursor:
     def peek(self) -> str:
         """Return the next character that is not white space; empty at the end."""
         while True:
-            found = _SPACE.match(self._text, self._at)
-            self._pass_to(found.end() if found else self._at)
+            self._pass_to(skip(self._text, self._at))
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more():
@@ -243,17 +163,15 @@ class _Cursor:
         self.peek()
         while True:
             try:
-                value, end = _DECODER.raw_decode(self._text, self._at)
+                value, end = decode(self._text, self._at, max_depth=self._max_depth)
                 # A number at the end of the window may go on behind it.
-                if end < len(self._text) or not self._more():
+                if end <= len(self._text) - _LONGEST_WORD or not self._more():
                     break
-            except json.JSONDecodeError as exc:
-                if not self._more():
-                    self._pass_to(min(exc.pos, len(self._text)))
-                    self.refuse(f"is not JSON: {exc.msg[0].lower()}{exc.msg[1:]}")
-            except (ValueError, RecursionError) as exc:
-                deep = isinstance(exc, RecursionError)
-                self.refuse("is nested too deep" if deep else f"is not JSON: {exc}")
+            except NotJsonError as exc:
+                near_end = exc.position > len(self._text) - _LONGEST_WORD
+                if not (exc.unfinished or near_end) or not self._more():
+                    self._pass_to(exc.position)
+                    self.refuse(str(exc))
             if len(self._text) - self._at > MAX_ELEMENT_CHARS:
                 self.refuse(f"holds a value of more than {MAX_ELEMENT_CHARS >> 20} MiB")
         found = Element(value, self.line, self._text[self._at : end])
@@ -269,45 +187,7 @@ class _Cursor:
 
     def _more(self) -> bool:
         """Slide the window on, doubling what an unfinished value needs; say if there was more."""
-        rest = self._text[self._at :]
-        chunk = self._file.read(max(_CHUNK, len(rest)))
-        self._text, self._at = rest + chunk, 0
+        chunk = self._file.read(max(_CHUNK, len(self._text) - self._at))
+        if chunk:
+            self._text, self._at = self._text[self._at :] + chunk, 0
         return bool(chunk)
-
-
-def _find(text: str, loc: Loc) -> int:
-    """Return the position in the JSON `text` of the last value on the way `loc` that is there."""
-    at = _skip(text, 0)
-    for step in loc:
-        inner = _enter(text, at, step)
-        if inner is None:
-            break
-        at = inner
-    return at
-
-
-def _enter(text: str, at: int, step: int | str) -> int | None:
-    """Return where the member or element `step` of the value at `at` begins."""
-    if text[at] not in "{[":
-        return None
-    is_object, at = text[at] == "{", _skip(text, at + 1)
-    position = 0
-    while text[at] not in "}]":
-        name: int | str = position
-        begins = at
-        if is_object:
-            name, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, _skip(text, at) + 1)
-        if name == step:
-            return at if not is_object else begins if text[at] not in "{[" else at
-        _, at = _DECODER.raw_decode(text, at)
-        at = _skip(text, at)
-        if text[at] == ",":
-            at = _skip(text, at + 1)
-        position += 1
-    return None
-
-
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at

@@ -12,10 +12,11 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator
 
@@ -109,7 +110,6 @@ class Child(asyncio.SubprocessProtocol):
 
     `hear` is called with each line of standard output.  `gone` is called once, when no line
     can follow: the child is over and its output read, or it took too long over one of the two.
-    Use `start`.
     """
 
     def __init__(self, hear: Callable[[bytes], None], gone: Callable[[], None]) -> None:
@@ -125,33 +125,23 @@ class Child(asyncio.SubprocessProtocol):
         self._input_ends = False
         self._open_pipes = {_STDOUT, _STDERR}
         self._exited = asyncio.Event()
+        self._closed = asyncio.Event()
         self._over = False
         self._linger: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
-    @classmethod
-    async def start(
-        cls, launch: Launch, *, hear: Callable[[bytes], None], gone: Callable[[], None]
-    ) -> Self:
+    async def start(self, launch: Launch) -> None:
         """Start what `launch` says.
 
         Raises:
             TrialError: it cannot be started.
 
         """
-        loop = asyncio.get_running_loop()
+        argv, env, cwd = launch.argv, dict(launch.env), launch.cwd
         try:
-            _, child = await loop.subprocess_exec(
-                lambda: cls(hear, gone),
-                *launch.argv,
-                env=dict(launch.env),
-                cwd=launch.cwd,
-                **_OWN_GROUP,
-            )
+            await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **_OWN_GROUP)
         except OSError as exc:
-            message = f"cannot start {launch.argv[0]!r}: {exc.strerror}"
-            raise TrialError("start", message) from exc
-        return child
+            raise TrialError("start", f"cannot start {argv[0]!r}: {exc.strerror}") from exc
 
     @property
     def ending(self) -> str:
@@ -198,17 +188,10 @@ class Child(asyncio.SubprocessProtocol):
         try:
             if grace_s and self.exit_code is None:
                 self.end_input()
-                await self._exits_within(grace_s)
+                await _happens_within(grace_s, self._exited)
         finally:
             self.kill()
-        await self._exits_within(LINGER_S)
-
-    async def _exits_within(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._exited.wait()
-        except TimeoutError:
-            return
+        await _happens_within(2 * LINGER_S, self._closed)
 
     def _flush(self) -> None:
         pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN))
@@ -264,7 +247,7 @@ class Child(asyncio.SubprocessProtocol):
         self._kill_group()
         self._exited.set()
         if self._over:
-            self._transport.close()
+            self._close()
         else:
             self._begin_to_end()
 
@@ -289,7 +272,18 @@ class Child(asyncio.SubprocessProtocol):
         self._gone()
         self.kill()
         if self.exit_code is not None:
-            self._transport.close()
+            self._close()
+
+    def _close(self) -> None:
+        """Close our ends of the pipes; before its end is known, that would disturb asyncio."""
+        self._transport.close()
+        self._closed.set()
+
+
+async def _happens_within(seconds: float, event: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
 
 
 # --- The environment of an agent --------------------------------------------------------------

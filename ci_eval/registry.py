@@ -10,6 +10,8 @@ from typing import Generic, TypeVar
 from ci_eval.errors import UnknownPluginError
 
 T = TypeVar("T")
+MAX_NAMED = 20
+"""How many names a message lists."""
 
 
 class Registry(Generic[T]):
@@ -86,7 +88,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
-    return f". Did you mean {close[0]!r}?" if close else f"; known: {', '.join(names)}"
+    if close:
+        return f". Did you mean {close[0]!r}?"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"; known: {', '.join(names[:MAX_NAMED])}{more}" if names else ""
 
 
 @cache

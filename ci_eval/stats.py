@@ -33,7 +33,7 @@ def drift_test(differences: Sequence[float]) -> float:
     left, right = _signed_sums(moved[:half]), sorted(_signed_sums(moved[half:]))
     slack = 1e-9 * math.fsum(map(abs, moved))
     as_low = sum(bisect_right(right, total - each + slack) for each in left)
-    return as_low / 2 ** len(moved)
+    return as_low / (1 << len(moved))
 
 
 def _signed_sums(values: Sequence[float]) -> list[float]:
@@ -51,9 +51,9 @@ def flip_test(flips: int, cases: int) -> float:
     most 1/4, whatever q is; so the number of flips is at most binomial with 1/4.
     """
     if cases > 1000:
-        return 1 - NormalDist(cases / 4, math.sqrt(cases * 3) / 4).cdf(flips - 0.5)
-    ways = sum(math.comb(cases, k) * 3 ** (cases - k) for k in range(flips, cases + 1))
-    return ways / 4**cases
+        return 1.0 - NormalDist(cases / 4, math.sqrt(cases * 3) / 4).cdf(flips - 0.5)
+    ways = sum(math.comb(cases, k) * pow(3, cases - k) for k in range(flips, cases + 1))
+    return float(ways / (1 << 2 * cases))
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:

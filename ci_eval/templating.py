@@ -61,7 +61,7 @@ def clean(text: str) -> str:
     Lines end with a line feed.  `##[`, which GitHub runners obey anywhere in a line, is broken.
     """
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    return _UNSEEN.sub(_REPLACEMENT, text).replace("##[", f"##{_BREAK}[")
+    return _UNSEEN.sub(_REPLACEMENT, text).replace("##[", "## [")
 
 
 def one_line(text: str, limit: int) -> str:
@@ -133,7 +133,7 @@ def xml(text: str) -> str:
 def terminal(text: str, limit: int = 500) -> str:
     """Return `text` as one line of a log that no runner obeys."""
     line = one_line(text, limit)
-    return f":{_BREAK}{line[1:]}" if line.startswith("::") else line
+    return f": {line[1:]}" if line.startswith("::") else line
 
 
 def command_data(text: str) -> str:

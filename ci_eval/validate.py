@@ -9,7 +9,8 @@ from ci_eval.config import load
 from ci_eval.config_criteria import read_eval_config
 from ci_eval.documents import parse_yaml, read_text
 from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
-from ci_eval.json_walk import JsonFile, parse_relaxed
+from ci_eval.json_text import parse_relaxed
+from ci_eval.json_walk import JsonFile
 from ci_eval.plan import open_evalset, plan
 from ci_eval.plugins import World
 from ci_eval.registry import did_you_mean

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import cmarkgfm
+from cmarkgfm.cmark import Options
+
 from ci_eval.records import (
     CaseChange,
     Comparison,
@@ -263,3 +266,14 @@ def _verdict(cases: list[Case], comparison: Comparison | None, more: tuple[Reaso
         reasons.insert(0, Reason(severity="blocks", message=message))
     mode: Literal["regression", "threshold"] = "regression" if comparison else "threshold"
     return Verdict(outcome=outcome, mode=mode, reasons=(*reasons, *more))
+
+
+# --- What GitHub makes of a document --------------------------------------------------------
+
+
+def shown_by_github(markdown: str) -> str:
+    """Return the HTML of a comment, with all that GitHub would have to sanitise."""
+    html: str = cmarkgfm.github_flavored_markdown_to_html(
+        markdown, options=Options.CMARK_OPT_UNSAFE
+    )
+    return html

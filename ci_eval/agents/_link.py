@@ -1,6 +1,7 @@
 """Our end of the line to one worker process; `_worker.py` is the other."""
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
@@ -14,6 +15,9 @@ START_TIMEOUT_S = 300.0
 """How long a worker may take to import what it is to run."""
 GRACE_S = 1.0
 """How long a call that was cancelled, or a worker that was told to end, may take over it."""
+
+_ANSWER = re.compile(rb'{"id":(\d+),"seconds":')
+"""How a worker begins a line with what a callable returned."""
 
 
 class Link:
@@ -31,7 +35,7 @@ class Link:
         self._held: set[int] = set()
         self._cooperative = False
         self._lost: Callable[[], TrialError] | None = None
-        self._child: Child
+        self._child = Child(self._hear, self._gone)
 
     @classmethod
     async def start(cls, launch: Launch) -> Self:
@@ -42,16 +46,20 @@ class Link:
 
         """
         link = cls()
-        link._child = await Child.start(launch, hear=link._hear, gone=link._gone)
+        await link._child.start(launch)
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
                 link._cooperative = await link._ready
         except TimeoutError:
+            await link._child.stop()
             message = f"the worker was not ready after {START_TIMEOUT_S:g} s"
             raise TrialError("start", message + link._child.last_words) from None
-        finally:
-            if not link._ready.done() or link._ready.cancelled() or link._ready.exception():
-                await link._child.stop()
+        except TrialError:
+            await link._child.stop(grace_s=GRACE_S)  # it has said why, and is about to end
+            raise
+        except asyncio.CancelledError:
+            await link._child.stop()
+            raise
         return link
 
     @property
@@ -150,13 +158,19 @@ class Link:
     def _hear(self, line: bytes) -> None:
         try:
             message = read_json(line)
+        except ValueError as exc:
+            number = _ANSWER.match(line)
+            message = {"id": int(number[1]), **_error(f"returned what {exc}")} if number else None
+        try:
             self._take(message)
-        except (ValueError, LookupError, TypeError, asyncio.InvalidStateError):
+        except (LookupError, TypeError, asyncio.InvalidStateError):
             # Only an agent that went looking for our pipe could have written this.
             self._child.fault = "wrote to the pipe of ci-eval"
             self._gone()
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _take(self, message: Any) -> None:
+        if not isinstance(message, dict):
+            raise TypeError("none of the messages of a worker")
         if "ready" in message:
             self._ready.set_result(message["ready"]["cooperative"])
         elif "failed" in message:
@@ -168,7 +182,7 @@ class Link:
             if answered and not answered.done():
                 answered.set_result(message)
         else:
-            raise ValueError("none of the messages of a worker")
+            raise TypeError("none of the messages of a worker")
 
     def _gone(self) -> None:
         message = f"the worker {self._child.ending}"
@@ -181,6 +195,10 @@ class Link:
             self._lose(partial(TrialError, "crash", message))
         else:
             self._lose(partial(DisturbedError, message, alone=True))
+
+
+def _error(message: str) -> dict[str, Any]:
+    return {"error": {"kind": "protocol", "message": message}}
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

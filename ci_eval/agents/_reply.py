@@ -1,14 +1,13 @@
 """What an agent answers: its reply, as JSON, to the invocation that it tells of."""
 
 import re
-from typing import Any
 
 from pydantic import Field, ValidationError
 
 from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
-from ci_eval.json_walk import parse_json
+from ci_eval.json_text import parse_json
 from ci_eval.records import (
     Content,
     FunctionCall,
@@ -30,8 +29,11 @@ EXPECTED = (
 SHOWN_CHARS = 200
 """How much of a wrong reply a message shows."""
 
-_LONE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-"""Finds JSON that may hold half a character; every pair that makes one is found, too."""
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"  # a whole character
+    rb"|(?P<half>u[dD][89a-fA-F][\da-fA-F]{2})|.)"
+)
+"""A backslash in JSON, with what belongs to it."""
 
 
 class ReplyCall(Record):
@@ -60,25 +62,17 @@ class Reply(Record):
 
 
 def read_json(line: bytes) -> Json:
-    """Return the JSON value `line`, with U+FFFD for halves of characters, which no file takes.
+    """Return the JSON value `line`, with U+FFFD for halves of characters.
+
+    Agents cut texts where they should not; a file could not hold what comes of it.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: it is not JSON, or could not be written again; says so as a verb phrase.
 
     """
-    text = line.decode()
-    value = parse_json(text)
-    return _mended(value) if _LONE_SURROGATE.search(text) else value
-
-
-def _mended(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_mended(item) for item in value]
-    if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
-    return value
+    if rb"\ud" in line or rb"\uD" in line:
+        line = _ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], line)
+    return parse_json(line)
 
 
 def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocation:
@@ -95,7 +89,9 @@ def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocatio
     try:
         checked = Reply.model_validate(reply)
     except ValidationError as exc:
-        wrong = "; ".join(f"{dotted(loc)}: {message}" for loc, message in explain(exc, Reply))
+        wrong = "; ".join(
+            ": ".join(filter(None, (dotted(loc), message))) for loc, message in explain(exc, Reply)
+        )
         raise unexpected(f"answered {shown(reply)}: {wrong}") from None
     return Invocation(
         user_content=message,

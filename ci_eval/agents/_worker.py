@@ -31,6 +31,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from os.path import isabs
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -368,7 +369,7 @@ def _safely(show: Callable[[Any], str], value: Any) -> str:
 def _place(trace: TracebackType | None, folder: str) -> str:
     """Return `file.py:12`, the last line of the user's own code that `trace` went through."""
     frames = [(_shortened(name, folder), line) for name, line in _frames(trace)]
-    own = [at for at in frames if not os.path.isabs(at[0]) and "site-packages" not in at[0]]
+    own = [at for at in frames if "site-packages" not in at[0] and not isabs(at[0])]  # noqa: PTH117
     for name, line in (own or frames)[-1:]:
         return f"{name}:{line}"
     return ""
@@ -381,7 +382,8 @@ def _shortened(name: str, folder: str) -> str:
 def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
     """Return the file and the line of each frame that is neither ours nor the importer's."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
-    return [at for at in frames if at[0] != __file__ and not at[0].startswith("<frozen")]
+    ours = (__file__, importlib.__file__)
+    return [at for at in frames if at[0] not in ours and not at[0].startswith("<frozen")]
 
 
 def _import_failure(target: str, exc: BaseException, folder: str) -> str:

@@ -102,7 +102,7 @@ class _Commands:
 
     async def start(self) -> "_Process":
         process = _Process()
-        await process.start(self._launch)
+        await process.child.start(self._launch)
         self._processes.add(process)
         return process
 
@@ -118,13 +118,10 @@ class _Process:
     """One run of the command."""
 
     def __init__(self) -> None:
-        self.child: Child
+        self.child = Child(self._hear, self._gone)
         self._lines: list[bytes] = []
         self._spoke = asyncio.Event()
         self._ended = asyncio.Event()
-
-    async def start(self, launch: Launch) -> None:
-        self.child = await Child.start(launch, hear=self._hear, gone=self._gone)
 
     async def ask(self, question: dict[str, Any], *, last: bool) -> Json:
         """Return the answer to `question`; after the `last` one, when the process has ended.
@@ -208,8 +205,8 @@ class _Conversation:
 def _parsed(line: bytes) -> Json:
     try:
         return read_json(line)
-    except ValueError:
-        raise unexpected(f"answered {shown(_text(line))}, which is not JSON") from None
+    except ValueError as exc:
+        raise unexpected(f"answered {shown(_text(line))}: {exc}") from None
 
 
 def _text(line: bytes) -> str:

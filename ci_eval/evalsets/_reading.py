@@ -1,43 +1,97 @@
 """What every reader of evalsets does the same: read all, report all, read again."""
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_eval.errors import EvalSetError, Problem, UsageError
+from ci_eval.documents import Loc, dotted
+from ci_eval.errors import EvalSetError, Problem, Severity, UsageError
+from ci_eval.json_walk import Element
 from ci_eval.plugins import CaseFacts, OpenedEvalSet
 from ci_eval.records import EvalCase, EvalSet
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Cases of files up to this size stay in memory; larger files are read once more."""
 MAX_PROBLEMS = 1000
-"""Reading stops after so many problems; a file of another kind has one in each line."""
+"""Reading stops after so many different problems."""
+MAX_ALIKE = 5
+"""How often the same problem is told; a file of another kind has one in each case."""
 
 
-@dataclass
 class Problems:
     """The problems of one file, collected while it is read."""
 
-    shown: str
-    found: list[Problem] = field(default_factory=list)
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+        self._found: list[Problem] = []
+        self._alike: dict[tuple[str, str], _Alike] = {}
+        self.errors = 0
+        """How often something makes the file unusable."""
 
-    def error(self, message: str, line: int | None, where: str = "") -> None:
+    def add(
+        self, message: str, line: int | None, where: str = "", *, severity: Severity = "error"
+    ) -> None:
+        """Note something that is wrong: it makes the file unusable, or is read all the same.
+
+        Raises:
+            EvalSetError: with everything that was noted, as this is enough.
+
+        """
+        self.errors += severity == "error"
+        kind = message, re.sub(r"\[\d+\]", "[]", where)
+        alike = self._alike.setdefault(kind, _Alike())
+        alike.count += 1
+        alike.last_line = line
+        if alike.count <= MAX_ALIKE:
+            alike.last_told = len(self._found)
+            self._found.append(Problem(message, self._shown, line, where, severity))
+        if len(self._found) >= MAX_PROBLEMS:
+            raise EvalSetError(problems=self.listed())
+
+    def listed(self) -> list[Problem]:
+        """Return the problems in the order of the file."""
+        found = list(self._found)
+        for alike in self._alike.values():
+            more = alike.count - MAX_ALIKE
+            if more > 0:
+                told = found[alike.last_told]
+                places = "1 more place" if more == 1 else f"{more} more places"
+                message = f"{told.message} (and in {places}, down to line {alike.last_line})"
+                found[alike.last_told] = replace(told, message=message)
+        return sorted(found, key=lambda problem: problem.line or 0)
+
+
+@dataclass
+class _Alike:
+    """The problems that differ in nothing but their place."""
+
+    count: int = 0
+    last_line: int | None = None
+    last_told: int = 0
+    """Which of all problems that are told is the last of these."""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Notes what is wrong with one case."""
+
+    problems: Problems
+    spot: Callable[[Loc], tuple[int, str]]
+    """Returns, for a place in the case, its line and what it is called."""
+
+    def error(self, message: str, loc: Loc = ()) -> None:
         """Note something that makes the file unusable."""
-        self._add(Problem(message, self.shown, line, where))
+        self.problems.add(message, *self.spot(loc))
 
-    def warning(self, message: str, line: int | None, where: str = "") -> None:
+    def warning(self, message: str, loc: Loc = ()) -> None:
         """Note something that is read all the same."""
-        self._add(Problem(message, self.shown, line, where, "warning"))
+        self.problems.add(message, *self.spot(loc), severity="warning")
 
-    @property
-    def errors(self) -> list[Problem]:
-        """What makes the file unusable."""
-        return [problem for problem in self.found if problem.severity == "error"]
 
-    def _add(self, problem: Problem) -> None:
-        self.found.append(problem)
-        if len(self.errors) >= MAX_PROBLEMS:
-            raise EvalSetError(problems=self.found)
+def within(element: Element, where: str) -> Callable[[Loc], tuple[int, str]]:
+    """Return what names the places in `element`, which is itself called `where`."""
+    return lambda loc: (element.line_of(loc), f"{where}.{dotted(loc)}" if loc else where)
 
 
 Parse = Callable[[Problems], Iterator[EvalCase]]
@@ -61,17 +115,17 @@ def open_evalset(
         for case in parse(problems):
             if case.eval_id in lines:
                 first = f"; the first is on line {lines[case.eval_id]}"
-                problems.error(f"the id {case.eval_id!r} is there twice{first}", case.line)
+                problems.add(f"the id {case.eval_id!r} is there twice{first}", case.line)
             lines.setdefault(case.eval_id, case.line)
             facts.add(case)
             if kept is not None:
                 kept.append(case)
+    except EvalSetError:
+        raise
     except UsageError as exc:
-        if isinstance(exc, EvalSetError):
-            raise
-        raise EvalSetError(problems=[*problems.found, *exc.problems]) from exc
+        raise EvalSetError(problems=[*problems.listed(), *exc.problems]) from exc
     if problems.errors:
-        raise EvalSetError(problems=problems.found)
+        raise EvalSetError(problems=problems.listed())
     cases = kept.__iter__ if kept is not None else lambda: parse(Problems(shown))
     header = EvalSet(eval_set_id=set_id(), path=shown, format=reader)
-    return OpenedEvalSet(header, cases, facts, tuple(problems.found))
+    return OpenedEvalSet(header, cases, facts, tuple(problems.listed()))

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ci_eval.documents import Loc, dotted
-from ci_eval.evalsets._reading import Problems, open_evalset
-from ci_eval.explain import explain
+from ci_eval.documents import Loc
+from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
+from ci_eval.explain import describe, explain
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import EvalSetReader, OpenedEvalSet, evalset
 from ci_eval.records import EvalCase, Json
@@ -52,8 +52,8 @@ class Adk(EvalSetReader):
 def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterator[EvalCase]:
     position = 0
     for name, element in file.walk(_ARRAYS):
-        if name in _ARRAYS and "eval_cases" in header:
-            case = parse_case(element, problems, where=f"{name}[{position}]")
+        if name in _ARRAYS and isinstance(header.get("eval_cases"), list) and not element.is_begin:
+            case = _case(element, problems, where=f"{name}[{position}]")
             position += 1
             if case:
                 yield case
@@ -61,48 +61,52 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
             _note_header(name, element, problems, header)
     for key in ("eval_set_id", "eval_cases"):
         if key not in header:
-            problems.error(f"{key!r} is missing", 1)
+            problems.add(f"{key!r} is missing", 1)
 
 
 def _note_header(name: str, element: Element, problems: Problems, header: dict[str, Any]) -> None:
     key = "".join("_" + char.lower() if char.isupper() else char for char in name)
+    value = [] if element.is_begin else element.value
     if key not in _HEADER:
-        problems.warning(f"unknown key, ignored{did_you_mean(name, _HEADER)}", element.line, name)
+        message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
+        problems.add(message, element.line, name, severity="warning")
         return
     if key != name:
-        problems.warning(f"ADK itself reads only {key!r}", element.line, name)
+        message = f"ADK itself reads only {key!r}"
+        problems.add(message, element.line, name, severity="warning")
     if key in header:
-        problems.error(f"the key {key!r} is there twice", element.line)
-    elif key == "eval_cases" and element.value is not None:
-        problems.error("expected a list of cases", element.line, name)
-    elif key == "eval_set_id" and not isinstance(element.value, str):
-        problems.error("expected text", element.line, name)
-    header[key] = element.value
+        problems.add(f"the key {key!r} is there twice", element.line)
+    elif key == "eval_cases" and not element.is_begin:
+        problems.add(f"expected a list of cases, found {describe(value)}", element.line, name)
+    elif key == "eval_set_id" and not isinstance(value, str):
+        problems.add(f"expected text, found {describe(value)}", element.line, name)
+    header.setdefault(key, value)
 
 
-def parse_case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
+def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
     """Return the case that `element` holds, or note what is wrong with it."""
+    notes = Notes(problems, within(element, where))
     value = element.value
     if not isinstance(value, dict):
-        problems.error("expected an object", element.line, where)
+        notes.error(f"expected an object, found {describe(value)}")
         return None
-    value = {**value, "line": element.line}
     if isinstance(value.get("conversation"), list):
-        value["conversation"] = [
-            _mended(turn, element, problems, ("conversation", index), where)
+        turns = [
+            _mended(turn, notes, ("conversation", index))
             for index, turn in enumerate(value["conversation"])
         ]
+        value = {**value, "conversation": turns}
     try:
-        case = EvalCase.model_validate(value)
+        case = EvalCase.model_validate({**value, "line": element.line})
     except ValidationError as exc:
         for loc, message in explain(exc, EvalCase):
-            problems.error(message, element.line_of(loc), where + inside(loc))
+            notes.error(message, loc)
         return None
-    note_oddities(case, element, problems, where)
+    note_oddities(case, notes)
     return case
 
 
-def _mended(turn: Any, element: Element, problems: Problems, loc: Loc, where: str) -> Any:
+def _mended(turn: Any, notes: Notes, loc: Loc) -> Any:
     """Return an invocation with what is spelled the older way put where it belongs now."""
     if not isinstance(turn, dict):
         return turn
@@ -111,7 +115,7 @@ def _mended(turn: Any, element: Element, problems: Problems, loc: Loc, where: st
     if not old and not texts:
         return turn
     message = f"{_listed(old + texts)} as ADK's older format has it, which ADK refuses here"
-    problems.warning(message, element.line_of((*loc, (old + texts)[0])), where + inside(loc))
+    notes.warning(message, (*loc, (old + texts)[0]))
     mended = {key: value for key, value in turn.items() if key not in OLD_KEYS}
     for key in texts:
         mended[key] = _message(turn[key], role=_CONTENTS[key])
@@ -168,25 +172,19 @@ def _said(item: Any) -> Any:
     return item
 
 
-def note_oddities(case: EvalCase, element: Element, problems: Problems, where: str) -> None:
-    """Warn of what is read but hardly meant: misspelt keys, expected calls without arguments."""
+def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") -> None:
+    """Warn of what is read but hardly meant; `turns` is what the file calls the conversation."""
     for name in case.model_extra or {}:
-        known = [field for field in EvalCase.model_fields if field != "line"]
-        ending = did_you_mean(name, known)
+        ending = did_you_mean(name, EvalCase.model_fields)
         if ending.startswith("."):
-            line = element.line_of((name,))
-            problems.warning(f"unknown key, ignored{ending}", line, where + inside((name,)))
+            notes.warning(f"unknown key, ignored{ending}", (name,))
+    if case.conversation is not None and not case.conversation:
+        notes.warning("has no invocation, so there is nothing to measure", (turns,))
     for index, invocation in enumerate(case.conversation or ()):
         for call in invocation.tool_calls:
             if call.args is None:
-                loc = ("conversation", index)
                 message = (
                     f"the expected call of {call.name!r} has no 'args', which matches no call "
                     'with arguments, not even empty ones; write "args": {} if none are expected'
                 )
-                problems.warning(message, element.line_of(loc), where + inside(loc))
-
-
-def inside(loc: Loc) -> str:
-    """Return `loc` as it is shown behind the name of a case."""
-    return "." + dotted(loc) if loc else ""
+                notes.warning(message, (turns, index))

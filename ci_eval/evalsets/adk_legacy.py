@@ -2,20 +2,54 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ci_eval.evalsets._reading import Problems, open_evalset
-from ci_eval.evalsets.adk import OLD_KEYS, from_older, inside, note_oddities
+from ci_eval.documents import Loc
+from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
+from ci_eval.evalsets.adk import from_older, note_oddities
 from ci_eval.explain import explain
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import EvalSetReader, OpenedEvalSet, evalset
-from ci_eval.records import EvalCase, Json
+from ci_eval.records import EvalCase, Json, Record
 from ci_eval.registry import did_you_mean
 
-_CASE_KEYS = ("name", "data", "initial_session")
-_TURN_KEYS = (*OLD_KEYS, "mock_tool_output")
+
+class _Older(Record):
+    """A part of the older formats; as in ADK, keys that are not known are ignored."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+
+class _ToolUse(_Older):
+    tool_name: str
+    tool_input: dict[str, Json] | None
+
+
+class _Said(_Older):
+    author: str
+    text: str | None
+
+
+class _Turn(_Older):
+    query: str
+    reference: str | None = ""
+    expected_tool_use: tuple[_ToolUse, ...] = ()
+    expected_intermediate_agent_responses: tuple[_Said, ...] = ()
+    mock_tool_output: Json = None
+
+
+class _Session(_Older):
+    app_name: str = ""
+    user_id: str = ""
+    state: dict[str, Json] = {}
+
+
+class _Case(_Older):
+    name: str
+    data: tuple[_Turn, ...]
+    initial_session: _Session | None = None
 
 
 @evalset("adk_legacy")
@@ -31,10 +65,9 @@ class AdkLegacy(EvalSetReader):
         """Read the file at `path`; as in ADK, its name is the id of the evalset."""
 
         def parse(problems: Problems) -> Iterator[EvalCase]:
-            for position, (_, element) in enumerate(_elements(path, shown)):
-                case = _case(element, problems, where=f"[{position}]")
-                if case:
-                    yield case
+            for position, element in enumerate(_elements(path, shown)):
+                notes = Notes(problems, within(element, f"[{position}]"))
+                yield from _case(element, notes)
 
         return open_evalset(path, shown, self.type_name, parse, set_id=lambda: shown)
 
@@ -52,20 +85,26 @@ class AdkFlat(EvalSetReader):
         """Read the file at `path`; as in ADK, its name is the id of its one case."""
 
         def parse(problems: Problems) -> Iterator[EvalCase]:
-            elements = [element for _, element in _elements(path, shown)]
+            elements = list(_elements(path, shown))
+
+            def spot(loc: Loc) -> tuple[int, str]:
+                _, position, *rest = loc
+                return within(elements[int(position)], f"[{position}]")(rest)
+
+            notes = Notes(problems, spot)
             turns = [
-                _turn(element.value, element.line, problems, f"[{position}]")
+                _checked(_Turn, element.value, notes, ("data", position))
                 for position, element in enumerate(elements)
             ]
-            case = {"eval_id": shown, "conversation": turns, "line": elements[0].line}
             if not problems.errors:
-                yield from _validated(case, elements[0], problems, "")
+                case = {"eval_id": shown, "conversation": list(map(from_older, turns))}
+                yield from _converted(case, elements[0].line, notes)
 
         return open_evalset(path, shown, self.type_name, parse, set_id=lambda: shown)
 
 
-def _elements(path: Path, shown: str) -> Iterator[tuple[str, Element]]:
-    return JsonFile(path, shown=shown).walk(frozenset())
+def _elements(path: Path, shown: str) -> Iterator[Element]:
+    return (element for _, element in JsonFile(path, shown=shown).walk(frozenset()))
 
 
 def _keys_of_first(head: Mapping[str, Json] | Sequence[Json] | None) -> set[str]:
@@ -74,50 +113,38 @@ def _keys_of_first(head: Mapping[str, Json] | Sequence[Json] | None) -> set[str]
     return set()
 
 
-def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
-    value = element.value
-    if not isinstance(value, dict):
-        problems.error("expected an object", element.line, where)
-        return None
-    for key in value.keys() - {*_CASE_KEYS}:
-        message = f"unknown key, ignored{did_you_mean(key, _CASE_KEYS)}"
-        problems.warning(message, element.line_of((key,)), where + inside((key,)))
-    data = value.get("data")
-    if not isinstance(value.get("name"), str) or not isinstance(data, list):
-        problems.error("needs a text 'name' and a list 'data'", element.line, where)
-        return None
-    turns = [
-        _turn(turn, element.line_of(("data", index)), problems, where + inside(("data", index)))
-        for index, turn in enumerate(data)
-    ]
-    case = {"eval_id": value["name"], "conversation": turns, "line": element.line}
-    if value.get("initial_session"):
-        session = value["initial_session"]
-        blank = {"app_name": "", "user_id": ""}
-        case["session_input"] = {**blank, **session} if isinstance(session, dict) else session
-    return next(_validated(case, element, problems, where), None)
+def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
+    value = _checked(_Case, element.value, notes, ())
+    if value is None:
+        return
+    for position, turn in enumerate(element.value["data"]):
+        _note_unknown(_Turn, turn, notes, ("data", position))
+    case = {"eval_id": value["name"], "conversation": list(map(from_older, value["data"]))}
+    if element.value.get("initial_session"):
+        case["session_input"] = value["initial_session"]
+    yield from _converted(case, element.line, notes)
 
 
-def _turn(turn: Any, line: int, problems: Problems, where: str) -> Any:
-    """Return one turn as an invocation, or note what it lacks."""
-    if not isinstance(turn, dict):
-        problems.error("expected an object", line, where)
-        return None
-    if "query" not in turn:
-        problems.error("'query' is missing", line, where)
-    for key in turn.keys() - {*_TURN_KEYS}:
-        problems.warning(f"unknown key, ignored{did_you_mean(key, _TURN_KEYS)}", line, where)
-    return {"user_content": {"parts": []}, **from_older(turn)}
+def _converted(case: dict[str, Any], line: int, notes: Notes) -> Iterator[EvalCase]:
+    checked = EvalCase.model_validate({**case, "line": line})
+    note_oddities(checked, notes, turns="data")
+    yield checked
 
 
-def _validated(
-    case: dict[str, Any], element: Element, problems: Problems, where: str
-) -> Iterator[EvalCase]:
+def _checked(model: type[_Older], value: Any, notes: Notes, loc: Loc) -> dict[str, Any] | None:
+    """Return `value` if it is of `model`; note what is wrong with it, and return nothing, if not."""
     try:
-        checked = EvalCase.model_validate(case)
+        checked = model.model_validate(value).model_dump()
     except ValidationError as exc:
-        for loc, message in explain(exc, EvalCase):
-            problems.error(message, element.line, where + inside(loc))
-    else:
-        note_oddities(checked, element, problems, where)
-        yield checked
+        for inner, message in explain(exc, model):
+            notes.error(message, (*loc, *inner))
+        return None
+    _note_unknown(model, value, notes, loc)
+    return checked
+
+
+def _note_unknown(model: type[BaseModel], value: dict[str, Any], notes: Notes, loc: Loc) -> None:
+    for key in value:
+        if key not in model.model_fields:
+            ending = did_you_mean(key, model.model_fields)
+            notes.warning(f"unknown key, ignored{ending}", (*loc, key))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
+from typing import Literal
 
 from ci_eval.records import Json, Score, Status
 from ci_eval.templating import clean
@@ -25,14 +26,9 @@ class Exhibit:
     """One thing that was compared, or said, about one invocation."""
 
     title: str
+    kind: Literal["diff", "text", "data"]
     lines: tuple[str, ...]
-    """Each begins with `- ` (expected), `+ ` (actual) or two spaces (both, or neither)."""
-    is_diff: bool
-
-    @property
-    def text(self) -> str:
-        """All lines."""
-        return "\n".join(self.lines)
+    """Of a diff, each begins with `- ` (expected), `+ ` (actual) or two spaces (both)."""
 
 
 def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> Iterator[Exhibit]:
@@ -45,24 +41,25 @@ def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> It
     )
     for position, evidence in islice(telling, max_invocations):
         where = f", invocation {position} of {len(score.invocations)}" if several else ""
-        for title, lines, is_diff in _told(evidence):
-            shown = _first(lines, max_lines)
-            if shown:
-                yield Exhibit(title + where, tuple(shown), is_diff)
+        for exhibit in _told(evidence):
+            if exhibit.lines:
+                shown = tuple(_first(list(exhibit.lines), max_lines))
+                yield Exhibit(exhibit.title + where, exhibit.kind, shown)
 
 
-def _told(evidence: Mapping[str, Json]) -> Iterator[tuple[str, list[str], bool]]:
+def _told(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     rest = dict(evidence)
     calls = rest.pop("expected_tool_calls", None), rest.pop("actual_tool_calls", None)
     texts = rest.pop("expected", None), rest.pop("actual", None)
-    yield "Tool calls", _compared(*map(_call_lines, calls)), True
-    yield "Response", _compared(*_text_lines(*map(_plain, texts))), True
+    yield Exhibit("Tool calls", "diff", _compared(*map(_call_lines, calls)))
+    yield Exhibit("Response", "diff", _compared(*_text_lines(*map(_plain, texts))))
     for name, value in rest.items():
-        lines = _wrapped(_plain(value) or "")
-        yield name.replace("_", " ").capitalize(), [f"  {line}" for line in lines], False
+        kind: Literal["text", "data"] = "text" if isinstance(value, str) else "data"
+        title = name.replace("_", " ").capitalize()
+        yield Exhibit(title, kind, tuple(wrapped(_plain(value) or "null")))
 
 
-def _compared(expected: list[str], actual: list[str]) -> list[str]:
+def _compared(expected: list[str], actual: list[str]) -> tuple[str, ...]:
     """Return the lines that differ, in their surroundings; none where nothing differs."""
     compared = SequenceMatcher(None, expected, actual, autojunk=False)
     lines = []
@@ -75,7 +72,7 @@ def _compared(expected: list[str], actual: list[str]) -> list[str]:
             else:
                 lines += [f"- {line}" for line in expected[start:end]]
                 lines += [f"+ {line}" for line in actual[other_start:other_end]]
-    return lines
+    return tuple(lines)
 
 
 def _call_lines(calls: Json) -> list[str]:
@@ -83,7 +80,7 @@ def _call_lines(calls: Json) -> list[str]:
     if calls is None:
         return []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-        return _wrapped(_plain(calls) or "")
+        return wrapped(_plain(calls) or "")
     lines = [line for call in calls[:_MAX_LINES] for line in _call(call)]
     return [_cut(clean(line)) for line in lines[:_MAX_LINES]] or ["(no tool calls)"]
 
@@ -119,7 +116,7 @@ def _text_lines(expected: str | None, actual: str | None) -> tuple[list[str], li
 def _side(text: str | None) -> list[str]:
     if text is None:
         return []
-    return _wrapped(text) or ["(empty)"]
+    return wrapped(text) or ["(empty)"]
 
 
 def _shared(one: str, other: str) -> int:
@@ -134,7 +131,8 @@ def _shared(one: str, other: str) -> int:
     return low
 
 
-def _wrapped(text: str) -> list[str]:
+def wrapped(text: str) -> list[str]:
+    """Return `text` cleaned and in lines of a readable length; a very long one's beginning."""
     lines: list[str] = []
     for line in clean(text[:_MAX_CHARACTERS]).split("\n"):
         lines += textwrap.wrap(line, _WIDTH, break_on_hyphens=False) or [""]
@@ -149,7 +147,11 @@ def _first(lines: list[str], limit: int) -> list[str]:
 
 
 def _plain(value: Json) -> str | None:
-    return value if value is None or isinstance(value, str) else _json(value, indent=2)
+    """Return a text as it is, and any other value as JSON; `None` stands for no value."""
+    if value is None or isinstance(value, str):
+        return value
+    short = _json(value)
+    return short if len(short) <= _WIDTH else _json(value, indent=2)
 
 
 def _json(value: Json, indent: int | None = None) -> str:

@@ -1,52 +1,25 @@
 """The cases of a report that a reader should look at, with what shows why."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, TypeVar
 
 from ci_eval.records import (
-    CaseChange,
-    GroupKey,
-    GroupSummary,
     Report,
     RunMeta,
+    Score,
     Status,
-    TrialKey,
     TrialResult,
 )
+from ci_eval.reporters._changes import Place, Worsening, worsened
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
+
+T = TypeVar("T")
 
 MAX_NAMED = 5
 """Cases that one reason for an error names."""
-
-
-class Place(NamedTuple):
-    """One case with one agent."""
-
-    agent: str
-    evalset: str
-    case: str
-
-    @classmethod
-    def of(cls, key: TrialKey) -> "Place":
-        """Return the place of a trial."""
-        return cls(key.agent, key.evalset, key.case)
-
-    @classmethod
-    def of_change(cls, change: CaseChange) -> "Place":
-        """Return the place of a change."""
-        return cls(change.group.agent, change.group.evalset, change.case)
-
-    def named(self, meta: RunMeta) -> str:
-        """Return the case, with evalset and agent where there is more than one of them."""
-        parts = (
-            self.agent if len(meta.agents) > 1 else "",
-            self.evalset if len(meta.evalsets) > 1 else "",
-            self.case,
-        )
-        return "/".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -62,16 +35,33 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Some(Generic[T]):
+    """The first of many."""
+
+    shown: tuple[T, ...]
+    total: int
+
+    @property
+    def more(self) -> int:
+        """How many are not shown."""
+        return self.total - len(self.shown)
+
+    def __bool__(self) -> bool:
+        return self.total > 0
+
+
+@dataclass(frozen=True)
 class Line:
     """What one criterion says of one case."""
 
     criterion: str
     what: Literal["regressed", "suspected", "failed"]
     value: float | None
-    baseline: float | None
-    threshold: float | None
-    better: Literal["higher", "lower"]
+    baseline: float | None = None
+    threshold: float | None = None
+    better: Literal["higher", "lower"] = "higher"
     reason: str = ""
+    exhibits: tuple[Exhibit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,11 @@ class Finding:
     lines: tuple[Line, ...]
     source: str = ""
     """The file of the case, with its line where that is known."""
-    exhibits: tuple[Exhibit, ...] = ()
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether there is more to show than values."""
+        return any(line.exhibits or line.reason for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -116,90 +110,90 @@ class Findings:
         return found
 
     @cached_property
-    def _groups(self) -> Mapping[GroupKey, GroupSummary]:
-        return {summary.group: summary for summary in self.report.groups}
+    def _worsened(self) -> Mapping[Place, tuple[Worsening, ...]]:
+        return worsened(self.report)
 
-    @cached_property
-    def _changes(self) -> Mapping[Place, tuple[CaseChange, ...]]:
-        """The changes to the worse of each case, the most certain and largest first."""
-        comparison = self.report.comparison
-        if not comparison:
-            return {}
-        changes = [
-            each for each in comparison.changes if each.change in ("newly_failing", "dropped")
-        ]
-        changes.sort(key=lambda each: (not self._is_certain(each), -_size(each)))
-        found: dict[Place, tuple[CaseChange, ...]] = {}
-        for change in changes:
-            place = Place.of_change(change)
-            found[place] = (*found.get(place, ()), change)
-        return found
-
-    @cached_property
-    def _regressed(self) -> frozenset[GroupKey]:
-        comparison = self.report.comparison
-        deltas = comparison.deltas if comparison else ()
-        return frozenset(delta.group for delta in deltas if delta.outcome == "regressed")
-
-    def _is_certain(self, change: CaseChange) -> bool:
-        return change.certain or change.group in self._regressed
-
-    @property
-    def worse_total(self) -> int:
-        """How many cases got worse."""
-        return len(self._changes)
-
-    def worse(self) -> Iterator[Finding]:
-        """Yield the first cases that got worse."""
-        shown = islice(self._changes.items(), self.bounds.rows)
-        for number, (place, changes) in enumerate(shown):
-            lines = tuple(self._changed_line(change) for change in changes)
-            yield self._finding(place, lines, with_evidence=number < self.bounds.evidence)
-
-    def failing(self, evidence: int) -> Iterator[Finding]:
-        """Yield the first cases that failed and did not get worse, `evidence` with evidence."""
-        failed = (
-            (place, result)
-            for place, result in self._results.items()
-            if result.status is Status.FAILED and place not in self._changes
+    def worse(self) -> Some[Finding]:
+        """Return the cases that got worse."""
+        shown = enumerate(islice(self._worsened.items(), self.bounds.rows))
+        return Some(
+            tuple(
+                self._worse(place, changes, with_evidence=number < self.bounds.evidence)
+                for number, (place, changes) in shown
+            ),
+            len(self._worsened),
         )
-        for number, (place, result) in enumerate(islice(failed, self.bounds.rows)):
-            yield self._finding(
-                place, tuple(_failed_lines(result)), with_evidence=number < evidence
-            )
 
-    def _changed_line(self, change: CaseChange) -> Line:
-        group = self._groups.get(change.group)
+    def failing(self, evidence: int) -> Some[Finding]:
+        """Return the cases that failed and did not get worse, the first with evidence.
+
+        The total is that of the cases which the report has a result of.
+        """
+        failed = [
+            place
+            for place, result in self._results.items()
+            if result.status is Status.FAILED and place not in self._worsened
+        ]
+        shown = enumerate(failed[: self.bounds.rows])
+        return Some(
+            tuple(self._failed(place, with_evidence=number < evidence) for number, place in shown),
+            len(failed),
+        )
+
+    def _scores(self, place: Place) -> Mapping[str, Score]:
+        result = self._results.get(place)
+        return {score.name: score for score in result.scores} if result else {}
+
+    def _worse(self, place: Place, changes: Iterable[Worsening], *, with_evidence: bool) -> Finding:
+        scores = self._scores(place) if with_evidence else {}
+        return self._finding(
+            place,
+            [self._worse_line(each, scores.get(each.change.group.criterion)) for each in changes],
+        )
+
+    def _failed(self, place: Place, *, with_evidence: bool) -> Finding:
+        return self._finding(
+            place,
+            [
+                self._failed_line(score, with_evidence=with_evidence)
+                for score in self._scores(place).values()
+                if score.status is Status.FAILED
+            ],
+        )
+
+    def _worse_line(self, worsening: Worsening, score: Score | None) -> Line:
+        change = worsening.change
         return Line(
             criterion=change.group.criterion,
-            what="regressed" if self._is_certain(change) else "suspected",
+            what="regressed" if worsening.is_regression else "suspected",
             value=change.value,
             baseline=change.baseline,
-            threshold=group.threshold if group else None,
-            better=group.better if group else "higher",
+            reason=score.reason if score else "",
+            exhibits=self._exhibits(score) if score else (),
         )
 
-    def _finding(self, place: Place, lines: tuple[Line, ...], *, with_evidence: bool) -> Finding:
-        result = self._results.get(place)
+    def _failed_line(self, score: Score, *, with_evidence: bool) -> Line:
+        return Line(
+            criterion=score.name,
+            what="failed",
+            value=score.value,
+            threshold=score.threshold,
+            better=score.better,
+            reason=score.reason if with_evidence else "",
+            exhibits=self._exhibits(score) if with_evidence else (),
+        )
+
+    def _exhibits(self, score: Score) -> tuple[Exhibit, ...]:
+        return tuple(exhibits_of(score, max_lines=self.bounds.lines))
+
+    def _finding(self, place: Place, lines: Iterable[Line]) -> Finding:
         meta = self.report.meta
         return Finding(
             place=place,
             name=place.named(meta),
-            lines=lines,
-            source=_source(meta, place, result),
-            exhibits=tuple(self._exhibits(result, lines)) if result and with_evidence else (),
+            lines=tuple(_each_once(lines)),
+            source=_source(meta, place, self._results.get(place)),
         )
-
-    def _exhibits(self, result: TrialResult, lines: tuple[Line, ...]) -> Iterator[Exhibit]:
-        """Yield what shows why these criteria did not pass, the same thing once."""
-        names = {line.criterion for line in lines}
-        seen = set()
-        for score in result.scores:
-            if score.name in names:
-                for exhibit in exhibits_of(score, max_lines=self.bounds.lines):
-                    if exhibit not in seen:
-                        seen.add(exhibit)
-                        yield exhibit
 
     def troubles(self) -> Iterator[Trouble]:
         """Yield the first reasons why something could not be measured."""
@@ -214,28 +208,22 @@ class Findings:
 
     def first(self) -> Place | None:
         """Return the case to look at first."""
-        failed = (p for p, r in self._results.items() if r.status in (Status.FAILED, Status.ERROR))
-        return next(iter(self._changes), None) or next(failed, None)
+        order = [Status.FAILED, Status.ERROR]
+        if self.report.verdict.outcome == "incomplete":
+            order.reverse()
+        elif self._worsened:
+            return next(iter(self._worsened))
+        places = (p for status in order for p, r in self._results.items() if r.status is status)
+        return next(places, None)
 
 
-def _size(change: CaseChange) -> float:
-    if change.value is None or change.baseline is None:
-        return 0.0
-    return abs(change.value - change.baseline)
-
-
-def _failed_lines(result: TrialResult) -> Iterator[Line]:
-    for score in result.scores:
-        if score.status is Status.FAILED:
-            yield Line(
-                criterion=score.name,
-                what="failed",
-                value=score.value,
-                baseline=None,
-                threshold=score.threshold,
-                better=score.better,
-                reason=score.reason,
-            )
+def _each_once(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield `lines`, leaving out what an earlier criterion showed already."""
+    seen: set[Exhibit] = set()
+    for line in lines:
+        new = tuple(exhibit for exhibit in line.exhibits if exhibit not in seen)
+        seen.update(new)
+        yield replace(line, exhibits=new)
 
 
 def _errors(result: TrialResult) -> Iterable[tuple[str, str]]:

@@ -6,12 +6,14 @@ never by losing the end of a sentence.
 """
 
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-from ci_eval.records import Comparison, Report, RunMeta, Totals, Vanished, Verdict
-from ci_eval.reporters._findings import Bounds, Finding, Findings, Place, Trouble
+from ci_eval.records import Comparison, Reason, Report, RunMeta, Totals, Vanished, Verdict
+from ci_eval.reporters._changes import Place
+from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._rows import Row, judged_by_threshold, rows_of
 from ci_eval.reporters._times import moment
 from ci_eval.templating import clean, render
@@ -22,22 +24,6 @@ MAX_REASONS = 5
 """Reasons of one severity that a document begins with."""
 _DEFAULT_CONFIG = "ci-eval.yaml"
 _MAX_COMMAND = 200
-
-
-@dataclass(frozen=True)
-class Some(Generic[T]):
-    """The first of many."""
-
-    shown: tuple[T, ...]
-    total: int
-
-    @property
-    def more(self) -> int:
-        """How many are not shown."""
-        return self.total - len(self.shown)
-
-    def __bool__(self) -> bool:
-        return self.total > 0
 
 
 @dataclass(frozen=True)
@@ -63,8 +49,8 @@ class Page:
     measures: Some[Row]
     """The criteria that only inform."""
     worse: Some[Finding]
-    failing: tuple[Finding, ...]
-    """The first cases below a threshold that did not get worse."""
+    failing: Some[Finding]
+    """The cases below a threshold that did not get worse, as far as the report has them."""
     failing_counts: bool
     """Whether a case below a threshold counts against the verdict by itself."""
     troubles: tuple[Trouble, ...]
@@ -103,6 +89,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         return Some(found[: bounds.rows], len(found))
 
     first = findings.first()
+    deciding, warnings, others = _sorted_reasons(report.verdict.reasons)
     return Page(
         meta=report.meta,
         totals=report.totals,
@@ -111,13 +98,13 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline_run=next(iter(comparison.baseline_runs), "unknown"),
         baseline_age_s=_age(report),
-        reasons=_reasons(report, "blocks", "incomplete"),
-        warnings=_reasons(report, "warns"),
-        notes=some([*_messages(report, "info"), *report.meta.warnings, *_overrides(report.meta)]),
+        reasons=_leading(deciding),
+        warnings=_leading(warnings),
+        notes=some([*others, *report.meta.warnings, *_overrides(report.meta)]),
         criteria=some(row for row in rows if not row.summary.informational),
         measures=some(row for row in rows if row.summary.informational),
-        worse=Some(tuple(findings.worse()), findings.worse_total),
-        failing=tuple(findings.failing(bounds.evidence if by_threshold else 0)),
+        worse=findings.worse(),
+        failing=findings.failing(bounds.evidence if by_threshold else 0),
         failing_counts=by_threshold,
         troubles=tuple(findings.troubles()),
         fixed=some(
@@ -137,13 +124,25 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     )
 
 
-def _messages(report: Report, severity: str) -> list[str]:
-    return [each.message for each in report.verdict.reasons if each.severity == severity]
+def _sorted_reasons(reasons: Iterable[Reason]) -> tuple[list[str], list[str], list[str]]:
+    """Return what decided, what a reader must know besides, and the rest.
+
+    A warning about a criterion is among the rest, for the table of criteria shows it.
+    """
+    by_severity: dict[str, list[Reason]] = defaultdict(list)
+    for reason in reasons:
+        by_severity[reason.severity].append(reason)
+    blocking, incomplete, warning = (
+        by_severity[each] for each in ("blocks", "incomplete", "warns")
+    )
+    besides = [*(incomplete if blocking else ()), *(each for each in warning if not each.group)]
+    rest = [*(each for each in warning if each.group), *by_severity["info"]]
+    sorted_ = (blocking or incomplete, besides, rest)
+    deciding, warnings, others = ([each.message for each in part] for part in sorted_)
+    return deciding, warnings, others
 
 
-def _reasons(report: Report, *severities: str) -> Some[str]:
-    """Return the reasons of the first severity that has any."""
-    messages = next(filter(None, (_messages(report, each) for each in severities)), [])
+def _leading(messages: list[str]) -> Some[str]:
     return Some(tuple(messages[:MAX_REASONS]), len(messages))
 
 

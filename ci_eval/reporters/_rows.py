@@ -1,6 +1,5 @@
 """The table of criteria: one row for each criterion on each evalset with each agent."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,8 +15,8 @@ class Row:
     summary: GroupSummary
     delta: Delta | None
     mark: Literal["blocks", "warns", "good", "none"]
-    words: tuple[str, ...]
-    """What is to be said of it, most important first."""
+    word: str
+    """What is to be said of it."""
 
 
 def rows_of(report: Report) -> list[Row]:
@@ -50,20 +49,19 @@ def _row(
         mark = "warns"
     elif summary.passed + summary.failed:
         mark = "good"
-    return Row(summary, delta, mark, tuple(_words(report, summary, delta)))
+    return Row(summary, delta, mark, _word(report, summary, delta))
 
 
-def _words(report: Report, summary: GroupSummary, delta: Delta | None) -> Iterator[str]:
-    judged = summary.passed + summary.failed
-    if delta:
-        yield delta.outcome.replace("_", " ")
-    elif report.comparison and judged:
-        yield "new"
-    if summary.failed and judged_by_threshold(report) and not summary.informational:
-        yield f"{summary.failed:,} failed"
-    elif judged and not report.comparison:
-        yield "passed"
-    if summary.errors:
-        yield f"{summary.errors:,} not measured"
-    elif not judged:
-        yield "skipped"
+def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
+    if not summary.passed + summary.failed:
+        return "not measured" if summary.errors else "skipped"
+    words = []
+    if delta and summary.errors and delta.outcome in ("improved", "unchanged"):
+        words.append("incomplete")  # what was not measured could have said otherwise
+    elif delta:
+        words.append(delta.outcome.replace("_", " "))
+    elif report.comparison:
+        words.append("new")
+    if judged_by_threshold(report) and not summary.informational:
+        words.append("failed" if summary.failed else "incomplete" if summary.errors else "passed")
+    return ", ".join(dict.fromkeys(words))

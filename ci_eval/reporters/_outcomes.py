@@ -1,0 +1,91 @@
+"""What became of one trial, for the reports that list trials one by one."""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from ci_eval.records import Report, Score, Status, TrialResult
+from ci_eval.reporters._changes import Place, Worsening, worsened
+from ci_eval.reporters._rows import judged_by_threshold
+from ci_eval.templating import counted, score
+
+
+class Outcome(NamedTuple):
+    """Why a trial did not simply pass."""
+
+    kind: Literal["failure", "error", "skipped"]
+    type: str
+    """`ci_eval.Regression`, `ci_eval.BelowThreshold`, or what went wrong."""
+    message: str
+    """One sentence; of any text and length."""
+
+
+class Outcomes:
+    """Tells the outcome of each trial of one report."""
+
+    def __init__(self, report: Report) -> None:
+        # By thresholds alone nothing is a regression, whatever the baseline says.
+        compared = report.verdict.mode != "threshold"
+        self.worsened = worsened(report) if compared else {}
+        self.failing_blocks = judged_by_threshold(report)
+
+    def of(self, result: TrialResult) -> Outcome | None:
+        """Return why a trial did not simply pass, `None` where it did."""
+        if result.status is Status.ERROR:
+            return _error(result)
+        regressed = list(self._regressed(result))
+        if regressed:
+            return Outcome("failure", "ci_eval.Regression", _listed(regressed))
+        if result.status is Status.FAILED:
+            below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
+            note = "" if self.failing_blocks else "; this alone does not block"
+            return Outcome("failure", "ci_eval.BelowThreshold", below + note)
+        if result.status is Status.SKIPPED:
+            reasons = dict.fromkeys(each.reason for each in result.scores if each.reason)
+            return Outcome("skipped", "ci_eval.Skipped", "; ".join(reasons) or "nothing applies")
+        return None
+
+    def baseline(self, result: TrialResult, criterion: str) -> float | None:
+        """Return what the baseline has, where it had better."""
+        for worsening in self.worsened.get(Place.of(result.key), ()):
+            if worsening.change.group.criterion == criterion:
+                return worsening.change.baseline
+        return None
+
+    def _regressed(self, result: TrialResult) -> Iterator[str]:
+        """Yield the regressions that this very trial shows; another repeat may have been fine."""
+        scores = {each.name: each for each in result.scores}
+        for worsening in self.worsened.get(Place.of(result.key), ()):
+            shown = scores.get(worsening.change.group.criterion)
+            if worsening.is_regression and shown and _shows(worsening, shown):
+                before = score(worsening.change.baseline)
+                yield f"{shown.name} regressed from {before} to {score(shown.value)}"
+
+
+def _shows(worsening: Worsening, shown: Score) -> bool:
+    if worsening.change.change == "newly_failing":
+        return shown.status is Status.FAILED
+    before = worsening.change.baseline
+    if shown.value is None or before is None:
+        return False
+    return shown.value < before if shown.better == "higher" else shown.value > before
+
+
+def _error(result: TrialResult) -> Outcome:
+    if result.error:
+        return Outcome("error", f"ci_eval.{result.error.kind}", result.error.message)
+    failed = [each for each in result.scores if each.status is Status.ERROR]
+    messages = [f"{each.name} could not be measured: {each.reason}" for each in failed]
+    return Outcome("error", "ci_eval.NotMeasured", _listed(messages))
+
+
+def _below(each: Score) -> str:
+    shown = f"{each.name} is {score(each.value, each.threshold)}"
+    if each.threshold is None:
+        return shown
+    return f"{shown}, {'below' if each.better == 'higher' else 'above'} {each.threshold:g}"
+
+
+def _listed(messages: list[str]) -> str:
+    if len(messages) <= 1:
+        return "".join(messages) or "no criterion says why"
+    return f"{messages[0]}; {counted(len(messages) - 1, 'more criterion', 'more criteria')}"

@@ -1,0 +1,127 @@
+"""`annotations.txt`: workflow commands that a GitHub runner turns into annotations.
+
+A runner shows at most ten errors and ten warnings of a step, and 4,096 characters of each.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import ClassVar, Literal, NamedTuple
+
+from ci_eval.plugins import Reporter, reporter
+from ci_eval.records import Report, TrialResult
+from ci_eval.reporters._changes import Place
+from ci_eval.reporters._outcomes import Outcome, Outcomes
+from ci_eval.templating import counted, terminal, workflow_command
+
+MAX_OF_LEVEL = 10
+"""Errors, and warnings."""
+
+_MAX_TITLE = 150
+_MAX_MESSAGE = 1_000
+"""Characters before escaping, which makes up to three of one."""
+
+_Level = Literal["error", "warning"]
+_LEVELS: tuple[_Level, ...] = ("error", "warning")
+
+
+class _Note(NamedTuple):
+    """One annotation to be."""
+
+    level: _Level
+    title: str
+    message: str
+    file: str = ""
+    line: int | None = None
+
+    def command(self) -> str:
+        return workflow_command(
+            self.level,
+            terminal(self.message, _MAX_MESSAGE),
+            title=terminal(self.title, _MAX_TITLE),
+            file=self.file,
+            line=self.line,
+        )
+
+
+@reporter("annotations")
+class Annotations(Reporter):
+    """Annotations in the evalsets: errors for what blocks, warnings for what may be noise."""
+
+    file: ClassVar[str] = "annotations.txt"
+
+    def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
+        """Yield the commands, one a line and nothing else."""
+        kept: dict[_Level, list[_Note]] = {level: [] for level in _LEVELS}
+        totals = dict.fromkeys(_LEVELS, 0)
+        for note in chain(_of_verdict(report), _of_cases(report, results())):
+            totals[note.level] += 1
+            if len(kept[note.level]) < MAX_OF_LEVEL:
+                kept[note.level].append(note)
+        for level in _LEVELS:
+            for note in _at_most_ten(kept[level], totals[level]):
+                yield f"{note.command()}\n"
+
+
+def _at_most_ten(notes: list[_Note], total: int) -> Iterator[_Note]:
+    if total <= MAX_OF_LEVEL:
+        yield from notes
+        return
+    shown = notes[: MAX_OF_LEVEL - 1]
+    yield from shown
+    rest = f"{counted(total - len(shown), notes[-1].level)} more, see junit.xml"
+    yield _Note(notes[-1].level, "ci-eval", rest)
+
+
+def _of_verdict(report: Report) -> Iterator[_Note]:
+    """Yield the reasons of the verdict as one error, and its warnings as one warning."""
+    decided = {"passed": "passed", "failed": "failed", "incomplete": "has no verdict"}
+    title = f"{report.meta.suite} {decided[report.verdict.outcome]}"
+    severities: dict[_Level, tuple[str, ...]] = {
+        "error": ("blocks", "incomplete"),
+        "warning": ("warns",),
+    }
+    for level, wanted in severities.items():
+        messages = [each.message for each in report.verdict.reasons if each.severity in wanted]
+        if messages:
+            yield _Note(level, title, "; ".join(messages))
+
+
+def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[_Note]:
+    """Yield a note for each case that blocks, may be noise or could not be measured."""
+    outcomes = Outcomes(report)
+    failing_blocks = outcomes.failing_blocks and report.verdict.outcome == "failed"
+    seen: set[Place] = set()
+    for result in results:
+        outcome, place = outcomes.of(result), Place.of(result.key)
+        if not outcome or place in seen:
+            continue
+        level = _level(outcome, failing_blocks=failing_blocks, changed=place in outcomes.worsened)
+        if level:
+            seen.add(place)
+            evalset = report.meta.evalsets.get(place.evalset)
+            yield _Note(
+                level,
+                f"{place.named(report.meta)}: {_what(outcome, level)}",
+                outcome.message,
+                file=evalset.path if evalset else "",
+                line=result.line,
+            )
+
+
+def _level(outcome: Outcome, *, failing_blocks: bool, changed: bool) -> _Level | None:
+    if outcome.kind == "skipped":
+        return None
+    if outcome.kind == "error":
+        return "warning"
+    if outcome.type == "ci_eval.Regression" or failing_blocks:
+        return "error"
+    # It failed before too, unless it changed, and then that may be noise.
+    return "warning" if changed else None
+
+
+def _what(outcome: Outcome, level: _Level) -> str:
+    if outcome.kind == "error":
+        return "not measured"
+    if outcome.type == "ci_eval.Regression":
+        return "regressed"
+    return "failed" if level == "error" else "got worse, which may be noise"

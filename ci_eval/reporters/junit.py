@@ -1,0 +1,260 @@
+"""`junit.xml`: every trial as a test case, for whatever shows test results.
+
+There is no one schema.  The `strict` profile is what both the schema of Jenkins (junit-10)
+and that of Apache Ant (by Windy Road) accept; GitLab, Azure DevOps, CircleCI, Buildkite and
+the test reporters for GitHub read both profiles.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import groupby
+from typing import ClassVar, Literal
+
+from ci_eval.plugins import Reporter, reporter
+from ci_eval.records import Report, Score, Status, TrialKey, TrialResult
+from ci_eval.reporters._evidence import exhibits_of, wrapped
+from ci_eval.reporters._outcomes import Outcome, Outcomes
+from ci_eval.reporters._times import moment
+from ci_eval.templating import score, terminal, xml
+
+MAX_BODY_LINES = 200
+"""Of one test case."""
+MAX_BODIES = 16 * 1024 * 1024
+"""Characters of all test cases together; GitLab reads files of less than 30 MB."""
+MANY = 20_000
+"""Test cases from which on they carry no properties."""
+
+_MAX_NAME = 400
+_MAX_MESSAGE = 1_000
+
+
+@dataclass
+class _Suite:
+    """One evalset with one agent."""
+
+    agent: str
+    evalset: str
+    number: int
+    tests: int = 0
+    failures: int = 0
+    errors: int = 0
+    skipped: int = 0
+    time_s: float = 0.0
+
+    def add(self, result: TrialResult, outcome: Outcome | None) -> None:
+        self.tests += 1
+        self.time_s += result.duration_s
+        self.failures += outcome is not None and outcome.kind == "failure"
+        self.errors += outcome is not None and outcome.kind == "error"
+        self.skipped += outcome is not None and outcome.kind == "skipped"
+
+
+@reporter("junit")
+class JUnit(Reporter):
+    """Every trial as a test case, for whatever shows test results.
+
+    A trial that regressed is a failure of type `ci_eval.Regression`, another one below a
+    threshold of type `ci_eval.BelowThreshold`; what could not be measured is an error.
+    """
+
+    file: ClassVar[str] = "junit.xml"
+
+    profile: Literal["default", "strict"] = "default"
+    """`strict` leaves out what the schemas do not know: file, line and properties of a case."""
+
+    def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
+        """Yield the document, reading the results twice, or once more for each suite.
+
+        Twice is enough where the results of a suite follow one another.
+        """
+        outcomes = Outcomes(report)
+        suites, in_order = _counted(results(), outcomes)
+        document = _Document(report, outcomes, self.profile, sum(s.tests for s in suites.values()))
+        yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'
+        for suite, its_results in _by_suite(results, suites, in_order=in_order):
+            yield document.head(suite)
+            for result in its_results:
+                yield document.case(result)
+            yield "    <system-out/>\n    <system-err/>\n  </testsuite>\n"
+        yield "</testsuites>\n"
+
+
+def _suite_of(result: TrialResult) -> tuple[str, str]:
+    return result.key.agent, result.key.evalset
+
+
+def _counted(
+    results: Iterable[TrialResult], outcomes: Outcomes
+) -> tuple[dict[tuple[str, str], _Suite], bool]:
+    """Return the suites, and whether the results of each follow one another."""
+    suites: dict[tuple[str, str], _Suite] = {}
+    in_order = True
+    for key, group in groupby(results, _suite_of):
+        in_order &= key not in suites
+        suite = suites.setdefault(key, _Suite(*key, number=len(suites)))
+        for result in group:
+            suite.add(result, outcomes.of(result))
+    return suites, in_order
+
+
+def _by_suite(
+    results: Callable[[], Iterator[TrialResult]],
+    suites: Mapping[tuple[str, str], _Suite],
+    *,
+    in_order: bool,
+) -> Iterator[tuple[_Suite, Iterator[TrialResult]]]:
+    if in_order:
+        for key, group in groupby(results(), _suite_of):
+            yield suites[key], group
+    else:
+        # Results of different suites may alternate, and all of them are too many to hold.
+        for key, suite in suites.items():
+            yield suite, (result for result in results() if _suite_of(result) == key)
+
+
+class _Document:
+    """Writes the elements of one document."""
+
+    def __init__(self, report: Report, outcomes: Outcomes, profile: str, tests: int) -> None:
+        self._report = report
+        self._outcomes = outcomes
+        self._extended = profile == "default"
+        self._with_properties = self._extended and tests <= MANY
+        self._room = MAX_BODIES
+
+    def head(self, suite: _Suite) -> str:
+        meta = self._report.meta
+        started = moment(meta.created)
+        attributes = {
+            "name": self._class(suite.agent, suite.evalset),
+            "package": meta.suite or "ci-eval",
+            "id": str(suite.number),
+            "timestamp": f"{started:%Y-%m-%dT%H:%M:%S}" if started else "1970-01-01T00:00:00",
+            "hostname": "localhost",
+            "tests": str(suite.tests),
+            "failures": str(suite.failures),
+            "errors": str(suite.errors),
+            "skipped": str(suite.skipped),
+            "time": f"{suite.time_s:.3f}",
+        }
+        properties = _properties(self._suite_properties(suite), indent="    ")
+        return f"  <testsuite{_attributes(attributes)}>\n{properties}"
+
+    def _class(self, agent: str, evalset: str) -> str:
+        return terminal(f"{self._report.meta.suite}.{agent}.{evalset}", _MAX_NAME)
+
+    def _suite_properties(self, suite: _Suite) -> Iterator[tuple[str, str]]:
+        meta, verdict = self._report.meta, self._report.verdict
+        yield "verdict", verdict.outcome
+        yield "gate.mode", verdict.mode
+        for number, reason in enumerate(verdict.reasons[:10], start=1):
+            yield f"reason.{number}", f"{reason.severity}: {reason.message}"
+        yield "run_id", meta.run_id
+        yield "commit", meta.commit or ""
+        yield "ci_eval", meta.version
+        for summary in self._report.groups:
+            group = summary.group
+            if (group.agent, group.evalset) == (suite.agent, suite.evalset):
+                yield f"mean.{group.criterion}", _number(summary.value)
+                yield f"threshold.{group.criterion}", _number(summary.threshold)
+        for delta in self._report.comparison.deltas if self._report.comparison else ():
+            group = delta.group
+            if (group.agent, group.evalset) == (suite.agent, suite.evalset):
+                yield f"baseline.{group.criterion}", _number(delta.baseline)
+                yield f"change.{group.criterion}", delta.outcome
+
+    def case(self, result: TrialResult) -> str:
+        outcome = self._outcomes.of(result)
+        attributes = {
+            "classname": self._class(result.key.agent, result.key.evalset),
+            "name": _name(result.key, self._report.meta.repeats),
+            "time": f"{max(result.duration_s, 0):.3f}",
+        }
+        if self._extended:
+            evalset = self._report.meta.evalsets.get(result.key.evalset)
+            attributes |= {"file": evalset.path} if evalset else {}
+            attributes |= {"line": str(result.line)} if result.line else {}
+        inside = ""
+        if self._with_properties:
+            inside = _properties(_case_properties(result), indent="      ")
+        if outcome:
+            inside += self._outcome(outcome, result)
+        if not inside:
+            return f"    <testcase{_attributes(attributes)}/>\n"
+        return f"    <testcase{_attributes(attributes)}>\n{inside}    </testcase>\n"
+
+    def _outcome(self, outcome: Outcome, result: TrialResult) -> str:
+        attributes = {"message": terminal(outcome.message, _MAX_MESSAGE)}
+        if outcome.kind == "skipped":
+            return f"      <skipped{_attributes(attributes)}/>\n"
+        attributes["type"] = terminal(outcome.type, _MAX_NAME)
+        body = xml("\n".join(_body(result, self._outcomes)))
+        if len(body) > self._room:
+            body = "The evidence is in run.json."
+        self._room -= len(body)
+        return f"      <{outcome.kind}{_attributes(attributes)}>{body}</{outcome.kind}>\n"
+
+
+def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
+    """Return what a reader needs to understand why a trial did not pass."""
+    lines = wrapped(f"{result.error.kind}: {result.error.message}") if result.error else []
+    for each in result.scores:
+        baseline = outcomes.baseline(result, each.name)
+        if each.status in (Status.FAILED, Status.ERROR) or baseline is not None:
+            lines.append(_score_line(each, baseline))
+            lines += [f"  {line}" for line in wrapped(each.reason)]
+            for exhibit in exhibits_of(each, max_lines=40):
+                legend = " (- expected, + actual)" if exhibit.kind == "diff" else ""
+                lines.append(f"  {exhibit.title}{legend}:")
+                lines += [f"    {line}" for line in exhibit.lines]
+    if len(lines) > MAX_BODY_LINES:
+        return [*lines[:MAX_BODY_LINES], "... more in run.json"]
+    return lines
+
+
+def _score_line(each: Score, baseline: float | None) -> str:
+    shown = each.status if each.value is None else score(each.value, each.threshold)
+    parts = [f"{terminal(each.name, _MAX_NAME)}: {shown}"]
+    if each.threshold is not None:
+        parts.append(f"threshold {'>=' if each.better == 'higher' else '<='} {each.threshold:g}")
+    if baseline is not None:
+        parts.append(f"baseline {score(baseline)}")
+    return ", ".join(parts)
+
+
+def _case_properties(result: TrialResult) -> Iterator[tuple[str, str]]:
+    for each in result.scores:
+        if each.value is not None:
+            yield f"score.{each.name}", _number(each.value)
+    if result.attempts > 1:
+        yield "attempts", str(result.attempts)
+
+
+def _name(key: TrialKey, repeats: int) -> str:
+    """Return the name of a test case: the case, and which repeat, counted from 1.
+
+    GitLab keeps only the first of several cases of the same name, so a name that had to be
+    changed to be written gets a digest of the one it stands for.
+    """
+    name = terminal(key.case, _MAX_NAME)
+    if name != key.case or not name:
+        name += f" #{sha256(key.case.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"{name} [repeat {key.repeat + 1}]" if repeats > 1 else name
+
+
+def _properties(properties: Iterable[tuple[str, str]], indent: str) -> str:
+    lines = [
+        f"{indent}  <property{_attributes({'name': terminal(name), 'value': terminal(value)})}/>\n"
+        for name, value in properties
+        if value
+    ]
+    return f"{indent}<properties>\n{''.join(lines)}{indent}</properties>\n" if lines else ""
+
+
+def _attributes(attributes: Mapping[str, str]) -> str:
+    return "".join(f' {name}="{xml(value)}"' for name, value in attributes.items())
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"

@@ -1,0 +1,208 @@
+"""A job as GitHub's runner runs it, as far as the action and our own workflows can tell.
+
+A step that `uses` the action gets the mounts, the working directory, the environment and the
+files for outputs and summary that the runner gives to a container action, and no network.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+RUNNER_UID = 1001
+"""The user of GitHub's runners, to whom the workspace belongs; only root can give it away."""
+_FILES = {
+    "GITHUB_ENV": "set_env",
+    "GITHUB_OUTPUT": "set_output",
+    "GITHUB_PATH": "add_path",
+    "GITHUB_STATE": "save_state",
+    "GITHUB_STEP_SUMMARY": "step_summary",
+}
+_ENTRY = re.compile(r"(?P<name>[^\s=<]+)<<(?P<end>\S+)\n(?P<value>.*?)\n(?P=end)\n", re.DOTALL)
+
+
+def read_yaml(path: Path) -> Any:
+    """Return what a YAML file says."""
+    import yaml
+
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # plain text only
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step left behind."""
+
+    exit_code: int
+    outputs: Mapping[str, str]
+    summary: str
+    stdout: str
+    stderr: str
+
+    @property
+    def outcome(self) -> str:
+        """Return GitHub's word for it."""
+        return "failure" if self.exit_code else "success"
+
+    @property
+    def annotations(self) -> list[str]:
+        """Return the annotations, in order."""
+        levels = ("::error ", "::warning ", "::notice ")
+        return [line for line in self.stdout.splitlines() if line.startswith(levels)]
+
+
+@dataclass
+class Job:
+    """A job on a machine of its own, below `folder`."""
+
+    folder: Path
+    image: str
+    env: dict[str, str] = field(default_factory=dict)
+    """The `env:` of the workflow, which reaches each step."""
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("workspace", "home", "workflow", "temp"):
+            (self.folder / name).mkdir()
+        (self.folder / "workflow" / "event.json").write_text("{}", encoding="utf-8")
+
+    @property
+    def workspace(self) -> Path:
+        """Return the folder the repository is checked out in."""
+        return self.folder / "workspace"
+
+    def hand_over(self, uid: int = RUNNER_UID) -> None:
+        """Give every file to the user of the runner, where we may."""
+        if os.geteuid() == 0:
+            for path in (self.folder, *self.folder.rglob("*")):
+                os.chown(path, uid, uid, follow_symlinks=False)
+
+    def owners(self) -> set[int]:
+        """Return the users to whom files in the workspace belong."""
+        return {path.lstat().st_uid for path in self.workspace.rglob("*")}
+
+    def uses_action(self, inputs: Mapping[str, str]) -> Step:
+        """Run the action with `inputs`, and the defaults of `action.yml`."""
+        known = read_yaml(ROOT / "action.yml")["inputs"]
+        given = {name: said.get("default", "") for name, said in known.items()} | dict(inputs)
+        files = self._new_files()
+        env = self._github_env("/github/workspace", "/github/file_commands")
+        env |= {f"INPUT_{name.replace(' ', '_').upper()}": given[name] for name in given}
+        mounts = {
+            self.folder / "temp": "/github/runner_temp",
+            self.folder / "home": "/github/home",
+            self.folder / "workflow": "/github/workflow",
+            files: "/github/file_commands",
+            self.workspace: "/github/workspace",
+        }
+        socket = os.environ.get("DOCKER_HOST", "").removeprefix("unix://")  # noqa: TID251  # docker's own
+        mounts[Path(socket or "/var/run/docker.sock")] = "/var/run/docker.sock"
+        command = ["docker", "run", "--rm", "--network", "none", "--workdir", "/github/workspace"]
+        command += [word for name in env for word in ("-e", name)]
+        command += ["-e", "HOME=/github/home"]
+        command += [word for place in mounts.items() for word in ("-v", f"{place[0]}:{place[1]}")]
+        return self._finish([*command, self.image], env, files)
+
+    def runs(self, script: str, env: Mapping[str, str] | None = None) -> Step:
+        """Run `script` as a `run` step."""
+        files = self._new_files()
+        given = self._github_env(str(self.workspace), str(files)) | dict(env or {})
+        return self._finish(["bash", "-eo", "pipefail", "-c", script], given, files)
+
+    def _new_files(self) -> Path:
+        self._count += 1
+        files = self.folder / f"file_commands_{self._count}"
+        files.mkdir()
+        for name in _FILES.values():
+            (files / name).touch()
+        self.hand_over(self.workspace.stat().st_uid)
+        return files
+
+    def _github_env(self, workspace: str, files: str) -> dict[str, str]:
+        return (
+            self.env
+            | {
+                "ACTIONS_RUNTIME_TOKEN": "a-secret-of-the-runner",
+                "CI": "true",
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_EVENT_NAME": "pull_request",
+                "GITHUB_EVENT_PATH": f"{Path(files).parent}/workflow/event.json",
+                "GITHUB_REPOSITORY": "octocat/agents",
+                "GITHUB_WORKSPACE": workspace,
+                "RUNNER_OS": "Linux",
+            }
+            | {name: f"{files}/{file}" for name, file in _FILES.items()}
+        )
+
+    def _finish(self, command: list[str], env: Mapping[str, str], files: Path) -> Step:
+        done = subprocess.run(
+            command,
+            cwd=self.workspace,
+            env={**os.environ, **env},  # noqa: TID251  # docker's own settings
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        written = (files / "set_output").read_text(encoding="utf-8")
+        assert not _ENTRY.sub("", written), "the runner would refuse these outputs"
+        return Step(
+            exit_code=done.returncode,
+            outputs={entry["name"]: entry["value"] for entry in _ENTRY.finditer(written)},
+            summary=(files / "step_summary").read_text(encoding="utf-8"),
+            stdout=done.stdout,
+            stderr=done.stderr,
+        )
+
+
+# --- Workflows -------------------------------------------------------------------------------
+
+_EXPRESSION = re.compile(r"\$\{\{ *steps\.([\w-]+)\.(?:outputs\.([\w-]+)|(outcome)) *\}\}")
+
+
+def run_steps(job: Job, steps: list[dict[str, Any]]) -> dict[str, Step]:
+    """Run the steps of one of our own workflows, and return those with an id.
+
+    Knows what these use, and stops at everything else: the action itself, `run`, the checkout
+    (done already), and the upload of artifacts, whose paths have to exist.
+
+    Raises:
+        AssertionError: a step failed that must not.
+
+    """
+    done: dict[str, Step] = {}
+
+    def filled(values: Mapping[str, str]) -> dict[str, str]:
+        return {name: _fill(value, done) for name, value in values.items()}
+
+    for step in steps:
+        name = step.get("name", step.get("uses"))
+        used, given = step.get("uses", "").partition("@")[0], filled(step.get("with", {}))
+        if used == "actions/checkout":
+            continue
+        if used == "actions/upload-artifact":
+            for path in given["path"].split():
+                assert any((job.workspace / path).iterdir()), f"{name}: {path} is empty"
+            continue
+        if used == "./":
+            ended = job.uses_action(given)
+        else:
+            assert not used, f"unknown action {used!r}"
+            ended = job.runs(step["run"], filled(step.get("env", {})))
+        may_fail = step.get("continue-on-error") == "true"
+        assert may_fail or not ended.exit_code, f"{name}: {ended.stdout}{ended.stderr}"
+        done[step.get("id", name)] = ended
+    return done
+
+
+def _fill(text: str, done: Mapping[str, Step]) -> str:
+    def value(found: re.Match[str]) -> str:
+        step, output, _ = found.groups()
+        return done[step].outputs.get(output, "") if output else done[step].outcome
+
+    filled = _EXPRESSION.sub(value, text)
+    assert "${{" not in filled, f"unknown expression in {text!r}"
+    return filled

@@ -1,0 +1,492 @@
+"""The line from end to end, in a temporary project, by the command."""
+
+import json
+import shutil
+
+import pytest
+from project import CASES, GREETS, REFUNDS, TRACKS, Project, case, changed, content, turn
+
+WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
+
+
+@pytest.fixture
+def project(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    return Project(tmp_path, capsys)
+
+
+def test_a_run_in_which_every_case_passes(project):
+    ended = project.ci_eval("run")
+
+    assert ended.code == 0
+    assert "✔ PASSED" in ended.err
+    assert ended.out == ""
+    assert {path.name for path in (project.folder / "ci-eval-report").iterdir()} == {
+        "run.json",
+        "traces.jsonl",
+        "report.json",
+        "junit.xml",
+        "comment.md",
+        "summary.md",
+        "annotations.txt",
+    }
+    assert project.scores()["greets"] == {
+        "tool_trajectory_avg_score": 1.0,
+        "response_match_score": 1.0,
+    }
+
+
+def test_a_case_below_a_threshold_fails_the_run(project):
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 1
+    assert "FAILED bot · smoke · refunds: tool_trajectory_avg_score 0.000 < 1" in ended.err
+    assert "1 of 3 cases failed (pass rate 66.7%, required 100.0%)" in ended.err
+
+
+def test_the_results_stand_in_the_order_of_the_evalset(project):
+    project.traces(*reversed(CASES))
+    project.ci_eval("run")
+
+    results = project.run_json()["results"]
+    assert [result["key"]["case"] for result in results] == ["greets", "refunds", "tracks"]
+    assert [result["line"] for result in results] == sorted(result["line"] for result in results)
+
+
+def test_a_result_says_what_tools_need(project):
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run")
+    run = project.run_json()
+    result = run["results"][1]
+    score = result["scores"][0]
+
+    assert run["schema_version"] == 1
+    assert run["meta"]["suite"] == "shop"
+    assert result["key"] == {"agent": "bot", "evalset": "smoke", "case": "refunds", "repeat": 0}
+    assert result["status"] == "failed"
+    assert result["error"] is None
+    assert score["criterion"] == "adk/tool_trajectory_avg_score"
+    assert score["name"] == "tool_trajectory_avg_score"
+    assert (score["value"], score["threshold"], score["better"]) == (0.0, 1.0, "higher")
+    assert score["informational"] is False
+    assert score["invocations"] == [
+        {
+            "status": "failed",
+            "value": 0.0,
+            "evidence": {
+                "expected_tool_calls": [{"name": "refund", "args": {"order": 7}}],
+                "actual_tool_calls": [{"name": "refund", "args": {"order": 8}}],
+            },
+        }
+    ]
+
+
+# --- Nothing unmeasured is green --------------------------------------------------------------
+
+
+def test_a_case_that_was_not_recorded_leaves_no_verdict(project):
+    project.traces(GREETS, REFUNDS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    assert "ERROR bot · smoke · tracks: not_recorded" in ended.err
+    result = project.run_json()["results"][2]
+    assert result["error"]["kind"] == "not_recorded"
+    assert {score["status"] for score in result["scores"]} == {"error"}
+
+
+def test_a_recorded_error_is_an_error(project):
+    project.traces(GREETS, REFUNDS, {"eval_id": "tracks", "error": "the key expired"})
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    assert "the key expired" in ended.err
+
+
+def test_a_run_that_fails_whatever_is_missing_fails(project):
+    project.traces(GREETS, WRONG_REFUND)
+
+    assert project.ci_eval("run").code == 1
+
+
+def test_a_recording_that_breaks_off_is_an_error(project):
+    two = case("greets", turn("Hello", "Hello!"), turn("Bye", "Goodbye!"))
+    project.evalset(two)
+    project.traces(case("greets", turn("Hello", "Hello!")))
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    assert "the recording has 1 invocations, the case 2" in ended.err
+
+
+def test_an_empty_evalset_selects_nothing(project):
+    project.evalset()
+    ended = project.ci_eval("run")
+
+    assert ended.code == 5
+    assert "nothing to run: the evalsets hold no case" in ended.err
+
+
+def test_a_case_without_turns_is_not_green(project):
+    project.evalset({"eval_id": "empty", "conversation": []})
+    project.traces({"eval_id": "empty", "invocations": []})
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    assert "no case was judged by any criterion" in ended.err
+
+
+def test_a_scenario_is_scored_only_from_a_recording(project):
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "Ask for a refund."}
+    project.evalset(GREETS, {"eval_id": "leads", "conversation_scenario": scenario})
+    project.traces(GREETS, {"eval_id": "leads", "invocations": [turn("Hi", "Hello!")]})
+    project.add("  tool_call_count_v1:\n")
+    ended = project.ci_eval("run")
+
+    assert ended.code == 0
+    scores = project.run_json()["results"][1]["scores"]
+    assert [score["status"] for score in scores] == ["skipped", "skipped", "passed"]
+
+
+def test_a_criterion_that_no_case_can_be_scored_by_is_an_error_of_the_configuration(project):
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "Ask for a refund."}
+    project.evalset({"eval_id": "leads", "conversation_scenario": scenario})
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "criteria.response_match_score: no case can be scored by it" in ended.err
+
+
+# --- Repeats ----------------------------------------------------------------------------------
+
+
+def test_a_case_is_scored_by_the_mean_over_its_repeats(project):
+    rows = [
+        {"eval_id": "greets", "repeat": repeat, "invocations": GREETS["conversation"]}
+        for repeat in range(2)
+    ]
+    rows.append({"eval_id": "greets", "repeat": 2, "invocations": [turn("Hello", "Nope")]})
+    project.evalset(GREETS)
+    project.traces(*rows)
+    project.config(project.folder.joinpath("ci-eval.yaml").read_text() + "run: {repeats: 3}\n")
+    ended = project.ci_eval("run", "--json")
+
+    assert ended.code == 0
+    assert ended.json["totals"]["trials"] == 3
+    assert ended.json["totals"]["cases"] == 1
+    assert ended.json["groups"][1]["value"] == pytest.approx(2 / 3)
+
+
+# --- Selection --------------------------------------------------------------------------------
+
+
+def test_a_part_of_the_suite_can_be_run(project):
+    ended = project.ci_eval("run", "--case", "re*", "--criterion", "response_match_score")
+
+    assert ended.code == 0
+    assert project.scores() == {"refunds": {"response_match_score": 1.0}}
+
+
+def test_a_case_that_is_nowhere_is_an_error(project):
+    ended = project.ci_eval("run", "--case", "refund")
+
+    assert ended.code == 4
+    assert "no evalset has a case 'refund'" in ended.err
+
+
+# --- Baselines --------------------------------------------------------------------------------
+
+
+def test_a_regression_blocks(project):
+    project.add("baseline: {store: file}\n")
+    for _ in range(2):
+        assert project.ci_eval("run", "--baseline-save").code == 0
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 1
+    assert "tool_trajectory_avg_score on smoke with bot regressed" in ended.err
+    assert "'refunds'" in ended.err
+    assert "ci_eval.Regression" in project.read("junit.xml")
+
+
+def test_a_flip_after_one_stored_run_only_warns(project):
+    project.add("baseline: {store: file}\n")
+    project.ci_eval("run", "--baseline-save")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 0
+    assert "the drop may be noise ('refunds')" in ended.err
+
+
+def test_an_incomplete_run_is_no_baseline(project):
+    project.add("baseline: {store: file}\n")
+    project.traces(GREETS)
+    project.ci_eval("run")
+    ended = project.ci_eval("baseline", "save", "ci-eval-report/run.json")
+
+    assert ended.code == 4
+    assert "not stored: 2 of 3 cases could not be measured" in ended.err
+    assert not (project.folder / ".ci-eval").exists()
+
+
+def test_a_part_of_a_suite_is_no_baseline(project):
+    project.add("baseline: {store: file}\n")
+    project.ci_eval("run", "--case", "greets")
+
+    assert project.ci_eval("baseline", "save").code == 4
+
+
+def test_a_failed_run_is_a_baseline_all_the_same(project):
+    project.add("baseline: {store: file}\n")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    assert project.ci_eval("run").code == 1
+
+    assert project.ci_eval("baseline", "save").code == 0
+    assert "was stored already" in project.ci_eval("baseline", "save").err
+    assert project.ci_eval("run").code == 0
+    shown = project.ci_eval("baseline", "show", "--json").json
+    assert [run["suite"] for run in shown] == ["shop"]
+
+
+def test_a_corrupt_baseline_is_an_error_and_stays_as_it_is(project):
+    project.add("baseline: {store: file, path: base.json}\n")
+    path = project.folder / "base.json"
+    path.write_text('{"schema_version": 1, "runs": [\n')
+    ended = project.ci_eval("run", "--baseline-save")
+
+    assert ended.code == 6
+    assert "base.json:2: is not JSON" in ended.err
+    assert path.read_text() == '{"schema_version": 1, "runs": [\n'
+    assert not (project.folder / "ci-eval-report" / "run.json").exists()
+
+
+def test_without_a_baseline_there_is_nothing_to_save_or_show(project):
+    project.ci_eval("run")
+
+    for arguments in (["save"], ["show"], ["diff"]):
+        ended = project.ci_eval("baseline", *arguments)
+        assert ended.code == 4
+        assert "names no baseline" in ended.err
+
+
+def test_a_run_is_compared_with_the_baseline_or_with_another_run(project):
+    project.add("baseline: {store: file}\n")
+    project.ci_eval("run", "--baseline-save")
+    shutil.copy(project.folder / "ci-eval-report/run.json", project.folder / "before.json")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run")
+
+    for ended in (
+        project.ci_eval("baseline", "diff", "--json"),
+        project.ci_eval("compare", "before.json", "ci-eval-report/run.json", "--json"),
+    ):
+        assert ended.code == 0
+        (change,) = ended.json["changes"]
+        assert (change["case"], change["change"]) == ("refunds", "newly_failing")
+    assert "baseline" in project.ci_eval("baseline", "diff").err
+
+
+# --- Resuming, recording, reporting -----------------------------------------------------------
+
+
+def test_a_resumed_run_tries_only_what_is_missing(project):
+    project.traces(GREETS, REFUNDS)
+    assert project.ci_eval("run").code == 6
+    # What was observed is not asked for again: the recording of it is gone.
+    project.traces(TRACKS)
+    ended = project.ci_eval("run", "--resume")
+
+    assert ended.code == 0
+    assert set(project.scores()) == {"greets", "refunds", "tracks"}
+
+
+def test_a_resumed_run_tries_a_case_again_whose_content_changed(project):
+    project.ci_eval("run")
+    project.evalset(changed(GREETS, "Something else"), REFUNDS, TRACKS)
+    project.traces(changed(GREETS, "Something else"))
+
+    assert project.ci_eval("run", "--resume").code == 0
+
+
+def test_a_journal_that_was_cut_off_is_resumed(project):
+    project.ci_eval("run")
+    path = project.folder / "ci-eval-report" / "traces.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+
+    assert project.ci_eval("run", "--resume").code == 0
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_recorded_traces_give_the_same_scores(project):
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run", "--record", "again.jsonl")
+    before = project.scores()
+    project.config(project.folder.joinpath("ci-eval.yaml").read_text().replace("traces", "again"))
+
+    assert project.ci_eval("run").code == 1
+    assert project.scores() == before
+
+
+def test_the_traces_of_a_run_can_be_scored_again(project):
+    project.ci_eval("run")
+    shutil.copy(project.folder / "ci-eval-report/traces.jsonl", project.folder / "traces.jsonl")
+
+    assert project.ci_eval("run").code == 0
+
+
+def test_a_stored_run_is_reported_again(project):
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run")
+    comment = project.read("comment.md")
+    for name in ("comment.md", "junit.xml"):
+        (project.folder / "ci-eval-report" / name).unlink()
+
+    assert project.ci_eval("report").code == 1
+    assert project.read("comment.md") == comment
+    assert project.ci_eval("report", "--out", "elsewhere", "--json").json["verdict"]["outcome"] == (
+        "failed"
+    )
+
+
+def test_a_run_without_a_configuration_is_reported_by_thresholds(project):
+    project.ci_eval("run")
+    (project.folder / "ci-eval.yaml").unlink()
+
+    assert project.ci_eval("report").code == 0
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"schema_version": 2}', "nonsense", ""])
+def test_what_is_no_run_is_an_error(project, text):
+    (project.folder / "run.json").write_text(text)
+    ended = project.ci_eval("report", "run.json")
+
+    assert ended.code == 4
+    assert ended.err.startswith("run.json:1: ")
+
+
+# --- The other commands -----------------------------------------------------------------------
+
+
+def test_a_plan_runs_nothing(project):
+    ended = project.ci_eval("plan", "--json")
+
+    assert ended.code == 0
+    assert ended.json == {
+        "suite": "shop",
+        "trials": 3,
+        "pairs": [
+            {
+                "agent": "bot",
+                "evalset": "smoke",
+                "cases": 3,
+                "repeats": 1,
+                "criteria": ["tool_trajectory_avg_score", "response_match_score"],
+            }
+        ],
+    }
+    assert "3 trials" in project.ci_eval("plan").out
+    assert not (project.folder / "ci-eval-report").exists()
+
+
+def test_a_matrix_narrows_what_is_crossed(project):
+    project.config(
+        project.folder.joinpath("ci-eval.yaml").read_text()
+        + "matrix: [{evalsets: [smoke], criteria: [response_match_score]}]\n"
+    )
+    (pair,) = project.ci_eval("plan", "--json").json["pairs"]
+
+    assert pair["criteria"] == ["response_match_score"]
+
+
+def test_validate_checks_what_is_there(project):
+    ended = project.ci_eval("validate")
+
+    assert ended.code == 0
+    assert ended.out == "ci-eval.yaml: config, 3 cases: ok\n"
+
+
+def test_with_json_stdout_holds_nothing_else_on_errors_too(project):
+    project.config("agents: 3\n")
+
+    for arguments in (["run", "--json"], ["plan", "--json"], ["baseline", "show", "--json"]):
+        ended = project.ci_eval(*arguments)
+        assert ended.code == 4
+        assert ended.json["error"] == "ConfigError"
+        assert ended.json["problems"][0]["file"] == "ci-eval.yaml"
+    assert project.ci_eval("validate", "--json").json[0]["problems"]
+
+
+def test_a_command_that_is_not_there_is_a_usage_error(project):
+    assert project.ci_eval("evaluate").code == 4
+    assert project.ci_eval("run", "--repeats", "0").code == 4
+    assert project.ci_eval("run", "-c", "nowhere.yaml").code == 4
+
+
+def test_help_and_version(project):
+    assert "Exit codes" in project.ci_eval("--help").out
+    assert project.ci_eval("--version").out.strip() == "0.1.0"
+
+
+def test_an_errors_line_is_annotated_in_a_workflow(project, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    project.add("gates: {}\n")
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "ci-eval.yaml:10: gates: unknown key. Did you mean 'gate'?" in ended.err
+    assert "::error file=ci-eval.yaml,line=10" in ended.out
+
+
+def test_a_workflow_gets_its_outputs_summary_and_annotations(project, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.setenv(name, str(project.folder / name))
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 1
+    assert "failed" in (project.folder / "GITHUB_OUTPUT").read_text()
+    assert (project.folder / "GITHUB_STEP_SUMMARY").read_text() == project.read("summary.md")
+    assert "::error file=smoke.evalset.json,line=" in ended.out
+
+
+# --- Hostile content --------------------------------------------------------------------------
+
+
+def test_whatever_an_agent_says_stays_data(project):
+    hostile = (
+        "\x1b[31m@octocat <script>alert(1)</script> ![x](http://evil/) | `x`\n::error::no\ud800"
+    )
+    trace = changed(GREETS, hostile, ("steal", {"a": hostile}))
+    project.traces(trace, REFUNDS, TRACKS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 1
+    assert "\x1b" not in ended.err + project.read("comment.md") + project.read("junit.xml")
+    assert "<script>" not in project.read("comment.md")
+    assert json.loads(project.read("report.json"))["verdict"]["outcome"] == "failed"
+
+
+def test_an_evalset_behind_a_link_out_of_the_repository_is_not_read(project, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "secret.json"
+    outside.write_text("[]")
+    (project.folder / "smoke.evalset.json").unlink()
+    (project.folder / "smoke.evalset.json").symlink_to(outside)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "smoke.evalset.json: is a link that leads out of the repository" in ended.err
+
+
+def test_a_message_that_is_more_than_text_is_a_conversation_too(project):
+    image = {"role": "user", "parts": [{"inline_data": {"data": "aGk=", "mime_type": "image/png"}}]}
+    seen = {"user_content": image, "final_response": content("A cat.", "model")}
+    project.evalset(case("looks", seen))
+    project.traces(case("looks", seen))
+
+    assert project.ci_eval("run").code == 0

@@ -1,0 +1,134 @@
+"""A folder with an agent, and a way to talk to it."""
+
+import asyncio
+import os
+import textwrap
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from ci_eval.errors import TrialError
+from ci_eval.plugins import Agent, RunningAgent, World
+from ci_eval.records import Content, EvalCase, Invocation, Trial, TrialKey
+
+ENVIRONMENT = dict(os.environ)  # noqa: TID251  # what the tests were started with
+
+
+class Place:
+    """A folder for an agent, as a configuration would lie in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def world(self) -> World:
+        return World(env=ENVIRONMENT, root=self.root, now=lambda: 1_700_000_000.0)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    def pid(self) -> int:
+        """Return what an agent of ours wrote into the file `pid`; 0 where it has not yet."""
+        path = self.root / "pid"
+        return int(path.read_text() or 0) if path.exists() else 0
+
+    def talk(self, agent: Agent, *messages: str | Content, **options: Any) -> "Talk":
+        """Hold one conversation."""
+        [talk] = self.talks(agent, [messages], **options)
+        return talk
+
+    def talks(self, agent: Agent, conversations: Any, **options: Any) -> list["Talk"]:
+        """Hold all `conversations` at once."""
+
+        async def hold(running: RunningAgent) -> list[Talk]:
+            each = [converse(running, *messages, **options) for messages in conversations]
+            return await asyncio.gather(*each)
+
+        talks: list[Talk] = self.run(agent, hold)
+        return talks
+
+    def run(self, agent: Agent, body: Callable[[RunningAgent], Awaitable[Any]]) -> Any:
+        """Run `body` with the started agent."""
+
+        async def main() -> Any:
+            async with agent.start(self.world) as running:
+                return await body(running)
+
+        return asyncio.run(main())
+
+
+class Talk:
+    """What came of a conversation."""
+
+    def __init__(self) -> None:
+        self.invocations: list[Invocation] = []
+        self.error: BaseException | None = None
+        self.state: Any = None
+
+    @property
+    def responses(self) -> list[str]:
+        return [invocation.response for invocation in self.invocations]
+
+    @property
+    def failure(self) -> tuple[str, str]:
+        """The kind and the message of the error."""
+        assert isinstance(self.error, TrialError), self.error or self.responses
+        return self.error.kind, str(self.error)
+
+
+def trial(name: str = "case", **case: Any) -> Trial:
+    content = Content.of_text("hello", role="user")
+    turns = (Invocation(user_content=content),)
+    return Trial(
+        TrialKey(agent="weather", evalset="smoke", case=name),
+        EvalCase(eval_id=name, conversation=turns, **case),
+    )
+
+
+async def converse(
+    running: RunningAgent,
+    *messages: str | Content,
+    timeout_s: float = 20.0,
+    alone: bool = False,
+    **case: Any,
+) -> Talk:
+    """Hold a conversation as `execute` does: close it however it ended."""
+    talk = Talk()
+    try:
+        session = await running.open(trial(**case), alone=alone)
+    except TrialError as exc:
+        talk.error = exc
+        return talk
+    try:
+        async with asyncio.timeout(timeout_s):
+            for message in messages:
+                asked = (
+                    Content.of_text(message, role="user") if isinstance(message, str) else message
+                )
+                talk.invocations.append(await session.send(asked))
+    except (TrialError, TimeoutError) as exc:
+        talk.error = exc
+    finally:
+        talk.state = await session.close()
+    return talk
+
+
+async def until(happened: Callable[[], object]) -> None:
+    """Wait for what nobody signals."""
+    while not happened():  # noqa: ASYNC110  # it happens in another process
+        await asyncio.sleep(0.005)
+
+
+def dies(pid: int) -> bool:
+    """Wait a moment for the process to end; one that nobody waits for is dead all the same."""
+    for _ in range(100):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.02)
+    return False

@@ -1,0 +1,124 @@
+"""What becomes of an agent's reply."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ci_eval.agents._reply import EXPECTED, read_json, to_invocation, unexpected
+from ci_eval.errors import TrialError
+from ci_eval.records import Content, Invocation, ToolCall
+
+QUESTION = Content.of_text("Will it rain?", role="user")
+
+
+def invocation(reply: Any) -> Invocation:
+    return to_invocation(QUESTION, reply, seconds=0.25)
+
+
+def message_about(reply: Any) -> str:
+    with pytest.raises(TrialError) as caught:
+        invocation(reply)
+    assert caught.value.kind == "protocol"
+    assert EXPECTED in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_text_is_the_final_response() -> None:
+    found = invocation("No.")
+    assert found.user == "Will it rain?"
+    assert found.response == "No."
+    assert found.tool_calls == ()
+    assert found.duration == 0.25
+    assert found.cost_usd is None
+
+
+def test_calls_keep_their_order_and_find_their_results() -> None:
+    calls = [
+        {"name": "look", "args": {"at": 1}, "result": {"sky": "grey"}},
+        {"name": "look", "args": {"at": 2}},
+        {"name": "count", "result": [1, 2]},
+        {"name": "stop", "args": None, "result": None},
+    ]
+    found = invocation({"response": "No.", "tool_calls": calls})
+    assert found.tool_calls == (
+        ToolCall("look", {"at": 1}, {"sky": "grey"}),
+        ToolCall("look", {"at": 2}, None),
+        ToolCall("count", {}, {"result": [1, 2]}),
+        ToolCall("stop", {}, {"result": None}),
+    )
+    assert found.events is None
+
+
+def test_with_usage_the_trajectory_is_kept_as_events_which_have_a_place_for_it() -> None:
+    usage = {"input_tokens": 12, "output_tokens": 3, "cost_usd": 0.01}
+    calls = [{"name": "look", "args": {}, "result": {"sky": "grey"}}]
+    found = invocation({"response": "No.", "tool_calls": calls, "usage": usage})
+    assert found.tool_calls == (ToolCall("look", {}, {"sky": "grey"}),)
+    assert found.cost_usd == 0.01
+    assert found.events is not None
+    assert found.events[0].usage_metadata == {
+        "prompt_token_count": 12,
+        "candidates_token_count": 3,
+    }
+
+
+def test_usage_counts_where_no_tool_was_called() -> None:
+    found = invocation({"response": "No.", "usage": {"input_tokens": 12}})
+    assert found.events is not None
+    assert [event.content for event in found.events] == [None]
+    assert found.tool_calls == ()
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (None, "answered None;"),
+        (["No."], "answered ['No.'];"),
+        (4, "answered 4;"),
+        ({"text": "No."}, "text: unknown key"),
+        ({"tool_calls": []}, "'response' is missing"),
+        ({"response": 4}, "response: expected text, found 4"),
+        ({"response": "", "tool_calls": {}}, "tool_calls: expected a list"),
+        ({"response": "", "tool_calls": ["look"]}, "tool_calls[0]: expected an object"),
+        ({"response": "", "tool_calls": [{"name": "look", "args": "{}"}]}, "expected an object"),
+        ({"response": "", "usage": {"input_tokens": -1}}, "usage.input_tokens: "),
+        ({"response": "", "usage": {"cost_usd": "much"}}, "usage.cost_usd: "),
+    ],
+)
+def test_anything_else_is_an_error_that_says_what_came_and_what_was_expected(
+    reply: Any, said: str
+) -> None:
+    assert said in message_about(reply)
+
+
+def test_a_long_reply_is_shown_in_part() -> None:
+    assert len(message_about(["x" * 10_000])) < 600
+
+
+def test_an_error_may_quote_the_agent() -> None:
+    assert str(unexpected("fell silent", "\nout of paper")).endswith("\nout of paper")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r'"\ud83d\ude00"', "\U0001f600"),
+        (r'"cut \ud83d"', "cut \ufffd"),
+        (r'"\uDE00\uD83D"', "\ufffd\ufffd"),
+        (r'"\\ud83d \" \\\ud83d"', '\\ud83d " \\\ufffd'),
+        (r'{"\udead": ["\ud83d", 1, {"a": null}]}', {"\ufffd": ["\ufffd", 1, {"a": None}]}),
+    ],
+)
+def test_half_a_character_is_replaced_and_whole_ones_are_kept(written: str, meant: Any) -> None:
+    found = read_json(written.encode())
+    assert found == meant
+    assert json.dumps(found, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"No.", b"NaN", b"[-Infinity]", b"1e999", b'"\xff"', b"[" * 9999]
+)
+def test_what_is_not_json_is_refused(line: bytes) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        read_json(line)

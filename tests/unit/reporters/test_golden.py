@@ -1,0 +1,32 @@
+from collections.abc import Callable
+
+import pytest
+from support import make_report, make_results, streamed
+
+from ci_eval.plugins import reporter
+from ci_eval.records import Reason
+
+REPORTS = {
+    "passed": "greets pass 0.9 was 0.9 / refunds pass 0.95 was 0.85 / cancels fail 0.1 was 0.1",
+    "regressed": (
+        "greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 / cancels pass 1.0 was 0.3 / "
+        "returns fail 0.4 was 0.4 / tracks error / advises pass 0.9"
+    ),
+    "incomplete": "greets pass 0.9 was 0.9 / refunds error was 0.9 / cancels error was 0.8",
+    "first": "greets pass 0.9 / refunds fail 0.2 / cancels skip",
+}
+REASONS = {
+    "regressed": [
+        Reason(severity="warns", message="in the baseline and not in this run: case 'weighs'"),
+        Reason(severity="info", message="1 case below a threshold, which alone does not block"),
+    ]
+}
+
+
+@pytest.mark.parametrize("kind", ["markdown", "summary", "junit", "annotations"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_whole_documents(name: str, kind: str, golden: Callable[[str, str], None]) -> None:
+    report = make_report(REPORTS[name], reasons=REASONS.get(name, ()))
+    document = reporter[kind]()
+    text = "".join(document.render(report, streamed(make_results(REPORTS[name]))))
+    golden(f"{name}.{document.file}", text)

@@ -1,0 +1,410 @@
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import html as lxml_html
+from support import (
+    GROUP,
+    make_meta,
+    make_report,
+    make_results,
+    shown_by_github,
+    streamed,
+)
+
+from ci_eval.records import (
+    CaseChange,
+    Comparison,
+    Delta,
+    EvalSet,
+    GroupKey,
+    GroupSummary,
+    Json,
+    Reason,
+    Report,
+    Score,
+    Status,
+    Totals,
+    TrialKey,
+    TrialResult,
+    Vanished,
+    Verdict,
+)
+from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
+from ci_eval.reporters.summary import MAX_BYTES, Summary
+
+ELEMENTS = set(
+    "blockquote br code details h2 h4 li p pre strong sub summary table tbody td th thead tr ul".split()
+)
+
+
+def comment(report: Report) -> str:
+    return "".join(Markdown().render(report, streamed([])))
+
+
+def summary(report: Report) -> str:
+    return "".join(Summary().render(report, streamed([])))
+
+
+def regressed(text: str = "greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95") -> Report:
+    return make_report(text)
+
+
+def with_verdict(report: Report, **changes: object) -> Report:
+    return report.model_copy(update={"verdict": report.verdict.model_copy(update=changes)})
+
+
+# --- What it says ---------------------------------------------------------------------------
+
+
+def test_the_first_line_is_the_marker() -> None:
+    assert comment(regressed()).startswith("<!-- ci-eval:v1 id=shop -->\n> [!CAUTION]\n")
+
+
+@pytest.mark.parametrize(
+    ("suite", "written"),
+    [("my shop", "my%20shop"), ("a-->b", "a--%3Eb"), ("ä", "%C3%A4"), ("\ud800\n", "%3F%0A")],
+)
+def test_the_marker_is_one_comment_whatever_the_suite_is_called(suite: str, written: str) -> None:
+    assert marker(suite) == f"<!-- ci-eval:v1 id={written} -->"
+
+
+@pytest.mark.parametrize(
+    ("text", "alert"),
+    [
+        ("greets pass 0.9 was 0.9", "TIP"),
+        ("greets pass 0.9", "NOTE"),
+        ("greets fail 0.1", "CAUTION"),
+        ("greets fail 0.1 was 0.9", "CAUTION"),
+        ("greets error", "WARNING"),
+    ],
+)
+def test_the_decision_comes_first(text: str, alert: str) -> None:
+    assert comment(make_report(text)).splitlines()[1] == f"> [!{alert}]"
+
+
+def test_a_pass_with_a_warning_is_noted() -> None:
+    warning = Reason(severity="warns", message="the gate was loosened")
+    text = comment(make_report("greets pass 0.9 was 0.9", reasons=[warning]))
+    assert "> [!NOTE]\n> **shop passed:**" in text
+    assert "> - the gate was loosened\n" in text
+
+
+def test_a_warning_about_one_criterion_is_left_to_the_table() -> None:
+    warning = Reason(severity="warns", message="quality dropped", group=GROUP)
+    text = comment(make_report("greets pass 0.9 was 0.9", reasons=[warning]))
+    assert "[!TIP]" in text
+    assert "\n- quality dropped\n" in text.partition("<details>")[2]
+
+
+def test_several_reasons_are_listed_and_very_many_counted() -> None:
+    reasons = [Reason(severity="blocks", message=f"reason {n}") for n in range(7)]
+    text = comment(with_verdict(regressed(), reasons=tuple(reasons)))
+    assert "**shop failed** for 7 reasons:\n> - reason 0\n" in text
+    assert "> - reason 4\n> - and 2 more, see `report.json`\n" in text
+
+
+def test_what_is_missing_is_said_beside_what_blocks() -> None:
+    text = comment(make_report("greets fail 0.1 was 0.9 / refunds error"))
+    assert "**shop failed:** quality on smoke" in text
+    assert "> - 1 of 2 cases could not be measured\n" in text
+
+
+def test_agents_and_evalsets_are_named_where_there_are_several() -> None:
+    report = regressed()
+    assert "support" not in comment(report).partition("Baseline:")[2].partition("Next")[0]
+    meta = report.meta.model_copy(update={"agents": ("support", "sales")})
+    text = comment(report.model_copy(update={"meta": meta}))
+    assert "`quality`<br><sub><code>support</code> </sub>" in text
+    assert "<code>support/refunds</code>" in text
+    assert "`ci-eval run --agent support --case refunds`" in text
+    more = {**meta.evalsets, "full": EvalSet(eval_set_id="full", path="f.json", format="adk")}
+    meta = meta.model_copy(update={"evalsets": more, "config": "ci/shop.yaml"})
+    text = comment(report.model_copy(update={"meta": meta}))
+    assert "<code>support/smoke/refunds</code>" in text
+    assert "-c ci/shop.yaml --agent support --evalset smoke --case refunds`" in text
+
+
+def test_without_a_baseline_there_are_no_columns_for_it() -> None:
+    text = comment(make_report("greets fail 0.1"))
+    assert "Baseline |" not in text
+    assert "No baseline: judged by thresholds alone." in text
+    assert "#### 1 case failed" in text
+
+
+def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
+    report = with_verdict(make_report("greets pass 0.9"), mode="regression")
+    assert "`ci-eval baseline save ci-eval-report/run.json`" in comment(report)
+
+
+def test_a_suspected_case_may_be_noise() -> None:
+    text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
+    assert "0.950 → 0.200 (may be noise)" in text
+    assert "| ⚠️ | `quality` |" in text
+    assert "inconclusive<br><sub>1/2&nbsp;passed, p = 0.300</sub>" in text
+
+
+def test_a_reason_that_names_a_criterion_marks_its_row() -> None:
+    floor = Reason(severity="blocks", message="below the floor", group=GROUP)
+    report = make_report("greets pass 0.9 was 0.9", reasons=[floor])
+    assert "| ❌ | `quality` |" in comment(with_verdict(report, outcome="failed"))
+
+
+def test_the_baseline_is_named_with_its_age() -> None:
+    text = comment(regressed())
+    assert (
+        "Baseline: run <code>run-1</code> of commit <code>fedcba9876</code>, 2 d 2 h older" in text
+    )
+    bare = Comparison(deltas=regressed().comparison.deltas)  # type: ignore[union-attr]
+    text = comment(regressed().model_copy(update={"comparison": bare}))
+    assert "Baseline: run <code>unknown</code>.</sub>" in text
+
+
+def test_a_case_that_cannot_be_typed_is_not_in_the_command() -> None:
+    report = make_report("greets\u202e fail 0.1")
+    assert "`ci-eval run --failed`" in comment(report)
+    report = make_report("it's fail 0.1")
+    assert "ci-eval run --case 'it'\"'\"'s'" in comment(report)
+
+
+def test_the_rest_is_folded() -> None:
+    report = regressed("greets pass 0.9 was 0.1 / new pass 1.0 / refunds fail 0.2 was 0.95")
+    comparison = report.comparison
+    assert comparison
+    comparison = comparison.model_copy(
+        update={
+            "vanished": (
+                Vanished(kind="case", name="weighs", where="smoke"),
+                Vanished(kind="criterion", name="speed"),
+            ),
+            "not_comparable": ("case smoke/asks: its content changed",),
+        }
+    )
+    meta = report.meta.model_copy(
+        update={"warnings": ("odd line",), "overrides": {"ci/x": "acme.x"}, "filtered": True}
+    )
+    shown = comment(report.model_copy(update={"comparison": comparison, "meta": meta}))
+    folded = shown.rpartition("<details>")[2]
+    for expected in (
+        "Details · 1 now passing · 1 new · 2 gone · 1 not comparable · 2 notes",
+        "- **Now passing (1):** `greets`",
+        "- **New (1):** `smoke/new`",
+        "- **In the baseline only (2):** `case smoke/weighs`, `criterion speed`",
+        "- **Not comparable (1):** `case smoke/asks: its content changed`",
+        "- odd line",
+        "- ci/x is acme.x's, not ci-eval's own",
+        "3 trials, 3 s of agent time",
+    ):
+        assert expected in folded
+
+
+def test_measures_have_a_table_of_their_own() -> None:
+    report = regressed()
+    group = GROUP.model_copy(update={"criterion": "tokens"})
+    tokens = GroupSummary(group=group, passed=2, value=15_321.4, informational=True)
+    delta = Delta(group=group, cases=2, value=15_321.4, baseline=14_000.0, outcome="inconclusive")
+    comparison = report.comparison
+    assert comparison
+    update = {
+        "groups": (*report.groups, tokens),
+        "comparison": comparison.model_copy(update={"deltas": (*comparison.deltas, delta)}),
+    }
+    text = comment(report.model_copy(update=update))
+    assert "| `tokens` | 15,321 | 14,000 |" in text.rpartition("<details>")[2]
+
+
+def test_many_criteria_of_one_case_are_counted() -> None:
+    failed = make_results("refunds fail 0.2")[0]
+    score = failed.scores[0]
+    scores = [score.model_copy(update={"name": f"q{n}", "reason": "because"}) for n in range(4)]
+    result = failed.model_copy(update={"scores": tuple(scores)})
+    text = comment(make_report("refunds fail 0.2").model_copy(update={"worst": (result,)}))
+    assert "<code>q0</code> 0.200 &#60; 0.8, <code>q1</code> 0.200 &#60; 0.8 and 2 more" in text
+    assert text.count("```diff") == 2, "the same evidence is shown once"
+    assert text.count("because") == 4
+
+
+# --- How much of it -------------------------------------------------------------------------
+
+HUGE: dict[str, Json] = {
+    "expected": "e" * 1_000_000 + "1",
+    "actual": "e" * 1_000_000 + "2",
+    "expected_tool_calls": [{"name": "f", "args": {"x": "`|@a " * 200_000}}] * 50,
+    "actual_tool_calls": [{"name": "g" * 1_000_000, "args": None}],
+    "rationale": "<@octocat>\n" * 90_000,
+    "samples": ["|" * 1_000_000],
+}
+
+
+def many(count: int, *, name: str = "case", evidence: dict[str, Json] | None = None) -> Report:
+    """Return a report of which every third case got worse, every third fails, every third errs."""
+    verbs = ("fail 0.2 was 0.9", "fail 0.1 was 0.1", "error")
+    text = " / ".join(f"{name}{n} {verbs[n % 3]}" for n in range(count))
+    return make_report(text, evidence=evidence)
+
+
+@pytest.mark.parametrize("count", [1, 30, 3_000, 100_000])
+def test_documents_fit_whatever_the_number_of_cases(count: int) -> None:
+    report = many(count)
+    text = comment(report)
+    assert len(text) <= MAX_CHARACTERS
+    assert len(summary(report).encode()) <= MAX_BYTES
+    worse = len(range(0, count, 3))
+    assert f"#### {worse:,} case{'s' if worse > 1 else ''} got worse" in text
+    assert whole(text)
+
+
+@pytest.mark.parametrize("count", [1, 30, 3_000])
+def test_documents_fit_whatever_the_size_of_values(count: int) -> None:
+    report = many(count, evidence=HUGE)
+    assert len(comment(report)) <= MAX_CHARACTERS
+    assert len(summary(report).encode()) <= MAX_BYTES
+    assert whole(comment(report))
+
+
+def test_documents_fit_whatever_the_length_of_names_and_the_number_of_criteria() -> None:
+    name = "|<" * 500_000
+    groups = tuple(
+        GroupSummary(
+            group=GroupKey(agent=f"{n}{name}", evalset=name, criterion=name), failed=1, value=0.1
+        )
+        for n in range(300)
+    )
+    report = many(30, name="`" * 1_000).model_copy(
+        update={
+            "groups": groups,
+            "meta": make_meta(name).model_copy(
+                update={"agents": ("a", "b"), "run_id": name, "version": name}
+            ),
+            "verdict": Verdict(
+                outcome="failed",
+                mode="regression",
+                reasons=tuple(
+                    Reason.model_validate({"severity": severity, "message": name})
+                    for severity in ("blocks", "warns", "info")
+                    for _ in range(20)
+                ),
+            ),
+        }
+    )
+    body = comment(report).partition("\n")[2]
+    assert len(body) <= MAX_CHARACTERS
+    assert len(summary(report).encode()) <= MAX_BYTES
+    assert "more, see `report.json`" in body
+
+
+def whole(text: str) -> bool:
+    """Say whether every element that was opened is closed, and no text is cut."""
+    page = shown_by_github(text)
+    return all(
+        page.count(f"<{tag}") == page.count(f"</{tag}>") for tag in ("details", "table", "pre")
+    )
+
+
+# --- Whatever is in it ----------------------------------------------------------------------
+
+TEXT = st.one_of(
+    st.text(st.characters(codec=None, exclude_categories=()), max_size=30),
+    st.sampled_from(
+        [
+            "@octocat", "|", "`", "```\n", "<img src=//x.y>", "</details>", "https://x.y", "www.x.y",
+            "![a](//x.y)", "a@x.y", "-->", "\n\n# x\n", "{{ 7 * 7 }}", "{% raw %}", "\ud800", "#1",
+        ]
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(texts=st.lists(TEXT, min_size=8, max_size=8))
+def test_nothing_in_a_report_is_live(texts: Sequence[str]) -> None:
+    for text in (comment(hostile(texts)), summary(hostile(texts))):
+        page = lxml_html.fragment_fromstring(
+            shown_by_github(text.removeprefix(marker(texts[0]))), create_parent="div"
+        )
+        for element in page.iterdescendants():
+            assert element.tag in ELEMENTS
+            assert set(element.attrib) <= {"open", "align", "lang"}
+        outside = "".join(page.xpath(".//text()[not(ancestor::code or ancestor::pre)]"))
+        assert not re.search(r"@\w|#\d|://|www\.", outside)
+        for row in page.iter("tr"):
+            assert len(row) == len(row.getparent().getparent().find(".//tr"))
+
+
+def hostile(texts: Sequence[str]) -> Report:
+    """Return a report in which every text is one of `texts`."""
+    suite, agent, evalset, case, criterion, reason, value, kind = texts
+    group = GroupKey(agent=agent, evalset=evalset, criterion=criterion)
+    evidence: dict[str, Json] = {
+        "expected": value,
+        "actual": reason,
+        "expected_tool_calls": [{"name": case, "args": {value: reason}}],
+        "actual_tool_calls": [],
+        kind: [value, {reason: case}],
+        "rationale": value,
+    }
+    failed = Score(
+        criterion=criterion,
+        name=criterion,
+        status=Status.FAILED,
+        value=0.1,
+        threshold=0.8,
+        reason=reason,
+        invocations=({"status": "failed", "value": 0.1, "evidence": evidence},),  # type: ignore[arg-type]
+    )
+    results = (
+        TrialResult(
+            key=TrialKey(agent=agent, evalset=evalset, case=case),
+            status=Status.FAILED,
+            scores=(failed,),
+        ),
+        TrialResult(
+            key=TrialKey(agent=agent, evalset=evalset, case=value),
+            status=Status.ERROR,
+            error={"kind": kind, "message": reason},  # type: ignore[arg-type]
+        ),
+    )
+    change = CaseChange(
+        group=group, case=case, change="newly_failing", value=0.1, baseline=0.9, certain=True
+    )
+    return Report(
+        meta=make_meta(suite).model_copy(
+            update={
+                "agents": (agent, "b"),
+                "evalsets": {
+                    evalset: EvalSet(eval_set_id=case, path=value, format="adk"),
+                    "other": EvalSet(eval_set_id=case, path=value, format="adk"),
+                },
+                "run_id": value,
+                "version": value,
+                "commit": value,
+                "warnings": (reason,),
+            }
+        ),
+        totals=Totals(trials=2, cases=2, failed=1, errors=1),
+        groups=(
+            GroupSummary(group=group, failed=1, errors=1, value=0.1, threshold=0.8),
+            GroupSummary(group=group, passed=1, value=0.1, informational=True),
+        ),
+        comparison=Comparison(
+            baseline_runs=(value,),
+            baseline_created=value,
+            baseline_commit=value,
+            deltas=(Delta(group=group, cases=1, value=0.1, baseline=0.9, outcome="regressed"),),
+            changes=(change, change.model_copy(update={"case": value, "change": "fixed"})),
+            added=(value,),
+            vanished=(Vanished(kind="case", name=value, where=reason),),
+            not_comparable=(reason,),
+        ),
+        verdict=Verdict(
+            outcome="failed",
+            mode="regression",
+            reasons=(
+                Reason(severity="blocks", message=reason),
+                Reason(severity="warns", message=value),
+                Reason(severity="info", message=case),
+            ),
+        ),
+        worst=results,
+    )

@@ -1,0 +1,335 @@
+"""Children end with all they started, never fill memory, and see what they may see."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+from talks import ENVIRONMENT, dies, until
+
+from ci_eval import processes
+from ci_eval.errors import TrialError
+from ci_eval.processes import (
+    Child,
+    Declared,
+    Excerpt,
+    Launch,
+    agent_environment,
+    find_program,
+    refused,
+)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that is over has less time to close its pipes."""
+    monkeypatch.setattr(processes, "LINGER_S", 0.2)
+
+
+# --- Children ---------------------------------------------------------------------------------
+
+
+class Heard:
+    """What a child said, and whether it is gone."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self.gone = asyncio.Event()
+        self.times_gone = 0
+
+    def note_gone(self) -> None:
+        self.times_gone += 1
+        self.gone.set()
+
+
+def with_child(code: str, body: Callable[[Child, Heard], Awaitable[Any]]) -> tuple[Child, Heard]:
+    """Run `body` with a Python child that executes `code`."""
+
+    async def main() -> tuple[Child, Heard]:
+        heard = Heard()
+        argv = (sys.executable, "-S", "-c", code)
+        launch = Launch(argv=argv, env=ENVIRONMENT, cwd=Path.cwd())
+        child = Child(heard.lines.append, heard.note_gone)
+        await child.start(launch)
+        try:
+            async with asyncio.timeout(10):
+                await body(child, heard)
+        finally:
+            await child.stop()
+        return child, heard
+
+    return asyncio.run(main())
+
+
+async def until_gone(child: Child, heard: Heard) -> None:
+    del child
+    await heard.gone.wait()
+
+
+def test_lines_go_both_ways() -> None:
+    async def body(child: Child, heard: Heard) -> None:
+        child.write_line("one")
+        child.write_line("two")
+        child.end_input()
+        await heard.gone.wait()
+
+    code = "import sys; print(*reversed(sys.stdin.read().split()), sep='\\n', end='')"
+    child, heard = with_child(code, body)
+    assert heard.lines == [b"two", b"one"]
+    assert heard.times_gone == 1
+    assert child.exit_code == 0
+    assert child.ending == "exited with code 0"
+    assert child.last_words == ""
+
+
+def test_a_long_line_arrives_whole() -> None:
+    _, heard = with_child("print('x' * 5_000_000); print('y')", until_gone)
+    assert [len(line) for line in heard.lines] == [5_000_000, 1]
+
+
+def test_a_line_without_end_gets_the_child_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "MAX_LINE_BYTES", 1 << 20)
+    code = "import sys\nwhile True: sys.stdout.write('x' * 65536)"
+    child, heard = with_child(code, until_gone)
+    assert heard.lines == []
+    assert heard.times_gone == 1
+    assert child.ending == "wrote a line of more than 1 MiB"
+    assert child.exit_code == -signal.SIGKILL
+
+
+def test_nothing_is_written_to_one_that_is_gone() -> None:
+    async def body(child: Child, heard: Heard) -> None:
+        await heard.gone.wait()
+        child.write_line("anybody?")
+        child.end_input()
+        await asyncio.sleep(0)
+
+    with_child("pass", body)
+
+
+@pytest.mark.parametrize(
+    ("code", "ending"),
+    [
+        ("raise SystemExit(7)", "exited with code 7"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "was killed by SIGSEGV"),
+        ("import os; os.kill(os.getpid(), 40)", "was killed by signal 40"),
+        (
+            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+            "was killed by SIGKILL (out of memory?)",
+        ),
+    ],
+)
+def test_the_ending_names_code_or_signal(code: str, ending: str) -> None:
+    child, _ = with_child(code, until_gone)
+    assert child.ending == ending
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_that_closes_its_output_and_lives_on_is_not_waited_for() -> None:
+    code = "import os, time; os.close(1); time.sleep(60)"
+    child, _ = with_child(code, until_gone)
+    assert child.ending == "was killed by SIGKILL (out of memory?)"
+
+
+def test_grandchildren_die_with_the_child() -> None:
+    code = (
+        "import subprocess, sys, time; "
+        "p = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(60)']); "
+        "print(p.pid, flush=True); time.sleep(60)"
+    )
+
+    async def body(child: Child, heard: Heard) -> None:
+        await until(lambda: heard.lines)
+        child.kill()
+        await heard.gone.wait()
+
+    child, heard = with_child(code, body)
+    assert child.exit_code == -signal.SIGKILL
+    assert dies(int(heard.lines[0]))
+
+
+def test_what_a_child_leaves_behind_is_ended() -> None:
+    code = (
+        "import subprocess, sys; "
+        "p = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(60)']); "
+        "print(p.pid)"
+    )
+    child, heard = with_child(code, until_gone)
+    assert child.exit_code == 0
+    assert dies(int(heard.lines[0]))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_grandchild_in_a_group_of_its_own_cannot_hold_us_up() -> None:
+    code = (
+        "import subprocess, sys; "
+        "p = subprocess.Popen([sys.executable, '-S', '-c', 'import time; time.sleep(3)'], "
+        "start_new_session=True); print(p.pid)"
+    )
+    started = time.monotonic()
+    _, heard = with_child(code, until_gone)
+    assert time.monotonic() - started < 2
+    os.kill(int(heard.lines[0]), signal.SIGKILL)
+
+
+def test_a_flood_on_standard_error_neither_blocks_nor_fills_memory() -> None:
+    code = (
+        "import sys; sys.stderr.write('first\\n')\n"
+        "for _ in range(320): sys.stderr.write('x' * 65536)\n"
+        "sys.stderr.write('\\nlast'); print('done')"
+    )
+    child, heard = with_child(code, until_gone)
+    assert heard.lines == [b"done"]
+    assert child.stderr.text.startswith("first\nxxx")
+    assert child.stderr.text.endswith("xxx\nlast")
+    assert len(child.stderr.text) < 17_000
+    assert len(child.last_words) < 2100
+
+
+def test_a_child_that_ends_with_its_input_is_given_the_time() -> None:
+    async def body(child: Child, heard: Heard) -> None:
+        del heard
+        await child.stop(grace_s=5)
+
+    child, heard = with_child("import sys; sys.stdin.read(); print('bye')", body)
+    assert child.exit_code == 0
+    assert heard.lines == [b"bye"]
+
+
+def test_one_that_does_not_is_killed() -> None:
+    async def body(child: Child, heard: Heard) -> None:
+        del heard
+        await child.stop(grace_s=0.05)
+
+    child, _ = with_child("import time; time.sleep(60)", body)
+    assert child.exit_code == -signal.SIGKILL
+
+
+def test_a_program_that_cannot_be_started_is_an_error_of_the_trial(tmp_path: Path) -> None:
+    async def main() -> None:
+        launch = Launch(argv=(str(tmp_path / "gone"),), env={}, cwd=tmp_path)
+        await Child(lambda _: None, lambda: None).start(launch)
+
+    with pytest.raises(TrialError, match=r"cannot start '.*gone': No such file") as caught:
+        asyncio.run(main())
+    assert caught.value.kind == "start"
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_an_excerpt_is_the_beginning_and_the_end(step: int) -> None:
+    excerpt = Excerpt(4)
+    data = b"abcdefghijkl"
+    for start in range(0, len(data), step):
+        excerpt.feed(data[start : start + step])
+    assert excerpt.text == "abcd\n[4 bytes left out]\nijkl"
+
+
+def test_a_short_excerpt_is_all_of_it() -> None:
+    excerpt = Excerpt(4)
+    excerpt.feed(b"abcdef\xff")
+    assert excerpt.text == "abcdef\ufffd"
+
+
+# --- The environment --------------------------------------------------------------------------
+
+JOB = {
+    "PATH": "/bin",
+    "LC_ALL": "C.UTF-8",
+    "https_proxy": "http://proxy",
+    "OPENAI_API_KEY": "sk",
+    "LANGFUSE_HOST": "h",
+    "LANGFUSE_KEY": "k",
+    "GITHUB_TOKEN": "ghs",
+    "GITHUB_OUTPUT": "/out",
+    "GITHUB_SHA": "abc",
+    "GH_TOKEN": "gho",
+    "ACTIONS_RUNTIME_TOKEN": "t",
+    "INPUT_GITHUB-TOKEN": "ghs",
+    "RUNNER_TEMP": "/tmp",
+}
+
+
+class Holder(BaseModel):
+    env: Declared = {}
+
+
+def environment(declared: object) -> dict[str, str]:
+    return agent_environment(JOB, Holder.model_validate({"env": declared}).env)
+
+
+USUAL = {"PATH": "/bin", "LC_ALL": "C.UTF-8", "https_proxy": "http://proxy"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "more"),
+    [
+        ([], {}),
+        (["OPENAI_API_KEY", "NOT_SET"], {"OPENAI_API_KEY": "sk"}),
+        (["LANGFUSE_*"], {"LANGFUSE_HOST": "h", "LANGFUSE_KEY": "k"}),
+        ({"MODEL": "small", "OPENAI_API_KEY": None}, {"MODEL": "small", "OPENAI_API_KEY": "sk"}),
+        ({"PATH": "/opt"}, {"PATH": "/opt"}),
+        (["G*", "*_TOKEN", "RUNNER_*", "INPUT_*", "ACTIONS_*"], {}),
+        (["GITHUB_SHA", "GH_TOKEN"], {"GITHUB_SHA": "abc", "GH_TOKEN": "gho"}),
+        (["GITHUB_TOKEN", "GITHUB_OUTPUT", "ACTIONS_RUNTIME_TOKEN", "INPUT_GITHUB-TOKEN"], {}),
+    ],
+)
+def test_an_agent_gets_the_usual_and_what_is_declared_and_never_the_job(
+    declared: object, more: dict[str, str]
+) -> None:
+    assert environment(declared) == {**USUAL, **more}
+
+
+def test_everything_is_not_all() -> None:
+    assert set(environment(["*"])) == {
+        *USUAL,
+        "OPENAI_API_KEY",
+        "LANGFUSE_HOST",
+        "LANGFUSE_KEY",
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["GITHUB_TOKEN", "github_token", "ACTIONS_X", "INPUT_X", "GITHUB_ENV", "GITHUB_PATH"]
+)
+def test_asking_for_the_job_is_refused_in_so_many_words(name: str) -> None:
+    [message] = refused({name: None})
+    assert f"{name!r} is never given to an agent" in message
+    assert list(refused({name: "a value"}))
+
+
+def test_what_no_environment_can_hold_is_refused() -> None:
+    assert len(list(refused({"": None, "A=B": "", "A\0": "", "OK": "a\0", "FINE": "a=b"}))) == 4
+
+
+@pytest.mark.parametrize("declared", [[1], "OPENAI_API_KEY", {"PORT": 8080}])
+def test_a_declaration_is_names_or_names_with_texts(declared: object) -> None:
+    with pytest.raises(ValidationError):
+        Holder.model_validate({"env": declared})
+
+
+# --- Programs ---------------------------------------------------------------------------------
+
+
+def test_a_program_is_a_path_from_the_root_or_a_name_on_the_path(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "agent"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    env = {"PATH": str(program.parent)}
+    assert find_program("bin/agent", root=tmp_path, env=env) is None  # nobody may run it
+    program.chmod(0o755)
+    (tmp_path / "link").symlink_to(program)
+    for name, found in (
+        ("bin/agent", program),
+        ("./bin/../bin/agent", program),
+        (str(program), program),
+        ("./link", tmp_path / "link"),
+        ("agent", program),
+    ):
+        assert find_program(name, root=tmp_path, env=env) == str(found)
+    assert find_program("agent", root=program.parent, env={}) is None
