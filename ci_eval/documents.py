@@ -189,8 +189,8 @@ def parse_yaml(text: str, *, shown: str) -> Document:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         found = " ".join(filter(None, (exc.context, exc.problem)))
-        line = mark.line + 1 if mark else None
-        raise UsageError(problems=[Problem(f"is not YAML: {found}", shown, line)]) from exc
+        problem = Problem(f"is not YAML: {found}", shown, mark.line + 1 if mark else None)
+        raise UsageError(problems=[problem]) from exc
 
 
 _NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -230,6 +230,7 @@ def _refuse_deep(text: str, shown: str) -> None:
     import yaml
 
     depth = 0
+    event: Any
     for event in yaml.parse(text, Loader=_loader()):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1

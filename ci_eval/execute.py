@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 
 from ci_eval.config import RunOptions
 from ci_eval.errors import DisturbedError, TrialError
-from ci_eval.plugins import Agent, RunningAgent, World
+from ci_eval.plugins import Agent, RunningAgent, Session, World
 from ci_eval.records import Failure, Invocation, Json, Trace, Trial
 
 Landed = Callable[[int, Trial, Trace], None]
@@ -59,6 +59,7 @@ async def observe(agent: RunningAgent, trial: Trial, options: RunOptions) -> Tra
             trace = await _attempt(agent, trial, options.timeout_s, alone=alone)
             tries += 1
         except DisturbedError as exc:
+            _stop_if_cancelled()
             disturbances += 1
             alone = exc.alone or disturbances > 1
             if disturbances < MAX_DISTURBANCES:
@@ -69,14 +70,23 @@ async def observe(agent: RunningAgent, trial: Trial, options: RunOptions) -> Tra
             return trace.model_copy(update={"attempts": tries + disturbances})
 
 
+def _stop_if_cancelled() -> None:
+    """Go on being cancelled, where what the cancelling disturbed hid that."""
+    task = asyncio.current_task()
+    if task and task.cancelling():
+        raise asyncio.CancelledError
+
+
 async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone: bool) -> Trace:
     started = time.perf_counter()
     seen: list[Invocation] = []
     final_state: dict[str, Json] | None = None
     error: Failure | None = None
     try:
+        # A worker's start is nobody's turn: it has a limit of its own.
+        session = await agent.open(trial, alone=alone)
         async with asyncio.timeout(timeout_s):
-            final_state = await _converse(agent, trial, seen, alone=alone)
+            final_state = await _converse(session, trial, seen)
     except TimeoutError:
         error = Failure(kind="timeout", message=f"not done after {timeout_s:g} s")
     except DisturbedError:
@@ -95,10 +105,9 @@ async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone
 
 
 async def _converse(
-    agent: RunningAgent, trial: Trial, seen: list[Invocation], *, alone: bool
+    session: Session, trial: Trial, seen: list[Invocation]
 ) -> dict[str, Json] | None:
     """Hold the conversation, adding to `seen`, and return the final state."""
-    session = await agent.open(trial, alone=alone)
     try:
         if session.held is not None:
             _take_held(session.held, trial, seen)

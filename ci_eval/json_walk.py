@@ -49,8 +49,8 @@ class JsonFile:
     def head(self) -> Any:
         """Return the beginning of the document, enough to tell what it is.
 
-        Of a list that is a list of its first element.  Of an object it is the members up
-        to the first list, of which again the first element is enough.
+        Of a list that is a list of its first element.  Of an object it is the members that
+        begin in the first MiB, of lists again the first element.
         """
         with reading(self._path, shown=self._shown) as file:
             return _head(_Cursor(file, self._shown, self._max_depth))
@@ -77,10 +77,19 @@ def _head(cursor: "_Cursor") -> Any:
     if first != "{":
         return cursor.value().value if first else None
     members: dict[str, Any] = {}
-    for name in cursor.members():
-        if cursor.peek() == "[":
-            return {**members, name: _head(cursor)}
-        members[name] = cursor.value().value
+    try:
+        for name in cursor.members():
+            if cursor.peek() != "[":
+                members[name] = cursor.value().value
+                continue
+            elements = cursor.elements()
+            members[name] = [element.value for element in itertools.islice(elements, 1)]
+            if any(cursor.position > _CHUNK for _ in elements):
+                break
+    except UsageError:
+        if not any(isinstance(value, list) for value in members.values()):
+            raise
+        # What is wrong behind a list is for whoever reads all of it.
     return members
 
 
@@ -112,7 +121,13 @@ class _Cursor:
         self._max_depth = max_depth
         self._text = file.read(_CHUNK)
         self._at = 0
+        self._left_behind = 0
         self.line = 1
+
+    @property
+    def position(self) -> int:
+        """How many characters of the text it is past."""
+        return self._left_behind + self._at
 
     def peek(self) -> str:
         """Return the next character that is not white space; empty at the end."""
@@ -189,5 +204,6 @@ class _Cursor:
         """Slide the window on, doubling what an unfinished value needs; say if there was more."""
         chunk = self._file.read(max(_CHUNK, len(self._text) - self._at))
         if chunk:
+            self._left_behind += self._at
             self._text, self._at = self._text[self._at :] + chunk, 0
         return bool(chunk)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci_eval import plugins
+from ci_eval import foreign, plugins
 from ci_eval.config import Config, EvalSetSpec
 from ci_eval.documents import contained
 from ci_eval.errors import (
@@ -14,10 +14,9 @@ from ci_eval.errors import (
     Problem,
     UsageError,
 )
-from ci_eval.explain import describe
 from ci_eval.json_walk import JsonFile
-from ci_eval.plugins import Criterion, OpenedEvalSet, World
-from ci_eval.records import EvalCase, Trial, TrialKey
+from ci_eval.plugins import Criterion, EvalSetReader, OpenedEvalSet, World
+from ci_eval.records import EvalCase, Json, Trial, TrialKey
 from ci_eval.registry import did_you_mean
 
 SUFFIXES = (".evalset.json", ".test.json", ".json")
@@ -265,21 +264,35 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
         EvalSetError: it is no evalset, or one with errors.
 
     """
+    head = read_head(path, shown=shown)
+    reader = reader_of(head)
+    if reader is None:
+        found = foreign.described(head)
+        message = f"is no evalset that is known here ({', '.join(plugins.evalset)}): found {found}"
+        raise EvalSetError(problems=[Problem(message, shown, 1)])
+    return reader().read(path, shown=shown)
+
+
+def read_head(path: Path, *, shown: str) -> Json:
+    """Return the beginning of the JSON document at `path`, enough to tell what it is.
+
+    Raises:
+        EvalSetError: it is no JSON.
+
+    """
     try:
-        head = JsonFile(path, shown=shown).head()
+        return JsonFile(path, shown=shown).head()
     except UsageError as exc:
-        raise EvalSetError(problems=exc.problems) from exc
-    for name in plugins.evalset:
-        reader = plugins.evalset[name]
-        if reader.sniff(head):
-            return reader().read(path, shown=shown)
-    found = _described(head)
-    known = ", ".join(plugins.evalset)
-    message = f"is no evalset that is known here ({known}): found {found}"
-    raise EvalSetError(problems=[Problem(message, shown, 1)])
+        problems = list(exc.problems)
+        seems = foreign.not_json(path) if problems[0].line else ""
+        if seems:
+            problems = [Problem(f"is no JSON but {seems}", shown, 1)]
+        raise EvalSetError(problems=problems) from exc
 
 
-def _described(head: object) -> str:
-    if isinstance(head, dict) and head:
-        return f"an object with {', '.join(map(repr, list(head)[:5]))}"
-    return "an empty document" if not head else f"{describe(head)}"
+def reader_of(head: Json) -> type[EvalSetReader] | None:
+    """Return the reader of evalsets that begin like `head`, if there is one."""
+    if foreign.recognised(head):
+        return None
+    readers = (plugins.evalset[name] for name in plugins.evalset)
+    return next((reader for reader in readers if reader.sniff(head)), None)

@@ -65,14 +65,13 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return `text` cleaned, in one line; of more than `limit` characters the first ones.
-
-    Of a text that was cut, the number of characters left out is said.
-    """
-    line = " ".join(clean(text).split())
-    if len(line) <= limit:
+    """Return `text` cleaned, in one line; of a longer one `limit` characters and the length."""
+    # However long the text, only so much is looked at; what is taken out may be long too.
+    head = text[: 8 * limit + 1000]
+    line = " ".join(clean(head).split())
+    if len(line) <= limit and len(head) == len(text):
         return line
-    return f"{line[:limit]}\N{HORIZONTAL ELLIPSIS} ({len(line) - limit:,} more characters)"
+    return f"{line[:limit]}\N{HORIZONTAL ELLIPSIS} ({len(text):,} characters in all)"
 
 
 # --- Markdown -------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 from ci_eval.config import load
 from ci_eval.config_criteria import read_eval_config
-from ci_eval.documents import parse_yaml, read_text
+from ci_eval.documents import MAX_CONFIG, read_text
 from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
 from ci_eval.json_text import parse_relaxed
-from ci_eval.json_walk import JsonFile
-from ci_eval.plan import open_evalset, plan
+from ci_eval.plan import open_evalset, plan, read_head, reader_of
 from ci_eval.plugins import World
 from ci_eval.registry import did_you_mean
 
@@ -59,49 +58,52 @@ class Checked:
 def check(name: str, world_of: Callable[[Path], World]) -> Checked:
     """Check the file that the user calls `name`."""
     path = Path(name)
+    kind = _likely(path)
     try:
-        kind = _kind(path, name)
+        if path.suffix not in _YAML:
+            head = _head(path, name)
+            kind = _kind(head)
         if kind == "config":
             return _config(path, name, world_of(path))
-        if kind == "evalset":
-            return _evalset(path, name)
         if kind == "eval_config":
             _, problems = read_eval_config(path, shown=name, dialect="adk")
             return Checked(name, kind, None, tuple(problems))
+        return _evalset(path, name)
     except CiEvalError as exc:
-        return Checked(name, _likely(path), None, exc.problems)
-    message = "is neither a configuration, nor an evalset, nor an eval config that is known here"
-    return Checked(name, "unknown", None, (Problem(message, name, 1),))
+        return Checked(name, kind, None, exc.problems)
 
 
 def _likely(path: Path) -> Kind:
-    """Return the kind that the name of an unreadable file suggests."""
+    """Return the kind that the name of a file suggests."""
     if path.suffix in _YAML:
         return "config"
-    known = ("evalset.json", "test.json")
-    return "evalset" if path.name.endswith(known) else "unknown"
+    return "evalset" if path.name.endswith(("evalset.json", ".test.json")) else "unknown"
 
 
-def _kind(path: Path, name: str) -> Kind:
-    if path.suffix in _YAML:
-        parse_yaml(read_text(path, shown=name), shown=name)
-        return "config"
+def _head(path: Path, name: str) -> Any:
+    """Return the beginning of a document, which may be JSON with comments."""
     try:
-        head = JsonFile(path, shown=name).head()
+        return read_head(path, shown=name)
     except UsageError:
-        if path.name.endswith(("evalset.json", ".test.json")):
+        if _likely(path) == "evalset":
             raise
-        head = parse_relaxed(read_text(path, shown=name), shown=name)[0].value
-    if isinstance(head, dict) and _EVAL_CONFIG & head.keys():
-        return "config" if {"agents", "evalsets"} & head.keys() else "eval_config"
-    if isinstance(head, dict) and _looks_like_config(head):
+        try:
+            return parse_relaxed(read_text(path, shown=name, most=MAX_CONFIG), shown=name)[0].value
+        except UsageError:
+            pass
+        raise
+
+
+def _kind(head: Any) -> Kind:
+    if reader_of(head):
+        return "evalset"
+    if not isinstance(head, dict):
+        return "unknown"
+    if {"agents", "evalsets"} & head.keys():
+        return "config"
+    if _EVAL_CONFIG & head.keys() or _looks_like_config(head):
         return "eval_config"
-    try:
-        open_evalset(path, shown=name)
-    except UsageError as exc:
-        if any("is no evalset" in problem.message for problem in exc.problems):
-            return "unknown"
-    return "evalset"
+    return "unknown"
 
 
 def _looks_like_config(head: dict[str, Any]) -> bool:

@@ -1,20 +1,23 @@
 """Conversations that already took place, read from a file."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, ClassVar, NamedTuple
+from typing import IO, ClassVar, NamedTuple, Self
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError, model_validator
 
-from ci_eval.documents import contained, dotted, open_text, read_text
+from ci_eval import foreign
+from ci_eval.documents import contained, dotted, read_text, reading
 from ci_eval.errors import Problem, TrialError, UsageError
 from ci_eval.explain import explain
-from ci_eval.json_walk import JsonFile, parse_json
+from ci_eval.json_text import OWN_DEPTH, NotJsonError, parse_json, parse_strict
+from ci_eval.json_walk import JsonFile
 from ci_eval.plugins import Agent, RunningAgent, World, agent
-from ci_eval.records import Content, Invocation, Json, Record, Trial
+from ci_eval.records import AdkRecord, Content, Invocation, Json, Record, Trial
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line of a recording."""
@@ -36,6 +39,12 @@ class Recording(Record):
     error: str | None = None
     """Why the agent could not be observed."""
     error_kind: str = "recorded"
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.invocations is None and self.error is None:
+            raise ValueError("holds neither 'invocations' nor an 'error'")
+        return self
 
 
 @agent("recorded")
@@ -63,13 +72,11 @@ class Recorded(Agent):
             self._index(world)
         except UsageError as exc:
             for problem in exc.problems:
-                place = f"{problem.file}:{problem.line}" if problem.line else problem.file
-                said = ": ".join(filter(None, (place, problem.where, problem.message)))
-                yield "recorded", said
+                yield "recorded", str(problem)
 
     def _index(self, world: World) -> tuple[Path, "_Index"]:
         path = contained(world.root, self.recorded)
-        with open_text(path, self.recorded):
+        with reading(path, shown=self.recorded):
             stat = path.stat()
         return path, _read_index(path, self.recorded, stat.st_mtime_ns, stat.st_size)
 
@@ -90,21 +97,32 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
 
     Time and size of the file are arguments so that a changed file is read again.
     """
-    head = None if _is_lines(path) else JsonFile(path, shown=shown).head()
+    head = _head(path, shown)
     if isinstance(head, str) or (isinstance(head, dict) and _RESULTS & head.keys()):
         return _index_results(path, shown)
+    if head is not None and not _has_lines(path):
+        message = f"expected a JSON object on each line, found {foreign.described(head)}"
+        raise UsageError(problems=[Problem(message, shown, 1)])
     return _index_lines(path, shown)
 
 
-def _is_lines(path: Path) -> bool:
-    """Say whether the first line is a whole JSON value, and not all there is of ADK's."""
+def _head(path: Path, shown: str) -> Json:
+    """Return the beginning of the one document, or of the first; nothing where it is broken."""
+    try:
+        return JsonFile(path, shown=shown).head()
+    except UsageError:
+        return None
+
+
+def _has_lines(path: Path) -> bool:
+    """Say whether the first line that is not blank is JSON on its own."""
     with path.open("rb") as file:
-        first = file.readline(MAX_LINE_BYTES)
+        lines = iter(lambda: file.readline(MAX_LINE_BYTES), b"")
         try:
-            value = parse_json(first)
-        except ValueError:
+            parse_json(next(line for line in lines if line.strip()), max_depth=OWN_DEPTH)
+        except NotJsonError:
             return False
-        return isinstance(value, dict) and not _RESULTS & value.keys()
+    return True
 
 
 def _index_lines(path: Path, shown: str) -> _Index:
@@ -113,12 +131,15 @@ def _index_lines(path: Path, shown: str) -> _Index:
     with path.open("rb") as file:
         offset = 0
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES), b""), 1):
-            if line.strip():
-                try:
+            try:
+                if line.strip():
                     found = _recording(line)
                     index[found.evalset, found.eval_id, found.repeat] = _Place(offset)
-                except ValueError as exc:
-                    problems += [Problem(text, shown, number) for text in _said(exc)]
+            except ValidationError as exc:
+                for loc, message in explain(exc, Recording):
+                    problems.append(Problem(message, shown, number, dotted(loc)))
+            except ValueError as exc:
+                problems.append(Problem(str(exc), shown, number))
             if len(problems) >= MAX_PROBLEMS:
                 break
             offset += len(line)
@@ -128,21 +149,7 @@ def _index_lines(path: Path, shown: str) -> _Index:
 
 
 def _recording(line: bytes) -> Recording:
-    found = Recording.model_validate(parse_json(line))
-    if found.invocations is None and found.error is None:
-        raise ValueError("holds neither 'invocations' nor an 'error'")
-    return found
-
-
-def _said(exc: ValueError) -> Iterator[str]:
-    """Yield what is wrong with a line."""
-    if isinstance(exc, ValidationError):
-        for loc, message in explain(exc, Recording):
-            yield f"{dotted(loc)}: {message}"
-    elif isinstance(exc, UnicodeDecodeError):
-        yield f"byte {exc.object[exc.start]:#04x} is not UTF-8"
-    else:
-        yield str(exc) if "'" in str(exc) else f"is not JSON: {exc}"
+    return Recording.model_validate(parse_json(line, max_depth=OWN_DEPTH))
 
 
 # --- ADK's result files -----------------------------------------------------------------------
@@ -152,41 +159,57 @@ _RESULTS = {"eval_case_results", "evalCaseResults", "eval_set_result_id", "evalS
 
 def _index_results(path: Path, shown: str) -> _Index:
     """Return the conversations of ADK's result file; older ones hold JSON in a JSON text."""
-    value = parse_json(read_text(path, shown=shown))
-    if isinstance(value, str):
-        try:
-            value = parse_json(value)
-        except ValueError as exc:
-            message = f"holds a text that is not JSON: {exc}"
-            raise UsageError(problems=[Problem(message, shown)]) from exc
-    cases = value.get("eval_case_results", value.get("evalCaseResults"))
-    if not isinstance(cases, list):
-        raise UsageError(problems=[Problem("has no list 'eval_case_results'", shown)])
+    document = parse_strict(read_text(path, shown=shown), shown=shown)
+    if isinstance(document.value, str):
+        document = parse_strict(document.value, shown=shown)
+    value = document.value if isinstance(document.value, dict) else {}
+    key = "evalCaseResults" if "evalCaseResults" in value else "eval_case_results"
+    if not isinstance(value.get(key), list):
+        raise UsageError(problems=[Problem("has no list 'eval_case_results'", shown, 1)])
     index: _Index = {}
-    seen: dict[str, int] = {}
-    for position, case in enumerate(cases):
+    problems: list[Problem] = []
+    seen: Counter[str] = Counter()
+    for position, case in enumerate(value[key]):
         try:
-            found = _of_result(case)
-        except (ValueError, LookupError, TypeError, AttributeError) as exc:
-            where = f"eval_case_results[{position}]"
-            text = next(_said(exc)) if isinstance(exc, ValueError) else "is not a case of ADK's"
-            raise UsageError(problems=[Problem(text, shown, where=where)]) from exc
-        repeat = seen.get(found.eval_id, 0)
-        seen[found.eval_id] = repeat + 1
-        index[None, found.eval_id, repeat] = _Place(0, found)
+            found = _of_result(_Result.model_validate(case))
+        except ValidationError as exc:
+            problems += [
+                document.problem(message, (key, position, *loc))
+                for loc, message in explain(exc, _Result)
+            ]
+        else:
+            index[None, found.eval_id, seen[found.eval_id]] = _Place(0, found)
+            seen[found.eval_id] += 1
+    if problems:
+        raise UsageError(problems=problems[:MAX_PROBLEMS])
     return index
 
 
-def _of_result(case: Any) -> Recording:
+class _Observed(AdkRecord):
+    """One turn of a result; what ADK made of it is not read."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    actual_invocation: Invocation
+
+
+class _Result(AdkRecord):
+    """One case of a result."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    eval_id: str
+    eval_metric_result_per_invocation: tuple[_Observed, ...] | None = None
+
+
+def _of_result(result: _Result) -> Recording:
     """Return the conversation that one case of a result file holds."""
-    turns = case.get("eval_metric_result_per_invocation")
-    if turns is None:
-        turns = case.get("evalMetricResultPerInvocation") or []
-    actual = [turn.get("actual_invocation", turn.get("actualInvocation")) for turn in turns]
-    given = {"eval_id": case.get("eval_id", case.get("evalId")), "invocations": actual}
-    if not actual:
-        given["error"] = "ADK's result holds no invocation: the agent failed there"
-    return Recording.model_validate(given)
+    turns = result.eval_metric_result_per_invocation
+    if not turns:
+        error = "ADK's result holds no invocation: the agent failed there"
+        return Recording(eval_id=result.eval_id, error=error)
+    actual = tuple(turn.actual_invocation for turn in turns)
+    return Recording(eval_id=result.eval_id, invocations=actual)
 
 
 # --- Replaying --------------------------------------------------------------------------------

@@ -174,8 +174,9 @@ def _said(item: Any) -> Any:
 
 def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") -> None:
     """Warn of what is read but hardly meant; `turns` is what the file calls the conversation."""
+    known = [field for field in EvalCase.model_fields if field != "line"]
     for name in case.model_extra or {}:
-        ending = did_you_mean(name, EvalCase.model_fields)
+        ending = did_you_mean(name, known)
         if ending.startswith("."):
             notes.warning(f"unknown key, ignored{ending}", (name,))
     if case.conversation is not None and not case.conversation:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ci_eval.documents import Loc
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
@@ -43,7 +43,7 @@ class _Turn(_Older):
 class _Session(_Older):
     app_name: str = ""
     user_id: str = ""
-    state: dict[str, Json] = {}
+    state: dict[str, Json] = Field(default_factory=dict)
 
 
 class _Case(_Older):
@@ -97,7 +97,8 @@ class AdkFlat(EvalSetReader):
                 for position, element in enumerate(elements)
             ]
             if not problems.errors:
-                case = {"eval_id": shown, "conversation": list(map(from_older, turns))}
+                conversation = [from_older(turn) for turn in turns if turn is not None]
+                case = {"eval_id": shown, "conversation": conversation}
                 yield from _converted(case, elements[0].line, notes)
 
         return open_evalset(path, shown, self.type_name, parse, set_id=lambda: shown)
@@ -132,7 +133,7 @@ def _converted(case: dict[str, Any], line: int, notes: Notes) -> Iterator[EvalCa
 
 
 def _checked(model: type[_Older], value: Any, notes: Notes, loc: Loc) -> dict[str, Any] | None:
-    """Return `value` if it is of `model`; note what is wrong with it, and return nothing, if not."""
+    """Return `value` as `model` has it, or note what is wrong with it."""
     try:
         checked = model.model_validate(value).model_dump()
     except ValidationError as exc:

@@ -17,6 +17,11 @@ _MAX_CHARACTERS = 20_000
 """Of a text, before it becomes lines."""
 _MAX_LINES = 300
 """Of each side, before they are compared."""
+_MAX_STRING = 2_000
+"""Characters of a string inside a value."""
+_MAX_ITEMS = 50
+"""Of a list or an object."""
+_MAX_DEPTH = 8
 _CONTEXT = 2
 """Equal lines shown before and after different ones."""
 
@@ -55,7 +60,7 @@ def _told(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     yield Exhibit("Response", "diff", _compared(*_text_lines(*map(_plain, texts))))
     for name, value in rest.items():
         kind: Literal["text", "data"] = "text" if isinstance(value, str) else "data"
-        title = name.replace("_", " ").capitalize()
+        title = name[:_WIDTH].replace("_", " ").capitalize()
         yield Exhibit(title, kind, tuple(wrapped(_plain(value) or "null")))
 
 
@@ -81,16 +86,20 @@ def _call_lines(calls: Json) -> list[str]:
         return []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         return wrapped(_plain(calls) or "")
-    lines = [line for call in calls[:_MAX_LINES] for line in _call(call)]
-    return [_cut(clean(line)) for line in lines[:_MAX_LINES]] or ["(no tool calls)"]
+    lines = [_cut(clean(line)) for call in calls[:_MAX_ITEMS] for line in _call(call)]
+    if len(calls) > _MAX_ITEMS:
+        lines.append(f"… {len(calls):,} tool calls in all")
+    return lines or ["(no tool calls)"]
 
 
 def _call(call: Mapping[str, Json]) -> list[str]:
-    name, args = str(call.get("name")), call.get("args")
+    name, args = str(call.get("name"))[:_MAX_STRING], call.get("args")
     if not isinstance(args, dict):
         # Where no arguments were written down there were perhaps some.
         return [name if args is None else f"{name}({_json(args)})"]
-    parts = [f"{key}={_json(value)}" for key, value in args.items()]
+    parts = [f"{key[:_WIDTH]}={_json(value)}" for key, value in islice(args.items(), _MAX_ITEMS)]
+    if len(args) > _MAX_ITEMS:
+        parts.append(f"… {len(args):,} in all")
     whole = f"{name}({', '.join(parts)})"
     if len(whole) <= _WIDTH:
         return [whole]
@@ -99,8 +108,7 @@ def _call(call: Mapping[str, Json]) -> list[str]:
 
 def _cut(line: str) -> str:
     line = line.replace("\n", " ")
-    left = len(line) - 2 * _WIDTH
-    return f"{line[: 2 * _WIDTH]}… {left:,} more characters" if left > 0 else line
+    return line if len(line) <= 2 * _WIDTH else f"{line[: 2 * _WIDTH]}…"
 
 
 def _text_lines(expected: str | None, actual: str | None) -> tuple[list[str], list[str]]:
@@ -155,4 +163,24 @@ def _plain(value: Json) -> str | None:
 
 
 def _json(value: Json, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+    return json.dumps(_shortened(value), ensure_ascii=False, indent=indent)
+
+
+def _shortened(value: Json, depth: int = 0) -> Json:
+    """Return `value` with the beginnings of what is long, and nothing of what is deep."""
+    match value:
+        case str() if len(value) > _MAX_STRING:
+            return f"{value[:_MAX_STRING]}… ({len(value):,} characters in all)"
+        case dict() | list() if depth == _MAX_DEPTH:
+            return "…"
+        case dict():
+            shown = {
+                key[:_MAX_STRING]: _shortened(each, depth + 1)
+                for key, each in islice(value.items(), _MAX_ITEMS)
+            }
+            return shown if len(value) <= _MAX_ITEMS else {**shown, "…": f"{len(value):,} in all"}
+        case list():
+            items = [_shortened(each, depth + 1) for each in value[:_MAX_ITEMS]]
+            return items if len(value) <= _MAX_ITEMS else [*items, f"… {len(value):,} in all"]
+        case _:
+            return value

@@ -167,8 +167,8 @@ def _try_command(meta: RunMeta, place: Place) -> str:
     if len(meta.evalsets) > 1:
         command += ["--evalset", place.evalset]
     line = shlex.join([*command, "--case", place.case])
-    # What cannot be seen or is very long cannot be copied.
-    if clean(line) == line and len(line) <= _MAX_COMMAND:
+    # What is very long or cannot be seen cannot be copied.
+    if len(line) <= _MAX_COMMAND and clean(line) == line:
         return line
     return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])
 

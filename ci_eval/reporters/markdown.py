@@ -1,6 +1,7 @@
 """`comment.md`: the comment on a pull request."""
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import ClassVar
 from urllib.parse import quote
 
@@ -21,10 +22,15 @@ _LEVELS = (
     Bounds(evidence=0, lines=0, rows=1),
 )
 
+_MAX_NAME = 300
+
 
 def marker(suite: str) -> str:
     """Return the first line of the comment of `suite`, by which it is found again."""
-    return f"<!-- ci-eval:v1 id={quote(suite, safe='', errors='replace')} -->"
+    name = quote(suite, safe="", errors="replace")
+    if len(name) > _MAX_NAME:
+        name = sha256(name.encode()).hexdigest()
+    return f"<!-- ci-eval:v1 id={name} -->"
 
 
 @reporter("markdown")

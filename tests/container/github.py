@@ -74,11 +74,11 @@ class Job:
         """Return the folder the repository is checked out in."""
         return self.folder / "workspace"
 
-    def hand_over(self, uid: int = RUNNER_UID) -> None:
-        """Give every file to the user of the runner, where we may."""
+    def give(self, folder: Path) -> None:
+        """Make all in `folder` the property of the runner's user, where we may."""
         if os.geteuid() == 0:
-            for path in (self.folder, *self.folder.rglob("*")):
-                os.chown(path, uid, uid, follow_symlinks=False)
+            for path in (folder, *folder.rglob("*")):
+                os.chown(path, RUNNER_UID, RUNNER_UID, follow_symlinks=False)
 
     def owners(self) -> set[int]:
         """Return the users to whom files in the workspace belong."""
@@ -118,7 +118,7 @@ class Job:
         files.mkdir()
         for name in _FILES.values():
             (files / name).touch()
-        self.hand_over(self.workspace.stat().st_uid)
+        self.give(files)
         return files
 
     def _github_env(self, workspace: str, files: str) -> dict[str, str]:

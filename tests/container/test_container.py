@@ -47,6 +47,7 @@ def job(tmp_path: Path) -> Job:
         ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "Examples"],
     ):
         subprocess.run(["git", "-C", str(job.workspace), *command], check=True)
+    job.give(tmp_path)
     return job
 
 

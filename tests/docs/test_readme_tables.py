@@ -38,7 +38,7 @@ def _line(said: Mapping[str, Any]) -> str:
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     ruled = [heads, ("---",) * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in ruled)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in ruled)
 
 
 def read_action() -> Any:
@@ -50,7 +50,7 @@ def read_action() -> Any:
 
 def between(marker: str) -> re.Pattern[str]:
     """Return what finds the text between `<!-- marker -->` and `<!-- /marker -->`."""
-    return re.compile(rf"(?<=<!-- {marker} -->\n).*?(?=\n<!-- /{marker} -->)", re.DOTALL)
+    return re.compile(rf"(?<=<!-- {marker} -->\n).*?(?=<!-- /{marker} -->)", re.DOTALL)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)

@@ -134,9 +134,10 @@ def test_running_text_changes_no_more_than_it_must(text: str, written: str) -> N
     assert markdown(text) == written
 
 
-def test_a_long_text_says_how_much_is_left_out() -> None:
-    assert markdown("x" * 1_000_300) == "x" * 300 + "\u2026 (1,000,000 more characters)"
-    assert code("y" * 121) == "`" + "y" * 120 + "\u2026 (1 more characters)`"
+def test_a_long_text_says_how_long_it_is() -> None:
+    assert markdown("x" * 1_000_000) == "x" * 300 + "\u2026 (1,000,000 characters in all)"
+    assert code("y" * 121) == "`" + "y" * 120 + "\u2026 (121 characters in all)`"
+    assert one_line("\x1b[1m" * 1_000 + "x", 10).startswith("\u2026 (4,001 characters")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""What a file seems to be that is not what was expected, told from how it begins."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ci_eval.explain import describe
+from ci_eval.records import Json
+
+_HEAD_BYTES = 1024
+_ADK_CONFIG = "ADK's eval config; name it under `criteria: {from: FILE}`"
+_ADK_RESULTS = "results of ADK; an agent `{recorded: FILE}` replays them"
+_BY_KEY = (
+    ("scenarios", "ADK's conversation scenarios; `adk eval_set add_eval_case` makes cases of them"),
+    ("eval_set_result_id", _ADK_RESULTS),
+    ("evalSetResultId", _ADK_RESULTS),
+    ("eval_case_results", _ADK_RESULTS),
+    ("criteria", _ADK_CONFIG),
+    ("criterion", _ADK_CONFIG),
+    ("events", "a session of ADK"),
+    ("schema_version", "a file that ci-eval itself writes"),
+)
+_KEYS_SHOWN = 5
+
+
+def described(head: Json) -> str:
+    """Return what a JSON document that begins like `head` seems to be."""
+    return recognised(head) or _shape(head)
+
+
+def recognised(head: Json) -> str:
+    """Return the format of a document that is no evalset for certain; empty where it may be."""
+    if isinstance(head, Mapping):
+        return _object(head)
+    first = _first(head)
+    if "metricName" in first:
+        return "metrics of trpc-agent-go"
+    if isinstance(head, str) and head.lstrip().startswith("{"):
+        return "JSON inside of a JSON text, as older versions of ADK write their results"
+    return ""
+
+
+def _object(head: Mapping[str, Json]) -> str:
+    case = _first(head.get("eval_cases", head.get("evalCases")))
+    is_adk = bool({"eval_id", "evalId"} & case.keys())
+    if not is_adk and {"eval_case_id", "prompt", "agent_data", "responses"} & case.keys():
+        return "a dataset or a trace of agents-cli"
+    turn = _first(case.get("conversation"))
+    message = turn.get("userContent", turn.get("user_content"))
+    if isinstance(message, Mapping) and "content" in message:
+        return "an evalset of trpc-agent-go"
+    if {"eval_cases", "evalCases"} & head.keys():
+        return ""
+    if "response_candidate_results" in _first(head.get("eval_case_results")):
+        return "grades of agents-cli"
+    if head.keys() <= {"app_name", "user_id", "state"} and "user_id" in head:
+        return "the session input of ADK's `adk eval_set add_eval_case`"
+    return next((what for key, what in _BY_KEY if key in head), "")
+
+
+def _first(value: Json) -> Mapping[str, Json]:
+    """Return the first element of a list of objects; an empty object of anything else."""
+    if isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
+        return value[0]
+    return {}
+
+
+def _shape(head: Json) -> str:
+    if head is None or head in ({}, []):
+        return "an empty document"
+    if isinstance(head, Mapping):
+        keys = list(map(repr, head))
+        return f"an object with {', '.join(keys[:_KEYS_SHOWN])}{' …' * (len(keys) > _KEYS_SHOWN)}"
+    return describe(head)
+
+
+def not_json(path: Path) -> str:
+    """Return what the file at `path`, which is no JSON, seems to be; empty where nobody knows."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if head.startswith(b"version https://git-lfs.github.com/spec/"):
+        return "a pointer of Git LFS, whose file was not fetched"
+    lines = head.decode(errors="replace").splitlines()
+    if len(lines) == 1 and lines[0].endswith(path.suffix) and "/" in lines[0]:
+        return "a symbolic link that was checked out as a text"
+    return ""

@@ -1,0 +1,312 @@
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from junitparser import JUnitXml
+from lxml import etree
+from support import make_report, make_results, streamed
+
+from ci_eval.records import (
+    CaseChange,
+    Failure,
+    InvocationScore,
+    Json,
+    Report,
+    Score,
+    Status,
+    TrialKey,
+    TrialResult,
+)
+from ci_eval.reporters.junit import MANY, JUnit
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+TEXT = (
+    "greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 / cancels fail 0.1 was 0.1 / "
+    "tracks error / asks skip"
+)
+
+
+def written(report: Report, results: Sequence[TrialResult], **options: str) -> str:
+    return "".join(JUnit.model_validate(options).render(report, streamed(results)))
+
+
+def parsed(report: Report, results: Sequence[TrialResult], **options: str) -> etree._Element:
+    return etree.fromstring(written(report, results, **options).encode())
+
+
+def case(
+    name: str = "a",
+    *,
+    agent: str = "support",
+    evalset: str = "smoke",
+    repeat: int = 0,
+    status: Status = Status.PASSED,
+    **more: object,
+) -> TrialResult:
+    key = TrialKey(agent=agent, evalset=evalset, case=name, repeat=repeat)
+    return TrialResult.model_validate({"key": key, "status": status, **more})
+
+
+@pytest.mark.parametrize("schema", ["junit-10.xsd", "windyroad-junit.xsd"])
+@pytest.mark.parametrize("text", [TEXT, "greets pass 1.0", "greets error", "greets skip"])
+def test_the_strict_profile_is_valid_everywhere(schema: str, text: str) -> None:
+    document = parsed(make_report(text), make_results(text), profile="strict")
+    etree.XMLSchema(etree.parse(SCHEMAS / schema)).assertValid(document)
+
+
+def test_the_default_profile_says_where_a_case_is_and_what_it_scored() -> None:
+    case = parsed(make_report(TEXT), make_results(TEXT)).find(".//testcase[@name='refunds']")
+    assert case is not None
+    assert (case.get("file"), case.get("line")) == ("evals/smoke.evalset.json", "20")
+    score = case.find("properties/property")
+    assert score is not None
+    assert score.items() == [("name", "score.quality"), ("value", "0.2")]
+
+
+def test_a_reader_gets_the_same_numbers() -> None:
+    document = JUnitXml.fromstring(written(make_report(TEXT), make_results(TEXT)).encode())
+    (suite,) = document
+    stated = (suite.tests, suite.failures, suite.errors, suite.skipped, suite.time)
+    suite.update_statistics()  # type: ignore[no-untyped-call]
+    assert stated == (suite.tests, suite.failures, suite.errors, suite.skipped, suite.time)
+    assert stated == (5, 2, 1, 1, 6.25)
+    (failure,) = next(each for each in suite if each.name == "refunds").result
+    assert failure.type == "ci_eval.Regression"
+    assert failure.message == "quality regressed from 0.950 to 0.200"
+    assert "- I have refunded 20 euros" in failure.text
+
+
+def test_each_evalset_with_each_agent_is_a_suite_even_where_results_alternate() -> None:
+    places = [("a", "x"), ("b", "x"), ("a", "x"), ("a", "y"), ("b", "x")]
+    results = [
+        case(f"c{number}", agent=agent, evalset=evalset)
+        for number, (agent, evalset) in enumerate(places)
+    ]
+    ordered = sorted(results, key=lambda result: (result.key.evalset, result.key.agent))
+    report = make_report("greets pass 1.0")
+    for document in (parsed(report, results), parsed(report, ordered)):
+        found = {
+            suite.get("name"): [each.get("name") for each in suite.iter("testcase")]
+            for suite in document
+        }
+        assert found == {
+            "shop.a.x": ["c0", "c2"],
+            "shop.b.x": ["c1", "c4"],
+            "shop.a.y": ["c3"],
+        }
+        assert [suite.get("id") for suite in document] == ["0", "1", "2"]
+        assert [suite.get("tests") for suite in document] == ["2", "2", "1"]
+
+
+def test_results_are_not_held() -> None:
+    living = 0
+
+    class Counted(TrialResult):
+        def __del__(self) -> None:
+            nonlocal living
+            living -= 1
+
+    def results() -> Iterator[TrialResult]:
+        nonlocal living
+        for number in range(5_000):
+            living += 1
+            yield Counted.model_validate(case(f"c{number}"), from_attributes=True)
+
+    most = 0
+    for _ in JUnit().render(make_report("greets pass 1.0"), results):
+        most = max(most, living)
+    assert most < 5
+
+
+def test_repeats_are_test_cases_of_their_own() -> None:
+    report = make_report("greets pass 1.0")
+    report = report.model_copy(update={"meta": report.meta.model_copy(update={"repeats": 2})})
+    document = parsed(report, [case(repeat=0), case(repeat=1)])
+    assert [each.get("name") for each in document.iter("testcase")] == [
+        "a [repeat 1]",
+        "a [repeat 2]",
+    ]
+
+
+def test_names_stay_different_when_they_have_to_be_changed() -> None:
+    names = [
+        "a b",
+        "a  b",
+        "a\nb",
+        "a\x00b",
+        "a\x01b",
+        "x" * 500 + "1",
+        "x" * 500 + "2",
+        "",
+        "\ud800",
+    ]
+    document = parsed(make_report("greets pass 1.0"), [case(name) for name in names])
+    found = [each.get("name") for each in document.iter("testcase")]
+    assert found[0] == "a b"
+    assert len(set(found)) == len(names)
+    assert all(len(name or "") < 512 for name in found)
+
+
+def test_a_failure_that_does_not_block_says_so() -> None:
+    document = parsed(make_report(TEXT), make_results(TEXT))
+    failure = document.find(".//testcase[@name='cancels']/failure")
+    assert failure is not None
+    assert failure.get("type") == "ci_eval.BelowThreshold"
+    assert failure.get("message") == "quality is 0.100, below 0.8; this alone does not block"
+    failure = parsed(make_report("a fail 0.1"), make_results("a fail 0.1")).find(".//failure")
+    assert failure is not None
+    assert failure.get("message") == "quality is 0.100, below 0.8"
+
+
+def scored(value: float, status: Status = Status.PASSED, **more: object) -> Score:
+    return Score.model_validate(
+        {
+            "criterion": "c",
+            "name": "quality",
+            "status": status,
+            "value": value,
+            "threshold": 0.5,
+            **more,
+        }
+    )
+
+
+def dropped(report: Report, *, mode: str = "regression") -> Report:
+    comparison = report.comparison
+    assert comparison
+    change = comparison.changes[0].model_copy(update={"change": "dropped"})
+    return report.model_copy(
+        update={
+            "comparison": comparison.model_copy(update={"changes": (change,)}),
+            "verdict": report.verdict.model_copy(update={"mode": mode}),
+        }
+    )
+
+
+def test_a_regression_above_the_threshold_is_a_failure_of_the_repeats_that_show_it() -> None:
+    report = dropped(make_report("refunds fail 0.2 was 0.95"))
+    results = [
+        case("refunds", scores=(scored(0.6),)),
+        case("refunds", repeat=1, scores=(scored(0.95),)),
+        case("refunds", repeat=2, scores=(scored(0.99, better="lower"),)),
+        case("refunds", repeat=3),
+    ]
+    failures = [each.find("failure") for each in parsed(report, results).iter("testcase")]
+    assert [failure is not None for failure in failures] == [True, False, True, False]
+    assert failures[0] is not None
+    assert failures[0].get("message") == "quality regressed from 0.950 to 0.600"
+    assert failures[0].text == "quality: 0.600, threshold >= 0.5, baseline 0.950"
+    assert "<failure" not in written(dropped(report, mode="threshold"), results)
+
+
+def test_what_has_no_number_is_no_regression() -> None:
+    report = make_report("refunds fail 0.2 was 0.95")
+    comparison = report.comparison
+    assert comparison
+    change: CaseChange = comparison.changes[0].model_copy(
+        update={"change": "dropped", "baseline": None, "value": None}
+    )
+    report = report.model_copy(
+        update={"comparison": comparison.model_copy(update={"changes": (change,)})}
+    )
+    assert "<failure" not in written(report, [case("refunds", scores=(scored(0.6),))])
+
+
+def test_an_error_says_what_could_not_be_measured() -> None:
+    judge = Score(
+        criterion="c", name="judged", status=Status.ERROR, threshold=0.5, reason="no answer"
+    )
+    results = [
+        case("a", status=Status.ERROR, error=Failure(kind="crash", message="line 1\nline 2")),
+        case("b", status=Status.ERROR, scores=(judge, scored(0.1, Status.FAILED, better="lower"))),
+        case("c", status=Status.FAILED),
+    ]
+    crash, judged, bare = parsed(make_report("greets pass 1.0"), results).iter("error", "failure")
+    assert (crash.get("type"), crash.get("message")) == ("ci_eval.crash", "line 1 line 2")
+    assert crash.text == "crash: line 1\nline 2"
+    assert judged.get("type") == "ci_eval.NotMeasured"
+    assert judged.get("message") == "judged could not be measured: no answer"
+    assert judged.text == (
+        "judged: error, threshold >= 0.5\n  no answer\nquality: 0.100, threshold <= 0.5"
+    )
+    assert bare.get("message") == "no criterion says why"
+
+
+def test_several_criteria_are_counted() -> None:
+    scores = (
+        scored(0.1, Status.FAILED, better="lower"),
+        scored(0.2, Status.FAILED, threshold=None),
+    )
+    failure = parsed(
+        make_report("greets pass 1.0"), [case(status=Status.FAILED, scores=scores)]
+    ).find(".//failure")
+    assert failure is not None
+    assert failure.get("message") == "quality is 0.100, above 0.5; 1 more criterion"
+
+
+def test_a_retried_trial_says_so() -> None:
+    assert '<property name="attempts" value="2"/>' in written(
+        make_report("greets pass 1.0"), [case(attempts=2)]
+    )
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    report = make_report("greets pass 1.0")
+    meta = report.meta.model_copy(update={"created": "yesterday", "commit": None, "suite": ""})
+    document = parsed(
+        report.model_copy(update={"meta": meta}), [case(evalset="unknown")], profile="strict"
+    )
+    etree.XMLSchema(etree.parse(SCHEMAS / "windyroad-junit.xsd")).assertValid(document)
+    assert document[0].get("timestamp") == "1970-01-01T00:00:00"
+
+
+@pytest.mark.parametrize(("count", "expected"), [(MANY, True), (MANY + 1, False)])
+def test_very_many_test_cases_carry_no_properties(count: int, expected: bool) -> None:
+    results = [case(scores=(scored(0.9),))] * count
+    assert ("score.quality" in written(make_report("greets pass 1.0"), results)) is expected
+
+
+def test_bodies_are_bounded_one_by_one_and_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence: dict[str, Json] = {f"key{n}": f"{n} " * 100_000 for n in range(20)}
+    part = InvocationScore(status=Status.FAILED, value=0.1, evidence=evidence)
+    failed = [
+        case(
+            f"c{n}", status=Status.FAILED, scores=(scored(0.1, Status.FAILED, invocations=(part,)),)
+        )
+        for n in range(4)
+    ]
+    monkeypatch.setattr("ci_eval.reporters.junit.MAX_BODIES", 50_000)
+    bodies = [each.text or "" for each in parsed(make_report("a fail 0.1"), failed).iter("failure")]
+    assert bodies[0].endswith("\n... more in run.json")
+    assert 1_000 < len(bodies[0]) < 30_000
+    assert bodies[-1] == "The evidence is in run.json."
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text(st.characters(codec=None, exclude_categories=())), min_size=5, max_size=5))
+def test_any_text_is_valid(texts: list[str]) -> None:
+    name, agent, evalset, reason, value = texts
+    part = InvocationScore(
+        status=Status.FAILED, value=0.1, evidence={"expected": value, reason: [value]}
+    )
+    results = [
+        case(
+            name,
+            agent=agent,
+            evalset=evalset,
+            status=Status.FAILED,
+            scores=(scored(0.1, Status.FAILED, name=value, reason=reason, invocations=(part,)),),
+        ),
+        case(
+            f"{name}2",
+            agent=agent,
+            evalset=evalset,
+            status=Status.ERROR,
+            error=Failure(kind=reason, message=value),
+        ),
+    ]
+    for schema in ("junit-10.xsd", "windyroad-junit.xsd"):
+        document = parsed(make_report("a pass 1.0", suite=value), results, profile="strict")
+        etree.XMLSchema(etree.parse(SCHEMAS / schema)).assertValid(document)
