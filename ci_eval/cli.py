@@ -132,10 +132,19 @@ def cli() -> None:
 @_json_option
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Run the agents, score what they did, compare, decide, and write the reports."""
+    from ci_eval.publish import publish
+
+    try:
+        return _run(config, Path(out), as_json=as_json, **options)
+    except CiEvalError as exc:
+        publish(None, Path(out), exc.exit_code, dict(os.environ), ())
+        raise
+
+
+def _run(config: str, folder: Path, *, as_json: bool, **options: Any) -> int:
     from ci_eval import console, pipeline
     from ci_eval.publish import publish
 
-    folder = Path(out)
     world, plan = _plan(config, options, repeats=options["repeats"])
     console.say_problems(plan.warnings)
     with _terminable(), console.Progress(plan.count, grouped=_in_actions(world)) as progress:
@@ -151,7 +160,7 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
             console.say(f"interrupted; what was observed is in {folder}: run again with --resume")
             return ExitCode.INTERRUPTED
     code = pipeline.EXIT_CODES[report.verdict.outcome]
-    console.say_report(report, out)
+    console.say_report(report, str(folder))
     if options["baseline_save"]:
         _save_baseline(plan.config, folder / "run.json", world)
     publish(report, folder, code, world.env, plan.config.reports)

@@ -54,7 +54,7 @@ def _row(
 
 def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
     if not summary.passed + summary.failed:
-        return "not measured" if summary.errors else "skipped"
+        return "not measured" if summary.errors else "not applicable"
     words = []
     if delta and summary.errors and delta.outcome in ("improved", "unchanged"):
         words.append("incomplete")  # what was not measured could have said otherwise

@@ -81,7 +81,8 @@ def test_a_regression_fails(job: Job) -> None:
     assert step.outputs["verdict"] == "failed"
     assert int(step.outputs["regressions"]) >= 1
     assert step.outputs["report-dir"] == "examples/regression/ci-eval-report"
-    assert any(line.startswith("::error file=examples/") for line in step.annotations)
+    evalset = "examples/weather/evals/smoke.evalset.json"
+    assert any(line.startswith(f"::error file={evalset},line=") for line in step.annotations)
 
 
 def test_a_broken_configuration_is_shown_on_its_line(job: Job) -> None:
@@ -109,7 +110,9 @@ def test_wrong_inputs_are_all_told(job: Job) -> None:
 
 
 def test_nothing_selected_is_no_pass(job: Job) -> None:
-    step = job.uses_action({"config": WEATHER, "case": "no_such_*"})
+    evalset = job.workspace / "examples" / "weather" / "evals" / "smoke.evalset.json"
+    evalset.write_text('{"eval_set_id": "smoke", "eval_cases": []}', encoding="utf-8")
+    step = job.uses_action({"config": WEATHER})
     assert (step.exit_code, step.outputs["verdict"]) == (5, "nothing-selected"), step.stderr
 
 

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from project import CASES, GREETS, REFUNDS, TRACKS, Project, case, changed, content, turn
+from project import CASES, CONFIG, GREETS, REFUNDS, TRACKS, Project, case, changed, content, turn
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 
@@ -451,17 +451,29 @@ def test_a_workflow_gets_its_outputs_summary_and_annotations(project, monkeypatc
 
     assert ended.code == 1
     assert "failed" in (project.folder / "GITHUB_OUTPUT").read_text()
-    assert (project.folder / "GITHUB_STEP_SUMMARY").read_text() == project.read("summary.md")
+    summary = (project.folder / "GITHUB_STEP_SUMMARY").read_text()
+    assert summary.strip() == project.read("summary.md").strip()
     assert "::error file=smoke.evalset.json,line=" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("config", "verdict", "code"),
+    [("agents: 3\n", "usage-error", 4), (CONFIG, "nothing-selected", 5)],
+)
+def test_a_run_without_a_report_has_outputs_too(project, monkeypatch, config, verdict, code):
+    monkeypatch.setenv("GITHUB_OUTPUT", str(project.folder / "outputs"))
+    project.config(config)
+    project.evalset()
+
+    assert project.ci_eval("run").code == code
+    assert f"\n{verdict}\n" in (project.folder / "outputs").read_text()
 
 
 # --- Hostile content --------------------------------------------------------------------------
 
 
 def test_whatever_an_agent_says_stays_data(project):
-    hostile = (
-        "\x1b[31m@octocat <script>alert(1)</script> ![x](http://evil/) | `x`\n::error::no\ud800"
-    )
+    hostile = "\x1b[31m@octocat <script>alert(1)</script> ![x](http://evil/) | `x`\n::error::no"
     trace = changed(GREETS, hostile, ("steal", {"a": hostile}))
     project.traces(trace, REFUNDS, TRACKS)
     ended = project.ci_eval("run")
@@ -470,6 +482,14 @@ def test_whatever_an_agent_says_stays_data(project):
     assert "\x1b" not in ended.err + project.read("comment.md") + project.read("junit.xml")
     assert "<script>" not in project.read("comment.md")
     assert json.loads(project.read("report.json"))["verdict"]["outcome"] == "failed"
+
+
+def test_half_a_character_is_no_text(project):
+    project.traces(changed(GREETS, "\ud800"), REFUNDS, TRACKS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "traces.jsonl:1: \\ud800 is only half of a character" in ended.err
 
 
 def test_an_evalset_behind_a_link_out_of_the_repository_is_not_read(project, tmp_path_factory):

@@ -138,6 +138,7 @@ def test_without_a_baseline_there_are_no_columns_for_it() -> None:
 
 def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
     report = with_verdict(make_report("greets pass 0.9"), mode="regression")
+    assert "There is no baseline yet.</sub>" in comment(report)
     assert "`ci-eval baseline save ci-eval-report/run.json`" in comment(report)
 
 
@@ -152,6 +153,62 @@ def test_a_reason_that_names_a_criterion_marks_its_row() -> None:
     floor = Reason(severity="blocks", message="below the floor", group=GROUP)
     report = make_report("greets pass 0.9 was 0.9", reasons=[floor])
     assert "| ❌ | `quality` |" in comment(with_verdict(report, outcome="failed"))
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("a error", "not measured<br><sub>1&nbsp;not&nbsp;measured</sub>"),
+        ("a skip", "not applicable<br><sub>1&nbsp;skipped</sub>"),
+        (
+            "a pass 0.9 / b error",
+            "incomplete<br><sub>1/1&nbsp;passed, 1&nbsp;not&nbsp;measured</sub>",
+        ),
+        ("a pass 0.9", "passed<br><sub>1/1&nbsp;passed</sub>"),
+        ("a pass 0.9 was 0.9 / b error", "| at best ±0.000<br>"),
+        ("a pass 0.9 was 0.9 / b error", "incomplete<br>"),
+        ("a error was 0.9", "| 0.800 | \N{EN DASH} | not measured<br>"),
+    ],
+)
+def test_what_was_not_measured_never_looks_like_a_pass(text: str, cells: str) -> None:
+    report = make_report(text)
+    if "was" in text and report.comparison and report.groups[0].value is None:
+        delta = report.comparison.deltas[0].model_copy(update={"effect": 0.1, "baseline": 0.8})
+        comparison = report.comparison.model_copy(update={"deltas": (delta,)})
+        report = report.model_copy(update={"comparison": comparison})
+    assert cells in comment(report)
+
+
+def test_a_criterion_that_the_baseline_lacks_is_new() -> None:
+    report = make_report("a pass 0.9 was 0.9")
+    comparison = report.comparison
+    assert comparison
+    comparison = comparison.model_copy(update={"deltas": ()})
+    assert "| \N{EN DASH} | \N{EN DASH} | new<br>" in comment(
+        report.model_copy(update={"comparison": comparison})
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [
+        ("a fail 0.1 was 0.1", "both", "unchanged, failed"),
+        ("a fail 0.1 was 0.9", "both", "regressed, failed"),
+        ("a fail 0.1 was 0.9", "threshold", "regressed, failed"),
+        ("a fail 0.1 was 0.1", "regression", "unchanged"),
+    ],
+)
+def test_what_counts_is_said_in_the_row(text: str, mode: str, words: str) -> None:
+    report = with_verdict(make_report(text), mode=mode)
+    assert f"| {words}<br>" in comment(report)
+
+
+def test_cases_below_a_threshold_are_shown_where_they_count() -> None:
+    text = "a fail 0.1 was 0.9 / b fail 0.2 was 0.2"
+    shown = comment(with_verdict(make_report(text), mode="both"))
+    assert "#### 1 case got worse" in shown
+    assert "#### Other cases below a threshold" in shown
+    assert "alone does not block" not in shown
 
 
 def test_the_baseline_is_named_with_its_age() -> None:
