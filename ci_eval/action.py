@@ -42,8 +42,7 @@ class Input:
                 return [f"{option}={item}" for item in _items(value)]
             case "number":
                 return [f"{option}={_number(value)}"]
-            case "text":
-                return [f"{option}={value}"]
+        return [f"{option}={value}"]
 
 
 INPUTS = (

@@ -233,7 +233,7 @@ def list_plugins(kind: str | None, *, as_json: bool) -> int:
     """List what a configuration can name: agents, evalsets, criteria, baselines, reporters."""
     from ci_eval.reference import catalogue, table
 
-    found = catalogue(kind)
+    found = catalogue(kind, options=as_json)
     if as_json:
         _print_json(found)
     else:

@@ -230,7 +230,7 @@ class _Judged:
             return "not_compared", "the baseline has nothing comparable"
         drop, interval = -self._effect(), mean_interval(self.differences)
         if certain:
-            return "regressed", "a case changed that never varied before"
+            return "regressed", "the baseline never varied here"
         if significant and drop >= self.least:
             return "regressed", "the drop is larger than noise"
         if drop > 0 and drop >= self.least:

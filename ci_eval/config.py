@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from ci_eval import plugins
+from ci_eval import foreign, plugins
 from ci_eval.config_criteria import read_criteria
 from ci_eval.documents import Document, Loc, read_yaml
 from ci_eval.errors import ConfigError, Problem, UnknownPluginError
@@ -170,6 +170,9 @@ class _Reader:
             found = "is empty" if raw in (None, {}) else f"expected keys, found {describe(raw)}"
             self._problem(found)
             raw = {}
+        elif not ConfigFile.model_fields.keys() & raw.keys():
+            self._problem(f"is no configuration of ci-eval: {foreign.described(raw)}")
+            raw = {}
         file = self._validated(ConfigFile, raw, ()) if raw else None
         dialect: Dialect = "adk@2.3" if raw.get("dialect") == "adk@2.3" else "adk"
         agents = self._each("agents", raw, self._agent)
@@ -177,8 +180,7 @@ class _Reader:
         criteria = self._criteria(raw.get("criteria"), dialect)
         baseline = self._baseline(raw.get("baseline"))
         self._check_names(raw)
-        if file:
-            self._check_references(file, raw, criteria)
+        self._check_references(raw, criteria)
         self._problems.sort(key=self._place)
         if file is None or any(problem.severity == "error" for problem in self._problems):
             raise ConfigError(problems=self._problems)
@@ -214,9 +216,7 @@ class _Reader:
             return None
 
     def _each(self, key: str, raw: dict[str, Any], read: Callable[[Any, Loc], Any]) -> Any:
-        value = raw.get(key)
-        entries = value.items() if isinstance(value, dict) else ()
-        found = {name: read(spec, (key, name)) for name, spec in entries}
+        found = {name: read(spec, (key, name)) for name, spec in _dict(raw.get(key)).items()}
         return {name: entry for name, entry in found.items() if entry is not None}
 
     def _agent(self, spec: Any, loc: Loc) -> Agent | None:
@@ -289,32 +289,31 @@ class _Reader:
                     message = "a name has 1 to 200 characters, and no '/' or control characters"
                     self._problem(message, (kind, name))
 
-    def _check_references(
-        self, file: ConfigFile, raw: dict[str, Any], criteria: Mapping[str, Criterion]
-    ) -> None:
+    def _check_references(self, raw: dict[str, Any], criteria: Mapping[str, Criterion]) -> None:
         """Check every name that refers to another part of the file."""
         known = {kind: _names(raw, kind) for kind in _KINDS}
         known["criteria"] = sorted({*known["criteria"], *criteria} - {"from"})
-        for index, row in enumerate(file.matrix):
+        for index, row in enumerate(_list(raw.get("matrix"))):
             for kind, names in known.items():
-                for place, name in enumerate(getattr(row, kind) or ()):
+                for place, name in enumerate(_list(_dict(row).get(kind))):
                     self._check_known(name, names, ("matrix", index, kind, place))
-        for name, least in file.gate.min_score.items():
+        for name, least in _dict(_dict(raw.get("gate")).get("min_score")).items():
             self._check_known(name, known["criteria"], ("gate", "min_score", name))
             if name in criteria:
                 self._check_within(least, criteria[name], ("gate", "min_score", name))
-        for index, name in enumerate(file.reports):
+        for index, name in enumerate(_list(raw.get("reports"))):
             self._check_known(name, plugins.reporter, ("reports", index))
 
-    def _check_known(self, name: str, known: Iterable[str], loc: Loc) -> None:
+    def _check_known(self, name: Any, known: Iterable[str], loc: Loc) -> None:
         names = list(known)
-        if name not in names:
+        if isinstance(name, str) and name not in names:
             self._problem(f"unknown name {name!r}{did_you_mean(name, names)}", loc)
 
-    def _check_within(self, value: float, criterion: Criterion, loc: Loc) -> None:
-        if criterion.interval and not criterion.interval[0] <= value <= criterion.interval[1]:
+    def _check_within(self, value: Any, criterion: Criterion, loc: Loc) -> None:
+        if criterion.interval and isinstance(value, int | float):
             low, high = criterion.interval
-            self._problem(f"must lie between {low:g} and {high:g}", loc)
+            if not low <= value <= high:
+                self._problem(f"must lie between {low:g} and {high:g}", loc)
 
 
 _KINDS = ("agents", "evalsets", "criteria")
@@ -322,5 +321,12 @@ _KINDS = ("agents", "evalsets", "criteria")
 
 def _names(raw: dict[str, Any], kind: str) -> list[str]:
     """Return the names of all agents, evalsets or criteria, whether they can be read or not."""
-    entries = raw.get(kind)
-    return list(entries) if isinstance(entries, dict) else []
+    return list(_dict(raw.get(kind)))
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

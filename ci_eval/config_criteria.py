@@ -54,11 +54,13 @@ class CriteriaReader:
         if given is None:
             self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
             return
-        named = name if self._lenient else given.pop("use", name)
+        named, named_at = name, loc
+        if "use" in given and not self._lenient:
+            named, named_at = str(given.pop("use")), (*loc, "use")
         try:
-            model = resolve(str(named), self._dialect)
+            model = resolve(named, self._dialect)
         except UnknownPluginError as exc:
-            self.problem(str(exc), loc)
+            self.problem(str(exc), named_at)
             return
         if self._lenient:
             given = self._without_unread(model, given, loc)

@@ -7,16 +7,15 @@ from ci_eval.explain import describe
 from ci_eval.records import Json
 
 _HEAD_BYTES = 1024
+_RESULTS = {"eval_case_results", "evalCaseResults", "eval_set_result_id", "evalSetResultId"}
+_REPLAYS = "an agent `{recorded: FILE}` replays"
 _ADK_CONFIG = "ADK's eval config; name it under `criteria: {from: FILE}`"
-_ADK_RESULTS = "results of ADK; an agent `{recorded: FILE}` replays them"
 _BY_KEY = (
     ("scenarios", "ADK's conversation scenarios; `adk eval_set add_eval_case` makes cases of them"),
-    ("eval_set_result_id", _ADK_RESULTS),
-    ("evalSetResultId", _ADK_RESULTS),
-    ("eval_case_results", _ADK_RESULTS),
     ("criteria", _ADK_CONFIG),
     ("criterion", _ADK_CONFIG),
     ("events", "a session of ADK"),
+    ("invocations", f"a recording; {_REPLAYS} it"),
     ("schema_version", "a file that ci-eval itself writes"),
 )
 _KEYS_SHOWN = 5
@@ -35,7 +34,7 @@ def recognised(head: Json) -> str:
     if "metricName" in first:
         return "metrics of trpc-agent-go"
     if isinstance(head, str) and head.lstrip().startswith("{"):
-        return "JSON inside of a JSON text, as older versions of ADK write their results"
+        return f"JSON in a JSON text, as older versions of ADK write their results; {_REPLAYS} them"
     return ""
 
 
@@ -44,17 +43,36 @@ def _object(head: Mapping[str, Json]) -> str:
     is_adk = bool({"eval_id", "evalId"} & case.keys())
     if not is_adk and {"eval_case_id", "prompt", "agent_data", "responses"} & case.keys():
         return "a dataset or a trace of agents-cli"
-    turn = _first(case.get("conversation"))
-    message = turn.get("userContent", turn.get("user_content"))
-    if isinstance(message, Mapping) and "content" in message:
+    if "content" in _message(_first(case.get("conversation"))):
         return "an evalset of trpc-agent-go"
     if {"eval_cases", "evalCases"} & head.keys():
         return ""
-    if "response_candidate_results" in _first(head.get("eval_case_results")):
-        return "grades of agents-cli"
+    if _RESULTS & head.keys():
+        return (
+            f"results of ADK; {_REPLAYS} them"
+            if is_adk_result(head)
+            else "results of trpc-agent-go or agents-cli"
+        )
     if head.keys() <= {"app_name", "user_id", "state"} and "user_id" in head:
         return "the session input of ADK's `adk eval_set add_eval_case`"
     return next((what for key, what in _BY_KEY if key in head), "")
+
+
+def is_adk_result(head: Json) -> bool:
+    """Say whether a document that begins like `head` may hold what ADK observed and scored."""
+    if not isinstance(head, Mapping) or not _RESULTS & head.keys():
+        return False
+    case = _first(head.get("eval_case_results", head.get("evalCaseResults")))
+    turns = case.get("eval_metric_result_per_invocation", case.get("evalMetricResultPerInvocation"))
+    turn = _first(turns)
+    message = _message(turn.get("actualInvocation", {}))
+    return "response_candidate_results" not in case and "content" not in message
+
+
+def _message(turn: Json) -> Mapping[str, Json]:
+    """Return what the user says in an invocation; ADK has its parts there, others a content."""
+    found = turn.get("userContent", turn.get("user_content")) if isinstance(turn, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _first(value: Json) -> Mapping[str, Json]:

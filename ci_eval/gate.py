@@ -127,7 +127,7 @@ class _Gate:
                 message = (
                     f"{_named(group.group)} has a mean of {group.value:.3f}, required {floor:g}"
                 )
-                yield Reason(severity="blocks", message=message)
+                yield Reason(severity="blocks", message=message, group=group.group)
 
     def changes(self) -> Iterator[Reason]:
         """Yield what changed against the baseline."""
@@ -135,11 +135,13 @@ class _Gate:
         for delta in self.comparison.deltas:
             if delta.outcome == "regressed":
                 message = f"{_named(delta.group)} regressed{_moved(delta)}: {delta.reason}"
-                yield Reason(severity="blocks", message=message + self._flipped(delta))
+                message += self._flipped(delta)
+                yield Reason(severity="blocks", message=message, group=delta.group)
             elif delta.outcome == "inconclusive" and not self._informational(delta.group):
                 message = f"{_named(delta.group)} dropped{_moved(delta)}; {delta.reason}"
+                message += self._flipped(delta)
                 severity = _SEVERITY[self.options.on_inconclusive]
-                yield Reason(severity=severity, message=message + self._flipped(delta))
+                yield Reason(severity=severity, message=message, group=delta.group)
         gone = self.comparison.vanished
         if gone:
             names = _listed([f"{each.kind} {each.name!r}" for each in gone])

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from ci_eval.json_text import OWN_DEPTH, parse_json
-from ci_eval.records import Failure, Json, Trace, TrialKey
+from ci_eval.records import Json, Trace, TrialKey
 
 
 def trace_line(trace: Trace, **more: Json) -> str:
@@ -61,10 +61,11 @@ class Journal:
         """Note where the last line of each trial stands, and cut off a broken last line."""
         whole = 0
         for line in self._file:
-            row = _row(line)
-            if row is None:
+            if not line.endswith(b"\n"):
                 break
-            self._known[_key(row)] = whole
+            key = _key(line)
+            if key:
+                self._known[key] = whole
             whole += len(line)
         self._file.truncate(whole)
 
@@ -88,33 +89,30 @@ class Journal:
         row = parse_json(self._file.readline(), max_depth=OWN_DEPTH)
         if row.get("error") is not None or row.get("case_fingerprint") != case_fingerprint:
             return None
-        return _trace(row)
+        return _trace(key, row)
 
 
-def _row(line: bytes) -> Mapping[str, Json] | None:
-    """Return the line as an object; `None` where it was cut off."""
+def _key(line: bytes) -> TrialKey | None:
+    """Return whose trace `line` is; `None` where it is nobody's."""
     try:
         row = parse_json(line, max_depth=OWN_DEPTH)
-    except ValueError:
+        names = {"agent": row["agent"], "evalset": row["evalset"], "case": row["eval_id"]}
+        return TrialKey.model_validate({**names, "repeat": row["repeat"]})
+    except (ValueError, LookupError, TypeError):
         return None
-    return row if isinstance(row, dict) and line.endswith(b"\n") else None
 
 
-def _key(row: Mapping[str, Json]) -> TrialKey:
-    return TrialKey(
-        agent=row["agent"], evalset=row["evalset"], case=row["eval_id"], repeat=row["repeat"]
-    )
-
-
-def _trace(row: Mapping[str, Json]) -> Trace:
-    failed = row.get("error")
-    return Trace.model_validate(
-        {
-            "key": _key(row),
-            "invocations": row["invocations"],
-            "final_state": row.get("final_state"),
-            "error": failed and Failure(kind=row["error_kind"], message=failed),
-            "duration_s": row["duration_s"],
-            "attempts": row["attempts"],
-        }
-    )
+def _trace(key: TrialKey, row: Mapping[str, Json]) -> Trace | None:
+    """Return the trace that `row` holds; `None` where another version wrote it otherwise."""
+    try:
+        return Trace.model_validate(
+            {
+                "key": key,
+                "invocations": row["invocations"],
+                "final_state": row.get("final_state"),
+                "duration_s": row["duration_s"],
+                "attempts": row["attempts"],
+            }
+        )
+    except (ValueError, LookupError):
+        return None

@@ -1,9 +1,13 @@
 """A configuration to the trials it asks for: names and cases, nothing run yet."""
 
 import fnmatch
-from collections.abc import Iterator, Mapping, Sequence
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ci_eval import foreign, plugins
 from ci_eval.config import Config, EvalSetSpec
@@ -112,7 +116,7 @@ class _Planner:
         pairs = {
             (agent, name): {
                 key: criterion
-                for key, criterion in self.config.criteria_for(agent, _spec_name(name)).items()
+                for key, criterion in self.config.criteria_for(agent, opened[name].entry).items()
                 if key in criteria
             }
             for agent in agents
@@ -127,7 +131,7 @@ class _Planner:
             pairs,
             repeats,
             bool(self.selection),
-            (*self.config.warnings, *self.problems),
+            tuple(dict.fromkeys((*self.config.warnings, *self.problems))),
         )
         if not found.count:
             raise NothingSelectedError(f"nothing to run: {self._why_nothing(opened, evalsets)}")
@@ -143,57 +147,69 @@ class _Planner:
             raise UsageError(problems=self.problems)
 
     def _chosen(self, kind: str, known: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
-        for name in wanted:
-            if name not in known:
-                message = f"unknown {kind} {name!r}{did_you_mean(name, known)}"
-                self.problems.append(Problem(message, self.config.shown))
+        self._check_wanted(kind, known, wanted)
         return [name for name in known if not wanted or name in wanted]
 
-    def _open_all(self) -> dict[str, tuple[EvalSetSpec, OpenedEvalSet]]:
-        found: dict[str, tuple[EvalSetSpec, OpenedEvalSet]] = {}
-        for name in self._chosen("evalset", self.config.evalsets, self.selection.evalsets):
-            spec = self.config.evalsets[name]
+    def _check_wanted(self, kind: str, known: Iterable[str], wanted: Sequence[str]) -> None:
+        names = list(known)
+        for name in wanted:
+            if name not in names:
+                message = f"unknown {kind} {name!r}{did_you_mean(name, names)}"
+                self.problems.append(Problem(message, self.config.shown))
+
+    def _open_all(self) -> dict[str, "_Opened"]:
+        """Open the evalsets that are asked for, by entry of the configuration or one by one."""
+        wanted = self.selection.evalsets
+        found: dict[str, _Opened] = {}
+        names = set(self.config.evalsets)
+        for entry, spec in self.config.evalsets.items():
             try:
-                for key, single in self._files(name, spec):
-                    found[key] = single, self._open(single)
+                files = self._files(entry, spec)
+                names.update(files)
+                for name, single in files.items():
+                    if name in found:
+                        message = f"two evalsets are called {name!r}"
+                        self.problems.append(self._at(spec, entry, message))
+                    elif not wanted or {entry, name} & set(wanted):
+                        found[name] = _Opened(entry, single, self._open(single))
             except UsageError as exc:
                 self.problems += exc.problems
+        self._check_wanted("evalset", names, wanted)
         return found
 
-    def _files(self, name: str, spec: EvalSetSpec) -> Iterator[tuple[str, EvalSetSpec]]:
-        """Yield the file that `spec` names, or each that its pattern fits, with its name."""
-        if not any(char in spec.path for char in "*?["):
-            yield name, spec
-            return
-        paths = sorted(self.world.root.glob(spec.path))
+    def _files(self, entry: str, spec: EvalSetSpec) -> dict[str, EvalSetSpec]:
+        """Return the file that `spec` names, or each that its pattern fits, by name."""
+        path, cases = _split(spec.path)
+        single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
+        if not glob.has_magic(path) or (self.world.root / path).exists():
+            return {entry: single}
+        found = glob.glob(path, root_dir=self.world.root, recursive=True)  # noqa: PTH207  # knows `..`
+        paths = sorted(each for each in found if (self.world.root / each).is_file())
         if not paths:
-            raise UsageError(problems=[self._at(spec, name, "matches no file")])
-        for path in paths:
-            shown = path.relative_to(self.world.root).as_posix()
-            stem = next((shown.removesuffix(end) for end in SUFFIXES if shown.endswith(end)), shown)
-            single = spec.model_copy(update={"path": shown})
-            yield f"{name}:{stem.replace('/', '.')}", single
+            raise UsageError(problems=[self._at(spec, entry, "matches no file")])
+        names = _named(path.replace(os.sep, "/") for path in paths)
+        return {
+            f"{entry}:{name}": single.model_copy(update={"path": path})
+            for name, path in names.items()
+        }
 
     def _open(self, spec: EvalSetSpec) -> OpenedEvalSet:
-        opened = open_evalset(contained(self.world.root, _path(spec)), shown=_path(spec))
+        opened = open_evalset(contained(self.world.root, spec.path), shown=spec.path)
         self.problems += opened.warnings
         return opened
 
     def _at(self, spec: EvalSetSpec, name: str, message: str) -> Problem:
         return Problem(message, self.config.shown, spec.line, f"evalsets.{name}")
 
-    def _select(
-        self, opened: Mapping[str, tuple[EvalSetSpec, OpenedEvalSet]]
-    ) -> dict[str, PlannedEvalSet]:
+    def _select(self, opened: Mapping[str, "_Opened"]) -> dict[str, PlannedEvalSet]:
         unused = set(self.selection.cases)
         found: dict[str, PlannedEvalSet] = {}
-        for name, (spec, evalset) in opened.items():
-            own = {*spec.cases, *_named_in(spec)}
-            groups = tuple(tuple(sorted(group)) for group in (own, self.selection.cases) if group)
+        for name, (entry, spec, evalset) in opened.items():
+            groups = tuple(filter(None, (spec.cases, self.selection.cases)))
             count = evalset.facts.cases
             if groups:
                 ids = [case.eval_id for case in evalset.cases()]
-                self._check_ids(name, spec, own, ids)
+                self._check_ids(entry, spec, ids)
                 unused -= {want for want in unused if any(_fits(each, [[want]]) for each in ids)}
                 count = sum(_fits(each, groups) for each in ids)
             if count:
@@ -202,13 +218,11 @@ class _Planner:
             self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
         return found
 
-    def _check_ids(
-        self, name: str, spec: EvalSetSpec, wanted: set[str], ids: Sequence[str]
-    ) -> None:
-        for case in sorted(wanted):
+    def _check_ids(self, entry: str, spec: EvalSetSpec, ids: Sequence[str]) -> None:
+        for case in spec.cases:
             if not any(_fits(each, [[case]]) for each in ids):
-                message = f"{_path(spec)} has no case {case!r}{did_you_mean(case, ids[:1000])}"
-                self.problems.append(self._at(spec, name, message))
+                message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
+                self.problems.append(self._at(spec, entry, message))
 
     def _check_needs(
         self,
@@ -240,21 +254,37 @@ class _Planner:
         self.problems.append(Problem(message, self.config.shown, where=where))
 
 
-def _spec_name(evalset: str) -> str:
-    """Return the name in the configuration of an evalset that a pattern may have found."""
-    return evalset.split(":", 1)[0]
+class _Opened(NamedTuple):
+    """An evalset that is asked for."""
+
+    entry: str
+    """What the configuration calls it, or the pattern that found it."""
+    spec: EvalSetSpec
+    evalset: OpenedEvalSet
 
 
-def _path(spec: EvalSetSpec) -> str:
-    """Return the path of `spec` without ADK's list of cases behind it."""
-    head, colon, tail = spec.path.rpartition(":")
-    return head if colon and "/" not in tail and head.endswith(".json") else spec.path
+def _split(path: str) -> tuple[str, list[str]]:
+    """Return `path` without ADK's list of cases behind it, `file.json:case1,case2`, and these."""
+    head, colon, tail = path.rpartition(":")
+    if not (colon and head.endswith(".json") and "/" not in tail):
+        return path, []
+    return head, [case.strip() for case in tail.split(",") if case.strip()]
 
 
-def _named_in(spec: EvalSetSpec) -> list[str]:
-    """Return the cases that the path itself names: `file.json:case1,case2`."""
-    listed = spec.path[len(_path(spec)) + 1 :]
-    return [case for case in listed.split(",") if case]
+def _named(paths: Iterable[str]) -> dict[str, str]:
+    """Return the paths by names without suffixes, where that does not make two the same."""
+    stems = {
+        path: next((path.removesuffix(end) for end in SUFFIXES if path.endswith(end)), path)
+        for path in paths
+    }
+    often = Counter(stems.values())
+    names: dict[str, str] = {}
+    for path, stem in stems.items():
+        name = (stem if often[stem] == 1 else path).replace("/", ".")
+        while name in names:
+            name += "+"
+        names[name] = path
+    return names
 
 
 def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:

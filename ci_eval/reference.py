@@ -1,10 +1,10 @@
 """What a configuration can name, made from the plugins themselves: lists, pages, schema."""
 
 import ast
+import importlib
 import inspect
 import itertools
-import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -25,8 +25,8 @@ KINDS: dict[str, PluginRegistry[Any]] = {
 }
 
 
-def catalogue(kind: str | None = None) -> dict[str, list[dict[str, Any]]]:
-    """Return every plugin, or those of one kind, with its description and options.
+def catalogue(kind: str | None = None, *, options: bool = True) -> dict[str, list[dict[str, Any]]]:
+    """Return every plugin, or those of one kind, with its description and its options.
 
     Raises:
         UsageError: there is no such kind.
@@ -35,20 +35,21 @@ def catalogue(kind: str | None = None) -> dict[str, list[dict[str, Any]]]:
     if kind is not None and kind not in KINDS:
         raise UsageError(f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
     return {
-        name: [_entry(registry[each]) for each in registry]
+        name: [_entry(registry[each], options=options) for each in registry]
         for name, registry in KINDS.items()
         if kind in (None, name)
     }
 
 
-def _entry(model: type[Plugin]) -> dict[str, Any]:
+def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
     summary, _, rest = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
     entry: dict[str, Any] = {
         "name": model.type_name,
         "summary": " ".join(summary.split()),
         "description": " ".join(rest.split()),
-        "options": _options(model),
     }
+    if options:
+        entry["options"] = _options(model)
     if issubclass(model, Criterion):
         entry |= {
             "needs_reference": model.needs_reference,
@@ -64,7 +65,7 @@ def _entry(model: type[Plugin]) -> dict[str, Any]:
 
 def _options(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
     described = descriptions(model)
-    schema = model.model_json_schema()
+    schema = model.model_json_schema(by_alias=False)
     return {
         name: {"description": described.get(name, ""), **_without_title(each)}
         for name, each in schema.get("properties", {}).items()
@@ -75,7 +76,6 @@ def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key != "title"}
 
 
-@cache
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
     """Return the docstrings that stand under the fields of `model` and of what it is made from.
 
@@ -84,15 +84,23 @@ def descriptions(model: type[BaseModel]) -> dict[str, str]:
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if issubclass(base, BaseModel) and base is not BaseModel:
-            found |= _described(base)
+            found |= _of_module(base.__module__).get(base.__qualname__, {})
     aliases = {name: info.alias for name, info in model.model_fields.items() if info.alias}
     return found | {alias: found[name] for name, alias in aliases.items() if name in found}
 
 
-def _described(model: type[BaseModel]) -> dict[str, str]:
-    (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
-    statements = body.body if isinstance(body, ast.ClassDef) else []
-    found: dict[str, str] = {}
+@cache
+def _of_module(name: str) -> dict[str, dict[str, str]]:
+    """Return, for each class of a module, the docstrings under its fields."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(name)))
+    return {
+        statement.name: dict(_described(statement.body))
+        for statement in tree.body
+        if isinstance(statement, ast.ClassDef)
+    }
+
+
+def _described(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     for field, text in itertools.pairwise(statements):
         if (
             isinstance(field, ast.AnnAssign)
@@ -100,8 +108,7 @@ def _described(model: type[BaseModel]) -> dict[str, str]:
             and isinstance(text, ast.Expr)
             and isinstance(text.value, ast.Constant)
         ):
-            found[field.target.id] = " ".join(str(text.value.value).split())
-    return found
+            yield field.target.id, " ".join(str(text.value.value).split())
 
 
 # --- As text ----------------------------------------------------------------------------------

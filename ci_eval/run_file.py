@@ -5,19 +5,34 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TypeVar
 
 from pydantic import ValidationError
 
-from ci_eval.documents import dotted
+from ci_eval.documents import Loc, dotted
 from ci_eval.errors import CiEvalError, Problem, UsageError
 from ci_eval.explain import explain
+from ci_eval.json_text import OWN_DEPTH
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.records import SCHEMA_VERSION, Run, RunMeta, Stored, TrialResult
 
 M = TypeVar("M", bound=Stored)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """Write a text that takes the place of the file at `path` when it is whole."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.unlink(missing_ok=True)
+    try:
+        with draft.open("x", encoding="utf-8", newline="\n") as file:
+            yield file
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 class RunWriter:
@@ -25,15 +40,15 @@ class RunWriter:
 
     def __init__(self, path: Path, meta: RunMeta) -> None:
         self._path = path
-        self._draft = path.with_name(f".{path.name}.draft")
         self._meta = meta
+        self._stack = ExitStack()
         self._file: IO[str]
         self._separator = "\n"
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.unlink(missing_ok=True)
-        self._file = self._draft.open("w", encoding="utf-8", newline="\n")
+        self._file = self._stack.enter_context(replacing(self._path))
         meta = self._meta.model_dump_json(exclude_defaults=True)
         self._file.write(f'{{"schema_version":{SCHEMA_VERSION},"meta":{meta},"results":[')
         return self
@@ -51,11 +66,7 @@ class RunWriter:
     ) -> None:
         if kind is None:
             self._file.write("\n]}\n")
-        self._file.close()
-        if kind is None:
-            self._draft.replace(self._path)
-        else:
-            self._draft.unlink()
+        self._stack.__exit__(kind, value, traceback)
 
 
 def result_line(result: TrialResult) -> str:
@@ -87,23 +98,27 @@ class _RunReader:
 
     def meta(self) -> RunMeta:
         meta: RunMeta | None = None
+        has_version = False
         for name, element in self._members():
             if name == "schema_version":
                 check_version(element, self._shown, self._error)
+                has_version = True
             elif name == "meta":
                 meta = checked(RunMeta, element, self._shown, self._error)
-            elif name == "results" and meta:
+            elif name == "results" and meta and has_version:
                 return meta
         raise self._error(problems=[Problem("is no run of ci-eval", self._shown, 1)])
 
     def results(self) -> Iterator[TrialResult]:
+        meta = self.meta()
         for name, element in self._members():
-            if name == "results" and element.value is not None:
-                yield checked(TrialResult, element, self._shown, self._error)
+            if name == "results" and not element.is_begin:
+                yield checked_result(meta, element, self._shown, self._error)
 
     def _members(self) -> Iterator[tuple[str, Element]]:
+        file = JsonFile(self._path, shown=self._shown, max_depth=OWN_DEPTH)
         try:
-            yield from JsonFile(self._path, shown=self._shown).walk(frozenset({"results"}))
+            yield from file.walk(frozenset({"results"}))
         except UsageError as exc:
             raise self._error(problems=exc.problems) from exc
 
@@ -117,13 +132,33 @@ def check_version(element: Element, shown: str, error: type[CiEvalError]) -> Non
         raise error(problems=[Problem(message, shown, element.line)])
 
 
-def checked(model: type[M], element: Element, shown: str, error: type[CiEvalError]) -> M:
-    """Return the record in `element`, or raise `error` with its line."""
+def checked(
+    model: type[M], element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
+) -> M:
+    """Return the record that is in `element`, or in it `at` a place, or raise `error`."""
+    value = element.value
+    for step in at:
+        value = value[step]
     try:
-        return model.model_validate(element.value)
+        return model.model_validate(value)
     except ValidationError as exc:
         problems = [
-            Problem(message, shown, element.line_of(loc), dotted(loc))
+            Problem(message, shown, element.line_of((*at, *loc)), dotted(loc))
             for loc, message in explain(exc, model)
         ]
         raise error(problems=problems) from exc
+
+
+def checked_result(
+    meta: RunMeta, element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
+) -> TrialResult:
+    """Return the result that is in `element`; `meta` must know the criteria of its scores."""
+    result = checked(TrialResult, element, shown, error, at=at)
+    for index, score in enumerate(result.scores):
+        if score.name not in meta.criteria:
+            loc = ("scores", index, "name")
+            message = f"the run names no criterion {score.name!r}"
+            raise error(
+                problems=[Problem(message, shown, element.line_of((*at, *loc)), dotted(loc))]
+            )
+    return result

@@ -32,7 +32,7 @@ _ANSI = re.compile(
     r"""
     (?: \x1b\[ | \x9b ) [0-?]* [ -/]* [@-~]?                  # CSI: colours, cursor
     | (?: \x1b[\]PX^_] | [\x90\x98\x9d-\x9f] )                # OSC, DCS, SOS, PM, APC:
-      [^\x07\x1b\x9c]* (?: \x07 | \x1b\\ | \x9c )?            #   a string up to its end
+      [^\x07\x1b\x90-\x9f]* (?: \x07 | \x1b\\ | \x9c )        #   a string that is ended
     | \x1b [ -/]* [0-~]?                                      # any other
     """,
     re.VERBOSE,
@@ -193,6 +193,15 @@ def measure(value: float | None) -> str:
     return _minus(f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}")
 
 
+def exact(value: float | None) -> str:
+    """Return a number that a user wrote, such as a threshold, as it was written.
+
+    >>> exact(1.0), exact(0.85), exact(0.99995)
+    ('1', '0.85', '0.99995')
+    """
+    return NONE if value is None else _minus(f"{value:.10g}")
+
+
 def difference(value: float | None) -> str:
     """Return `value` with its sign.
 
@@ -263,7 +272,7 @@ def _minus(text: str) -> str:
 
 _FILTERS: tuple[Callable[..., str], ...] = (
     *(markdown, code, html_code, block),
-    *(score, measure, difference, percent, p_value, duration, counted),
+    *(score, measure, exact, difference, percent, p_value, duration, counted),
 )
 
 
@@ -288,8 +297,8 @@ def render(template: str, context: Mapping[str, Any]) -> str:
     """Return the template of that file name, filled with the values of `context`.
 
     Raises:
-        jinja2.TemplateError: it is wrong, asks for a value that there is not, or for one
-            that is neither text nor a number.
+        jinja2.TemplateError: it is wrong, or asks for a value that there is not.
+        TypeError: it writes a value that is neither text nor a number.
 
     """
     return "".join(_environment().get_template(template).generate(context))

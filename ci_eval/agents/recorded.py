@@ -98,9 +98,11 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
     Time and size of the file are arguments so that a changed file is read again.
     """
     head = _head(path, shown)
-    if isinstance(head, str) or (isinstance(head, dict) and _RESULTS & head.keys()):
+    if isinstance(head, str) or foreign.is_adk_result(head):
         return _index_results(path, shown)
-    if head is not None and not _has_lines(path):
+    is_recording = isinstance(head, dict) and "eval_id" in head
+    odd = foreign.recognised(head) and not is_recording
+    if head is not None and (odd or not _has_lines(path)):
         message = f"expected a JSON object on each line, found {foreign.described(head)}"
         raise UsageError(problems=[Problem(message, shown, 1)])
     return _index_lines(path, shown)
@@ -153,8 +155,6 @@ def _recording(line: bytes) -> Recording:
 
 
 # --- ADK's result files -----------------------------------------------------------------------
-
-_RESULTS = {"eval_case_results", "evalCaseResults", "eval_set_result_id", "evalSetResultId"}
 
 
 def _index_results(path: Path, shown: str) -> _Index:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from pydantic import Field
 from ci_eval.columns import Columns
 from ci_eval.documents import contained
 from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.json_text import OWN_DEPTH
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import BaselineStore, Past, World, baseline
 from ci_eval.records import SCHEMA_VERSION, Run, RunMeta, TrialResult
-from ci_eval.run_file import check_version, checked, result_line
+from ci_eval.run_file import check_version, checked, checked_result, replacing, result_line
 
 
 @baseline("file")
@@ -31,24 +33,28 @@ class FileStore(BaselineStore):
 
     def load(self, world: World) -> Sequence[Past]:
         """Return the stored runs, newest first."""
-        path = self._path(world)
-        return _Reader(path, self.path).runs() if path.exists() else []
+        return self._stored(self._path(world))[: self.window]
 
     def save(self, run: Run, world: World) -> bool:
         """Put `run` first, and drop the oldest beyond the window."""
         path = self._path(world)
-        stored = self.load(world)
+        stored = self._stored(path)
         if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
-        path.parent.mkdir(parents=True, exist_ok=True)
         metas = [run.meta, *(past.meta for past in stored)][: self.window]
         old = _Reader(path, self.path).lines(len(metas) - 1) if stored else iter(())
         new = (f"[0,{result_line(_bare(result))}]" for result in run.results())
-        draft = path.with_name(f".{path.name}.draft")
-        with draft.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(_document(metas, itertools.chain(new, old)))
-        draft.replace(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as file:
+                file.writelines(_document(metas, itertools.chain(new, old)))
+        except OSError as exc:
+            problem = Problem(f"cannot be written: {exc.strerror or exc}", self.path)
+            raise UsageError(problems=[problem]) from exc
         return True
+
+    def _stored(self, path: Path) -> list[Past]:
+        return _Reader(path, self.path).runs() if path.exists() else []
 
     def _path(self, world: World) -> Path:
         try:
@@ -90,13 +96,13 @@ class _Reader:
             seen.add(name)
             if name == "schema_version":
                 check_version(element, self._shown, BaselineError)
-            elif name == "runs" and element.value is not None:
+            elif name == "runs" and not element.is_begin:
                 meta = checked(RunMeta, element, self._shown, BaselineError)
                 past.append(Past(meta, Columns()))
-            elif name == "results" and element.value is not None:
-                run, value = self._entry(element, len(past))
-                inner = Element(value, element.line, "")
-                past[run].columns.add(checked(TrialResult, inner, self._shown, BaselineError))
+            elif name == "results" and not element.is_begin:
+                run, _ = self._entry(element, len(past))
+                result = checked_result(past[run].meta, element, self._shown, BaselineError, at=[1])
+                past[run].columns.add(result)
         if not {"schema_version", "runs", "results"} <= seen:
             raise self._error("is no baseline of ci-eval", 1)
         return past
@@ -104,22 +110,22 @@ class _Reader:
     def lines(self, runs: int) -> Iterator[str]:
         """Yield the results of the newest `runs` runs, each run counted one older."""
         for name, element in self._members():
-            if name == "results" and element.value is not None:
-                run, value = self._entry(element, runs + 1)
+            if name == "results" and not element.is_begin:
+                run, value = self._entry(element, sys.maxsize)
                 if run < runs:
                     yield f"[{run + 1},{json.dumps(value, separators=(',', ':'))}]"
 
     def _entry(self, element: Element, runs: int) -> tuple[int, object]:
-        value = element.value
-        if isinstance(value, list) and len(value) == 2 and value[0] in range(runs):
-            return value[0], value[1]
+        match element.value:
+            case [int(run), value] if 0 <= run < runs:
+                return run, value
         raise self._error("expected the number of a run, and a result", element.line)
 
     def _error(self, message: str, line: int) -> BaselineError:
         return BaselineError(problems=[Problem(message, self._shown, line)])
 
     def _members(self) -> Iterator[tuple[str, Element]]:
-        file = JsonFile(self._path, shown=self._shown)
+        file = JsonFile(self._path, shown=self._shown, max_depth=OWN_DEPTH)
         try:
             yield from file.walk(frozenset({"runs", "results"}))
         except UsageError as exc:

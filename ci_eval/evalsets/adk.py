@@ -152,7 +152,7 @@ def from_older(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _each(value: Any, convert: Callable[[Any], Any]) -> Any:
-    return [convert(item) for item in value] if isinstance(value, list) else value
+    return [convert(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _tool_use(call: Any) -> Any:

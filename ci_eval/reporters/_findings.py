@@ -6,13 +6,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, Literal, TypeVar
 
-from ci_eval.records import (
-    Report,
-    RunMeta,
-    Score,
-    Status,
-    TrialResult,
-)
+from ci_eval.records import Report, RunMeta, Score, Status, TrialResult
 from ci_eval.reporters._changes import Place, Worsening, worsened
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
 
@@ -195,16 +189,23 @@ class Findings:
             source=_source(meta, place, self._results.get(place)),
         )
 
-    def troubles(self) -> Iterator[Trouble]:
-        """Yield the first reasons why something could not be measured."""
+    def troubles(self) -> Some[Trouble]:
+        """Return the reasons why something could not be measured, as far as results are known."""
         struck: dict[tuple[str, str], dict[str, None]] = {}
         for place, result in self._results.items():
             for kind, message in _errors(result):
                 struck.setdefault((kind, message), {})[place.named(self.report.meta)] = None
-        known = sum(map(len, struck.values()))
-        for (kind, message), names in islice(struck.items(), self.bounds.rows):
-            more = len(names) > MAX_NAMED or known < self.report.totals.errors
-            yield Trouble(kind, message, tuple(islice(names, MAX_NAMED)), more)
+        all_known = sum(map(len, struck.values())) >= self.report.totals.errors
+        shown = tuple(
+            Trouble(
+                kind,
+                message,
+                cases=tuple(islice(names, MAX_NAMED)),
+                more=len(names) > MAX_NAMED or not all_known,
+            )
+            for (kind, message), names in islice(struck.items(), self.bounds.rows)
+        )
+        return Some(shown, len(struck))
 
     def first(self) -> Place | None:
         """Return the case to look at first."""

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from ci_eval.records import Report, Score, Status, TrialResult
 from ci_eval.reporters._changes import Place, Worsening, worsened
 from ci_eval.reporters._rows import judged_by_threshold
-from ci_eval.templating import counted, score
+from ci_eval.templating import counted, exact, score
 
 
 class Outcome(NamedTuple):
@@ -82,7 +82,7 @@ def _below(each: Score) -> str:
     shown = f"{each.name} is {score(each.value, each.threshold)}"
     if each.threshold is None:
         return shown
-    return f"{shown}, {'below' if each.better == 'higher' else 'above'} {each.threshold:g}"
+    return f"{shown}, {'below' if each.better == 'higher' else 'above'} {exact(each.threshold)}"
 
 
 def _listed(messages: list[str]) -> str:

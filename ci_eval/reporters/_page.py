@@ -6,7 +6,6 @@ never by losing the end of a sentence.
 """
 
 import shlex
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -53,8 +52,8 @@ class Page:
     """The cases below a threshold that did not get worse, as far as the report has them."""
     failing_counts: bool
     """Whether a case below a threshold counts against the verdict by itself."""
-    troubles: tuple[Trouble, ...]
-    """The first reasons why something could not be measured."""
+    troubles: Some[Trouble]
+    """Why something could not be measured, as far as the report has results."""
     fixed: Some[str]
     added: Some[str]
     vanished: Some[str]
@@ -106,7 +105,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         worse=findings.worse(),
         failing=findings.failing(bounds.evidence if by_threshold else 0),
         failing_counts=by_threshold,
-        troubles=tuple(findings.troubles()),
+        troubles=findings.troubles(),
         fixed=some(
             dict.fromkeys(
                 Place.of_change(change).named(report.meta)
@@ -124,22 +123,22 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     )
 
 
-def _sorted_reasons(reasons: Iterable[Reason]) -> tuple[list[str], list[str], list[str]]:
+def _sorted_reasons(reasons: Sequence[Reason]) -> tuple[list[str], list[str], list[str]]:
     """Return what decided, what a reader must know besides, and the rest.
 
     A warning about a criterion is among the rest, for the table of criteria shows it.
     """
-    by_severity: dict[str, list[Reason]] = defaultdict(list)
-    for reason in reasons:
-        by_severity[reason.severity].append(reason)
-    blocking, incomplete, warning = (
-        by_severity[each] for each in ("blocks", "incomplete", "warns")
-    )
-    besides = [*(incomplete if blocking else ()), *(each for each in warning if not each.group)]
-    rest = [*(each for each in warning if each.group), *by_severity["info"]]
-    sorted_ = (blocking or incomplete, besides, rest)
-    deciding, warnings, others = ([each.message for each in part] for part in sorted_)
-    return deciding, warnings, others
+    blocking = [each.message for each in reasons if each.severity == "blocks"]
+    incomplete = [each.message for each in reasons if each.severity == "incomplete"]
+    warnings = [each.message for each in reasons if each.severity == "warns" and not each.group]
+    rest = [
+        each.message
+        for each in reasons
+        if each.severity == "info" or (each.severity == "warns" and each.group)
+    ]
+    if blocking:
+        return blocking, [*incomplete, *warnings], rest
+    return incomplete, warnings, rest
 
 
 def _leading(messages: list[str]) -> Some[str]:

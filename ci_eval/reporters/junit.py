@@ -16,14 +16,14 @@ from ci_eval.records import Report, Score, Status, TrialKey, TrialResult
 from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._outcomes import Outcome, Outcomes
 from ci_eval.reporters._times import moment
-from ci_eval.templating import score, terminal, xml
+from ci_eval.templating import exact, score, terminal, xml
 
 MAX_BODY_LINES = 200
 """Of one test case."""
 MAX_BODIES = 16 * 1024 * 1024
 """Characters of all test cases together; GitLab reads files of less than 30 MB."""
 MANY = 20_000
-"""Test cases from which on they carry no properties."""
+"""Test cases; where there are more, they carry no properties."""
 
 _MAX_NAME = 400
 _MAX_MESSAGE = 1_000
@@ -217,7 +217,9 @@ def _score_line(each: Score, baseline: float | None) -> str:
     shown = each.status if each.value is None else score(each.value, each.threshold)
     parts = [f"{terminal(each.name, _MAX_NAME)}: {shown}"]
     if each.threshold is not None:
-        parts.append(f"threshold {'>=' if each.better == 'higher' else '<='} {each.threshold:g}")
+        parts.append(
+            f"threshold {'>=' if each.better == 'higher' else '<='} {exact(each.threshold)}"
+        )
     if baseline is not None:
         parts.append(f"baseline {score(baseline)}")
     return ", ".join(parts)

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import cmarkgfm
 import pytest
 from project import CASES, CONFIG, GREETS, REFUNDS, TRACKS, Project, case, changed, content, turn
 
@@ -480,7 +481,8 @@ def test_whatever_an_agent_says_stays_data(project):
 
     assert ended.code == 1
     assert "\x1b" not in ended.err + project.read("comment.md") + project.read("junit.xml")
-    assert "<script>" not in project.read("comment.md")
+    shown = cmarkgfm.github_flavored_markdown_to_html(project.read("comment.md"))
+    assert not any(tag in shown for tag in ("<script", "<img", "<a "))
     assert json.loads(project.read("report.json"))["verdict"]["outcome"] == "failed"
 
 

@@ -147,7 +147,9 @@ def test_a_long_text_says_how_long_it_is() -> None:
         ("\x1b]8;;http://x.example\x1b\\link\x1b]8;;\x07", "link"),
         ("\x9b31mred", "red"),
         ("\x1b(Bplain\x1b7", "plain"),
-        ("\x1b]never ended", ""),
+        ("\x1b]never ended", "never ended"),
+        ("\x90never\x9dended", "\ufffdnever\ufffdended"),
+        ("\x90ended\x9c.", "."),
         ("a\x00b\x7fc\u202ed\u2066e\ud800f\U000e0041", "a�b�c�d�e�f�"),
         ("a\r\nb\rc", "a\nb\nc"),
         ("##[group]x", "## [group]x"),
@@ -332,3 +334,10 @@ def test_templates_lie_in_the_package_or_beside_it() -> None:
     inside, beside = templating._folders()
     assert inside.parent == beside.parent / "ci_eval"
     assert (beside / "comment.md.j2").is_file()
+
+
+@pytest.mark.parametrize("piece", ["\x1b]", "\x90", "\x1b[1;", "\x1b", "`", "|", "\ud800", " \n"])
+def test_long_hostile_texts_take_no_long_time(piece: str) -> None:
+    text = piece * 200_000
+    for function in (clean, xml, markdown, code, block, command_data):
+        function(text)

@@ -19,6 +19,7 @@ from ci_eval.records import (
     Comparison,
     Delta,
     EvalSet,
+    Failure,
     GroupKey,
     GroupSummary,
     Json,
@@ -144,6 +145,7 @@ def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
 
 def test_a_suspected_case_may_be_noise() -> None:
     text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
+    assert "#### 1 case got worse, which may be noise\n\n<details><summary>" in text
     assert "0.950 → 0.200 (may be noise)" in text
     assert "| ⚠️ | `quality` |" in text
     assert "inconclusive<br><sub>1/2&nbsp;passed, p = 0.300</sub>" in text
@@ -165,7 +167,7 @@ def test_a_reason_that_names_a_criterion_marks_its_row() -> None:
             "incomplete<br><sub>1/1&nbsp;passed, 1&nbsp;not&nbsp;measured</sub>",
         ),
         ("a pass 0.9", "passed<br><sub>1/1&nbsp;passed</sub>"),
-        ("a pass 0.9 was 0.9 / b error", "| at best ±0.000<br>"),
+        ("a pass 0.9 was 0.9 / b error", "| ≤&nbsp;±0.000<br>"),
         ("a pass 0.9 was 0.9 / b error", "incomplete<br>"),
         ("a error was 0.9", "| 0.800 | \N{EN DASH} | not measured<br>"),
     ],
@@ -302,6 +304,38 @@ def many(count: int, *, name: str = "case", evidence: dict[str, Json] | None = N
     verbs = ("fail 0.2 was 0.9", "fail 0.1 was 0.1", "error")
     text = " / ".join(f"{name}{n} {verbs[n % 3]}" for n in range(count))
     return make_report(text, evidence=evidence)
+
+
+def test_long_lists_are_folded_and_counted() -> None:
+    text = comment(make_report(" / ".join(f"c{n} fail 0.2 was 0.9" for n in range(75))))
+    assert text.count("<details><summary><code>c") == 10
+    assert "<details><summary>65 more</summary>\n\n- `c10` ·" in text
+    assert "… and 25 more, see `report.json`.\n\n</details>" in text
+    text = comment(make_report(" / ".join(f"c{n} fail 0.2" for n in range(75))))
+    assert "#### 75 cases failed" in text
+    assert "All 75 failing cases are in `junit.xml`." in text
+
+
+def test_errors_are_listed_by_what_went_wrong() -> None:
+    report = make_report(" / ".join(f"c{n} error" for n in range(60)))
+    text = comment(report)
+    assert "#### 60 cases could not be measured" in text
+    assert "- `timeout`: no answer within 120 s (`c0`, `c1`, `c2`, `c3`, `c4` and others)\n" in text
+    different = tuple(
+        result.model_copy(update={"error": Failure(kind="raised", message=f"m{n}")})
+        for n, result in enumerate(make_results(" / ".join(f"c{n} error" for n in range(60))))
+    )
+    text = comment(report.model_copy(update={"worst": different}))
+    assert "- `raised`: m49 (`c49`)\n" in text
+    assert "… and 10 more, see `report.json`." in text
+
+
+def test_a_criterion_that_could_not_be_measured_is_named() -> None:
+    (result,) = make_results("c fail 0.1")
+    judged = Score(criterion="c", name="judged", status=Status.ERROR, reason="no answer")
+    result = result.model_copy(update={"scores": (*result.scores, judged)})
+    text = comment(make_report("c fail 0.1").model_copy(update={"worst": (result,)}))
+    assert "#### Not measured\n\n- `judged`: no answer (`c`)" in text
 
 
 @pytest.mark.parametrize("count", [1, 30, 3_000, 100_000])
