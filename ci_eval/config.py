@@ -68,7 +68,6 @@ class EvalSetSpec(Record):
     """A file or a glob, from the folder of the configuration; `file.json:case1,case2` too."""
     cases: tuple[str, ...] = ()
     """Only these cases; all where empty."""
-    line: int | None = Field(default=None, exclude=True)
 
 
 class MatrixRow(Record):
@@ -120,8 +119,6 @@ class Config:
     """A checked configuration."""
 
     path: Path
-    shown: str
-    """The file, as the user named it."""
     suite: str
     dialect: Dialect
     agents: Mapping[str, Agent]
@@ -132,7 +129,14 @@ class Config:
     gate: GateOptions
     reports: tuple[str, ...]
     matrix: tuple[MatrixRow, ...]
+    document: Document
+    """The file as it was read, which knows the line of everything."""
     warnings: tuple[Problem, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The file, as the user named it."""
+        return self.document.shown
 
     def criteria_for(self, agent: str, evalset: str) -> dict[str, Criterion]:
         """Return what `agent` is scored by on `evalset`; nothing where they do not meet."""
@@ -186,7 +190,6 @@ class _Reader:
             raise ConfigError(problems=self._problems)
         return Config(
             path=self._path,
-            shown=self._document.shown,
             suite=file.name or self._path.resolve().parent.name,
             dialect=file.dialect,
             agents=agents,
@@ -197,6 +200,7 @@ class _Reader:
             gate=file.gate,
             reports=file.reports,
             matrix=file.matrix,
+            document=self._document,
             warnings=tuple(self._problems),
         )
 
@@ -246,9 +250,7 @@ class _Reader:
             self._problem(f"expected a path, found {describe(spec)}", loc)
             return None
         found = self._validated(EvalSetSpec, given, loc)
-        if not isinstance(found, EvalSetSpec):
-            return None
-        return found.model_copy(update={"line": self._document.line(loc)})
+        return found if isinstance(found, EvalSetSpec) else None
 
     def _criteria(self, raw: Any, dialect: str) -> dict[str, Criterion]:
         if not isinstance(raw, dict):

@@ -70,7 +70,7 @@ class Progress:
                 self._print("… the others are in the reports")
         if self._bar:
             self._bar.advance(self._bar.task_ids[0])
-        elif self._done * STEPS // self._count > (self._done - 1) * STEPS // self._count:
+        elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
             say(f"{self._done}/{self._count}: {self._so_far()}")
 
     def _so_far(self) -> str:

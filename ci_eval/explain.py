@@ -60,7 +60,7 @@ def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
         field = _field(_model_at(model, loc[:-1]), str(name))
         return "has too few elements" if isinstance(name, int) else f"{field!r} is missing"
     if kind == "extra_forbidden":
-        return f"unknown key{_meant(str(name), _model_at(model, loc[:-1]))}"
+        return _unknown(str(name), _model_at(model, loc[:-1]))
     if kind == "value_error":
         return str(detail["ctx"]["error"])
     found = describe(detail["input"])
@@ -89,10 +89,11 @@ def _field(model: type[BaseModel], key: str) -> str:
     return aliases.get(key, key)
 
 
-def _meant(key: str, model: type[BaseModel]) -> str:
-    return did_you_mean(
-        key, (name for name, info in model.model_fields.items() if not info.exclude)
-    )
+def _unknown(key: str, model: type[BaseModel]) -> str:
+    known = [name for name, info in model.model_fields.items() if not info.exclude]
+    if _field(model, key) in known:
+        return "is given in two spellings"
+    return f"unknown key{did_you_mean(key, known)}"
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:

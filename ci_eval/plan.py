@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ci_eval import foreign, plugins
 from ci_eval.config import Config, EvalSetSpec
-from ci_eval.documents import contained
+from ci_eval.documents import Loc, contained
 from ci_eval.errors import (
     EvalSetError,
     NothingSelectedError,
@@ -169,7 +169,7 @@ class _Planner:
                 for name, single in files.items():
                     if name in found:
                         message = f"two evalsets are called {name!r}"
-                        self.problems.append(self._at(spec, entry, message))
+                        self._problem(message, ("evalsets", entry))
                     elif not wanted or {entry, name} & set(wanted):
                         found[name] = _Opened(entry, single, self._open(single))
             except UsageError as exc:
@@ -186,7 +186,7 @@ class _Planner:
         found = glob.glob(path, root_dir=self.world.root, recursive=True)  # noqa: PTH207  # knows `..`
         paths = sorted(each for each in found if (self.world.root / each).is_file())
         if not paths:
-            raise UsageError(problems=[self._at(spec, entry, "matches no file")])
+            self._problem("matches no file", ("evalsets", entry))
         names = _named(path.replace(os.sep, "/") for path in paths)
         return {
             f"{entry}:{name}": single.model_copy(update={"path": path})
@@ -197,9 +197,6 @@ class _Planner:
         opened = open_evalset(contained(self.world.root, spec.path), shown=spec.path)
         self.problems += opened.warnings
         return opened
-
-    def _at(self, spec: EvalSetSpec, name: str, message: str) -> Problem:
-        return Problem(message, self.config.shown, spec.line, f"evalsets.{name}")
 
     def _select(self, opened: Mapping[str, "_Opened"]) -> dict[str, PlannedEvalSet]:
         unused = set(self.selection.cases)
@@ -222,7 +219,7 @@ class _Planner:
         for case in spec.cases:
             if not any(_fits(each, [[case]]) for each in ids):
                 message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
-                self.problems.append(self._at(spec, entry, message))
+                self._problem(message, ("evalsets", entry))
 
     def _check_needs(
         self,
@@ -239,7 +236,7 @@ class _Planner:
             facts = [evalsets[each].opened.facts for each in sorted(sets)]
             if not criterion.supports_scenario and all(f.cases == f.scenarios for f in facts):
                 message = "no case can be scored by it: it compares with a written conversation"
-                self._problem(f"criteria.{name}", message)
+                self._problem(message, ("criteria", name))
             if criterion.needs_response:
                 self._warn_of_missing_responses(name, [evalsets[each] for each in sorted(sets)])
 
@@ -250,8 +247,8 @@ class _Planner:
                 path = evalset.opened.header.path
                 self.problems.append(Problem(message, path, line, severity="warning"))
 
-    def _problem(self, where: str, message: str) -> None:
-        self.problems.append(Problem(message, self.config.shown, where=where))
+    def _problem(self, message: str, loc: Loc) -> None:
+        self.problems.append(self.config.document.problem(message, loc))
 
 
 class _Opened(NamedTuple):

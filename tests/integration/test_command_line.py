@@ -1,0 +1,190 @@
+"""The command in a process of its own: signals, bugs, users' agents, a terminal."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from project import GREETS, REFUNDS, Project
+
+HANGS = """
+import pathlib, time
+
+def answer(message):
+    if message == "Hello":
+        return "Hello, how can I help?"
+    pathlib.Path("asked").touch()
+    time.sleep(600)
+"""
+
+ANSWERS = """
+def answer(message):
+    return "Order 7 is refunded."
+"""
+
+
+@pytest.fixture
+def project(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Project(tmp_path, capsys)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a user, not of a workflow."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("GITHUB_", "RUNNER_", "CI", "INPUT_"))
+    }
+    return kept | more
+
+
+def ci_eval(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ci_eval", *arguments],
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def until_there(path: Path) -> None:
+    for _ in range(500):
+        if path.exists():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{path} never came")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent):
+    (project.folder / "bot.py").write_text(HANGS)
+    project.config(
+        'agents: {bot: {python: "bot:answer"}}\n'
+        "evalsets: {smoke: smoke.evalset.json}\n"
+        "criteria: {response_match_score: 0.5}\n"
+        "run: {concurrency: 1}\n"
+    )
+    project.evalset(GREETS, REFUNDS)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "ci_eval", "run"],
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    until_there(project.folder / "asked")
+    run.send_signal(sent)
+    _, err = run.communicate(timeout=30)
+
+    assert run.returncode == 2
+    assert "run again with --resume" in err
+    assert "Traceback" not in err
+    assert not (project.folder / "ci-eval-report" / "run.json").exists()
+
+    (project.folder / "bot.py").write_text(ANSWERS)
+    again = ci_eval("run", "--resume")
+    assert again.returncode == 0, again.stderr
+    assert len((project.folder / "ci-eval-report/traces.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_hanging_trial_is_killed_and_its_neighbours_are_not_lost(project):
+    (project.folder / "bot.py").write_text(HANGS)
+    project.config(
+        'agents: {bot: {python: "bot:answer"}}\n'
+        "evalsets: {smoke: smoke.evalset.json}\n"
+        "criteria: {response_match_score: 0.5}\n"
+        "run: {timeout_s: 0.5}\n"
+    )
+    project.evalset(GREETS, REFUNDS)
+    ended = ci_eval("run")
+
+    assert ended.returncode == 6
+    assert "ERROR bot · smoke · refunds: timeout: not done after 0.5 s" in ended.stderr
+    statuses = [result["status"] for result in project.run_json()["results"]]
+    assert statuses == ["passed", "error"]
+
+
+def test_a_bug_of_ours_is_not_a_verdict(project):
+    (project.folder / "ci_eval_bug.py").write_text(
+        "import ci_eval.pipeline as p\ndef run(*_): raise ZeroDivisionError('ours')\np.run = run\n"
+    )
+    code = "import ci_eval_bug, sys; sys.argv = ['ci-eval', 'run']; "
+    code += "from ci_eval.__main__ import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(PYTHONPATH=str(project.folder)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert ended.returncode == 3
+    assert "ZeroDivisionError: ours" in ended.stderr
+    assert "This is a bug in ci-eval" in ended.stderr
+
+
+def test_somebody_who_watches_sees_a_bar_and_a_table(project):
+    """A terminal gets colours; what was said stays readable when they are taken out."""
+    project.traces(GREETS, REFUNDS)
+    ours, theirs = pty.openpty()
+    run = subprocess.Popen(
+        [sys.executable, "-m", "ci_eval", "run"],
+        env=environment(TERM="xterm", COLUMNS="120"),
+        stderr=theirs,
+        stdout=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            chunk = os.read(ours, 4096)
+        except OSError:
+            break
+        if not chunk:
+            break
+        said += chunk
+    os.close(ours)
+
+    assert run.wait(timeout=30) == 6
+    text = said.decode()
+    assert "ERROR bot · smoke · tracks: not_recorded" in text
+    assert "tool_trajectory_avg_score" in text
+    assert "INCOMPLETE" in text
+
+
+def test_a_long_run_in_ci_says_little_and_groups_it(project):
+    said = GREETS["conversation"]
+    cases = [{"eval_id": f"case{n}", "conversation": said} for n in range(200)]
+    project.evalset(*cases)
+    project.traces()
+    ended = ci_eval("run", GITHUB_ACTIONS="true")
+
+    assert ended.returncode == 6
+    lines = ended.stderr.splitlines()
+    assert "::group::200 trials" in lines
+    assert "::endgroup::" in lines
+    assert "… the others are in the reports" in lines
+    assert len(lines) < 80
+    assert len([line for line in ended.stdout.splitlines() if line.startswith("::")]) <= 20
+
+
+def test_without_a_key_or_network_the_examples_run(tmp_path):
+    """Nothing of the environment is needed but the path."""
+    config = Path(__file__).parents[2] / "examples/weather/ci-eval.yaml"
+    ended = subprocess.run(
+        [sys.executable, "-m", "ci_eval", "run", "--json", "-c", str(config)],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["verdict"]["outcome"] == "passed"
