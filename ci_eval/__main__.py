@@ -1,25 +1,13 @@
-"""The `ci-eval` command: what ends here ends with the right exit code."""
+"""The `ci-eval` command."""
 
 import sys
 
-from ci_eval.errors import ExitCode
-
 
 def main() -> None:
-    """Run the command and exit."""
-    from ci_eval.cli import main as cli_main
+    """Run the command and exit with its code."""
+    from ci_eval.cli import main as run
 
-    try:
-        code = cli_main(sys.argv[1:])
-    except KeyboardInterrupt:
-        code = ExitCode.INTERRUPTED
-    except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
-        import traceback
-
-        traceback.print_exc()
-        sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
-        code = ExitCode.INTERNAL_ERROR
-    sys.exit(code)
+    sys.exit(run())
 
 
 if __name__ == "__main__":

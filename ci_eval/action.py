@@ -6,7 +6,6 @@
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,13 +71,9 @@ class Command(NamedTuple):
 
 def main() -> int:
     """Run what the inputs ask for, and return the exit code."""
-    try:
-        return _run(dict(os.environ))
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    except Exception:  # noqa: BLE001  # as in `__main__`: 1, Python's own code, would be a verdict
-        traceback.print_exc()
-        return ExitCode.INTERNAL_ERROR
+    from ci_eval import cli
+
+    return cli.guarded(lambda: _run(dict(os.environ)))
 
 
 def _run(env: Mapping[str, str]) -> int:

@@ -4,8 +4,9 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from ci_eval.plugins import World
     from ci_eval.records import Report
 
+EXIT_CODES = {
+    "passed": ExitCode.PASSED,
+    "failed": ExitCode.FAILED,
+    "incomplete": ExitCode.INCOMPLETE,
+}
 DEFAULT_CONFIG = "ci-eval.yaml"
 DEFAULT_OUT = "ci-eval-report"
 
@@ -26,10 +32,26 @@ DEFAULT_OUT = "ci-eval-report"
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `argv` and return its exit code.
 
-    What a user did wrong is printed, and as an annotation too where a workflow runs; with
+    What a user did wrong is printed, and as annotations too where a workflow runs; with
     `--json` it is printed as JSON on stdout.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    return guarded(lambda: _main(arguments))
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Return the exit code of `command`, whatever becomes of it."""
+    try:
+        return command()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
+        traceback.print_exc()
+        sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
+        return ExitCode.INTERNAL_ERROR
+
+
+def _main(arguments: list[str]) -> int:
     try:
         return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
     except click.exceptions.Exit as exc:
@@ -37,24 +59,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.Abort:
         return ExitCode.INTERRUPTED
     except click.ClickException as exc:
-        _complain(UsageError(exc.format_message()), as_json="--json" in arguments)
-        return ExitCode.USAGE_ERROR
+        return _complain(UsageError(exc.format_message()), arguments)
     except CiEvalError as exc:
-        _complain(exc, as_json="--json" in arguments)
-        return exc.exit_code
+        return _complain(exc, arguments)
 
 
-def _complain(error: CiEvalError, *, as_json: bool) -> None:
+def _complain(error: CiEvalError, arguments: Sequence[str]) -> ExitCode:
     from ci_eval import console
     from ci_eval.publish import annotate
 
+    as_json = "--json" in arguments
     problems = error.problems or (Problem(str(error)),)
     console.say_problems(problems)
     if error.hint:
         console.say(error.hint)
+    with _apart_from_json(as_json=as_json):
+        annotate(problems, dict(os.environ))
     if as_json:
         _print_json({"error": type(error).__name__, "problems": list(map(_as_json, problems))})
-    annotate(problems, dict(os.environ))
+    return error.exit_code
+
+
+def _apart_from_json(*, as_json: bool) -> AbstractContextManager[object]:
+    """Send the commands for the runner, which reads both streams, where no JSON is."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:
@@ -134,18 +162,33 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Run the agents, score what they did, compare, decide, and write the reports."""
     from ci_eval.publish import publish
 
+    env, folder = dict(os.environ), Path(out)
     try:
-        return _run(config, Path(out), as_json=as_json, **options)
+        report, reports = _run(config, folder, options)
     except CiEvalError as exc:
-        publish(None, Path(out), exc.exit_code, dict(os.environ), ())
+        publish(None, folder, exc.exit_code, env, ())
         raise
+    if report is None:
+        publish(None, folder, ExitCode.INTERRUPTED, env, ())
+        return ExitCode.INTERRUPTED
+    code = EXIT_CODES[report.verdict.outcome]
+    with _apart_from_json(as_json=as_json):
+        publish(report, folder, code, env, reports)
+    if as_json:
+        _print_report(report)
+    return code
 
 
-def _run(config: str, folder: Path, *, as_json: bool, **options: Any) -> int:
+def _run(
+    config: str, folder: Path, options: dict[str, Any]
+) -> "tuple[Report | None, tuple[str, ...]]":
+    """Run and return the report and what of it is published; no report if interrupted."""
     from ci_eval import console, pipeline
-    from ci_eval.publish import publish
 
     world, plan = _plan(config, options, repeats=options["repeats"])
+    reports = plan.config.reports
+    if options["baseline_save"]:
+        _require_baseline(plan.config)
     console.say_problems(plan.warnings)
     with _terminable(), console.Progress(plan.count, grouped=_in_actions(world)) as progress:
         outputs = pipeline.Outputs(
@@ -158,15 +201,15 @@ def _run(config: str, folder: Path, *, as_json: bool, **options: Any) -> int:
             report = pipeline.run(plan, world, outputs)
         except KeyboardInterrupt:
             console.say(f"interrupted; what was observed is in {folder}: run again with --resume")
-            return ExitCode.INTERRUPTED
-    code = pipeline.EXIT_CODES[report.verdict.outcome]
+            return None, reports
     console.say_report(report, str(folder))
     if options["baseline_save"]:
-        _save_baseline(plan.config, folder / "run.json", world)
-    publish(report, folder, code, world.env, plan.config.reports)
-    if as_json:
-        _print_report(report)
-    return code
+        try:
+            _save_baseline(plan.config, folder / "run.json", world)
+        except UsageError as exc:
+            # The run has a verdict of its own, which is more than this.
+            console.say(str(exc))
+    return report, reports
 
 
 @cli.command()
@@ -271,7 +314,7 @@ def report(run_file: str, config: str | None, out: str, *, as_json: bool) -> int
     console.say_report(found, out)
     if as_json:
         _print_report(found)
-    return pipeline.EXIT_CODES[found.verdict.outcome]
+    return EXIT_CODES[found.verdict.outcome]
 
 
 @cli.command()

@@ -64,7 +64,7 @@ class GateOptions(Record):
 class EvalSetSpec(Record):
     """Where an evalset is, and which of its cases are meant."""
 
-    path: str
+    path: str = Field(min_length=1)
     """A file or a glob, from the folder of the configuration; `file.json:case1,case2` too."""
     cases: tuple[str, ...] = ()
     """Only these cases; all where empty."""

@@ -13,7 +13,7 @@ from ci_eval import __version__, plugins
 from ci_eval.columns import Columns
 from ci_eval.compare import compare
 from ci_eval.config import Config, GateOptions
-from ci_eval.errors import ExitCode, UsageError
+from ci_eval.errors import UsageError
 from ci_eval.execute import execute
 from ci_eval.fingerprint import fingerprint, of_case
 from ci_eval.gate import count_cases, decide, summarise
@@ -39,11 +39,6 @@ from ci_eval.score import score
 
 MAX_WORST = 100
 """How many results a report carries with their evidence."""
-EXIT_CODES = {
-    "passed": ExitCode.PASSED,
-    "failed": ExitCode.FAILED,
-    "incomplete": ExitCode.INCOMPLETE,
-}
 
 
 @dataclass(frozen=True)

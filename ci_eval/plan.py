@@ -163,17 +163,14 @@ class _Planner:
         found: dict[str, _Opened] = {}
         names = set(self.config.evalsets)
         for entry, spec in self.config.evalsets.items():
-            try:
-                files = self._files(entry, spec)
-                names.update(files)
-                for name, single in files.items():
-                    if name in found:
-                        message = f"two evalsets are called {name!r}"
-                        self._problem(message, ("evalsets", entry))
-                    elif not wanted or {entry, name} & set(wanted):
-                        found[name] = _Opened(entry, single, self._open(single))
-            except UsageError as exc:
-                self.problems += exc.problems
+            for name, single in self._files(entry, spec).items():
+                if name in names - {entry}:
+                    self._problem(f"two evalsets are called {name!r}", ("evalsets", entry))
+                    continue
+                names.add(name)
+                opened = self._open(single) if not wanted or {entry, name} & {*wanted} else None
+                if opened:
+                    found[name] = _Opened(entry, single, opened)
         self._check_wanted("evalset", names, wanted)
         return found
 
@@ -193,8 +190,12 @@ class _Planner:
             for name, path in names.items()
         }
 
-    def _open(self, spec: EvalSetSpec) -> OpenedEvalSet:
-        opened = open_evalset(contained(self.world.root, spec.path), shown=spec.path)
+    def _open(self, spec: EvalSetSpec) -> OpenedEvalSet | None:
+        try:
+            opened = open_evalset(contained(self.world.root, spec.path), shown=spec.path)
+        except UsageError as exc:
+            self.problems += exc.problems
+            return None
         self.problems += opened.warnings
         return opened
 

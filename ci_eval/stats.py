@@ -23,22 +23,22 @@ def drift_test(differences: Sequence[float]) -> float:
     the other sign; the p-value is the share of all assignments of signs whose sum is as low.
     Above `EXACT_PAIRS` the sum is as good as normal, with the sum of squares as variance.
     """
-    moved = [difference for difference in differences if difference]
+    # In whole billionths, so that equal sums are equal.
+    moved = [units for difference in differences if (units := round(difference * 1e9))]
     if not moved:
         return 1.0
-    total = math.fsum(moved)
+    total = sum(moved)
     if len(moved) > EXACT_PAIRS:
-        return NormalDist().cdf(total / math.sqrt(math.fsum(d * d for d in moved)))
+        return NormalDist().cdf(total / math.sqrt(sum(units * units for units in moved)))
     half = len(moved) // 2
     left, right = _signed_sums(moved[:half]), sorted(_signed_sums(moved[half:]))
-    slack = 1e-9 * math.fsum(map(abs, moved))
-    as_low = sum(bisect_right(right, total - each + slack) for each in left)
+    as_low = sum(bisect_right(right, total - each) for each in left)
     return as_low / (1 << len(moved))
 
 
-def _signed_sums(values: Sequence[float]) -> list[float]:
+def _signed_sums(values: Sequence[int]) -> list[int]:
     """Return the sum of `values` under each assignment of signs."""
-    sums = [0.0]
+    sums = [0]
     for value in values:
         sums = [each + sign * value for each in sums for sign in (1, -1)]
     return sums

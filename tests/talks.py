@@ -12,7 +12,7 @@ from ci_eval.errors import TrialError
 from ci_eval.plugins import Agent, RunningAgent, World
 from ci_eval.records import Content, EvalCase, Invocation, Trial, TrialKey
 
-ENVIRONMENT = dict(os.environ)  # noqa: TID251  # what the tests were started with
+ENVIRONMENT = dict(os.environ)  # what the tests were started with
 
 
 class Place:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, ClassVar, NamedTuple, Self
 
-from pydantic import ConfigDict, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from ci_eval import foreign
 from ci_eval.documents import contained, dotted, read_text, reading
@@ -56,7 +56,7 @@ class Recorded(Agent):
     the last line about a case counts.  Or it is a result file of ADK (`*.evalset_result.json`).
     """
 
-    recorded: str
+    recorded: str = Field(min_length=1)
     """The file, from the folder of the configuration."""
 
     @asynccontextmanager

@@ -26,7 +26,7 @@ class FileStore(BaselineStore):
     each case with a line of its own, without the evidence.
     """
 
-    path: str = ".ci-eval/baseline.json"
+    path: str = Field(default=".ci-eval/baseline.json", min_length=1)
     """The file, from the folder of the configuration."""
     window: int = Field(default=5, ge=1, le=100)
     """How many runs are kept; together they show how much a case varies."""

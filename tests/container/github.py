@@ -98,7 +98,7 @@ class Job:
             files: "/github/file_commands",
             self.workspace: "/github/workspace",
         }
-        socket = os.environ.get("DOCKER_HOST", "").removeprefix("unix://")  # noqa: TID251  # docker's own
+        socket = os.environ.get("DOCKER_HOST", "").removeprefix("unix://")  # docker's own
         mounts[Path(socket or "/var/run/docker.sock")] = "/var/run/docker.sock"
         command = ["docker", "run", "--rm", "--network", "none", "--workdir", "/github/workspace"]
         command += [word for name in env for word in ("-e", name)]
@@ -141,7 +141,7 @@ class Job:
         done = subprocess.run(
             command,
             cwd=self.workspace,
-            env={**os.environ, **env},  # noqa: TID251  # docker's own settings
+            env={**os.environ, **env},  # docker's own settings
             capture_output=True,
             text=True,
             timeout=300,

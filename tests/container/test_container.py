@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from container.github import ROOT, RUNNER_UID, Job, read_yaml, run_steps
 
-IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # noqa: TID251  # how run.sh hands it over
+IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 
 pytestmark = pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh runs it with an image")
 

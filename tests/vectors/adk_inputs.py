@@ -4,7 +4,7 @@ Everything is drawn from the generator that is passed in, and is the same for th
 """
 
 # The texts are there for their characters, and the generators that come in are seeded.
-# ruff: noqa: RUF001, TID251
+# ruff: noqa: RUF001
 
 import json
 import random
