@@ -71,9 +71,9 @@ class Command(NamedTuple):
 
 def main() -> int:
     """Run what the inputs ask for, and return the exit code."""
-    from ci_eval import cli
+    from ci_eval.ending import guarded
 
-    return cli.guarded(lambda: _run(dict(os.environ)))
+    return guarded(lambda: _run(dict(os.environ)))
 
 
 def _run(env: Mapping[str, str]) -> int:

@@ -1,23 +1,17 @@
-"""The command line: it parses and wires; what is done is in `pipeline` and the stages."""
+"""The command line: it parses and hands on; what is done is in `pipeline` and the stages."""
 
-import json
 import os
 import sys
-import time
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_eval.errors import CiEvalError, ConfigError, ExitCode, Problem, UsageError
+from ci_eval.ending import apart_from_json, complain, guarded, print_json
+from ci_eval.errors import CiEvalError, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from ci_eval.config import Config
-    from ci_eval.plan import Plan
-    from ci_eval.plugins import World
     from ci_eval.records import Report
 
 EXIT_CODES = {
@@ -39,19 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return guarded(lambda: _main(arguments))
 
 
-def guarded(command: Callable[[], int]) -> int:
-    """Return the exit code of `command`, whatever becomes of it."""
-    try:
-        return command()
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
-        traceback.print_exc()
-        sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
-        return ExitCode.INTERNAL_ERROR
-
-
 def _main(arguments: list[str]) -> int:
+    as_json = "--json" in arguments
     try:
         return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
     except click.exceptions.Exit as exc:
@@ -59,44 +42,9 @@ def _main(arguments: list[str]) -> int:
     except click.Abort:
         return ExitCode.INTERRUPTED
     except click.ClickException as exc:
-        return _complain(UsageError(exc.format_message()), arguments)
+        return complain(UsageError(exc.format_message()), os.environ, as_json=as_json)
     except CiEvalError as exc:
-        return _complain(exc, arguments)
-
-
-def _complain(error: CiEvalError, arguments: Sequence[str]) -> ExitCode:
-    from ci_eval import console
-    from ci_eval.publish import annotate
-
-    as_json = "--json" in arguments
-    problems = error.problems or (Problem(str(error)),)
-    console.say_problems(problems)
-    if error.hint:
-        console.say(error.hint)
-    with _apart_from_json(as_json=as_json):
-        annotate(problems, dict(os.environ))
-    if as_json:
-        _print_json({"error": type(error).__name__, "problems": list(map(_as_json, problems))})
-    return error.exit_code
-
-
-def _apart_from_json(*, as_json: bool) -> AbstractContextManager[object]:
-    """Send the commands for the runner, which reads both streams, where no JSON is."""
-    return redirect_stdout(sys.stderr) if as_json else nullcontext()
-
-
-def _as_json(problem: Problem) -> dict[str, Any]:
-    return {
-        "file": problem.file,
-        "severity": problem.severity,
-        "line": problem.line,
-        "where": problem.where,
-        "message": problem.message,
-    }
-
-
-def _print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+        return complain(exc, os.environ, as_json=as_json)
 
 
 Command = Callable[..., Any]
@@ -172,7 +120,7 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
         publish(None, folder, ExitCode.INTERRUPTED, env, ())
         return ExitCode.INTERRUPTED
     code = EXIT_CODES[report.verdict.outcome]
-    with _apart_from_json(as_json=as_json):
+    with apart_from_json(as_json=as_json):
         publish(report, folder, code, env, reports)
     if as_json:
         _print_report(report)
@@ -183,14 +131,17 @@ def _run(
     config: str, folder: Path, options: dict[str, Any]
 ) -> "tuple[Report | None, tuple[str, ...]]":
     """Run and return the report and what of it is published; no report if interrupted."""
-    from ci_eval import console, pipeline
+    from ci_eval import console, pipeline, wiring
 
-    world, plan = _plan(config, options, repeats=options["repeats"])
+    world, plan = wiring.plan(config, options)
     reports = plan.config.reports
     if options["baseline_save"]:
-        _require_baseline(plan.config)
+        wiring.require_baseline(plan.config)
     console.say_problems(plan.warnings)
-    with _terminable(), console.Progress(plan.count, grouped=_in_actions(world)) as progress:
+    with (
+        wiring.terminable(),
+        console.Progress(plan.count, grouped=wiring.in_actions(world)) as progress,
+    ):
         outputs = pipeline.Outputs(
             folder=folder,
             record=Path(options["record"]) if options["record"] else None,
@@ -205,7 +156,7 @@ def _run(
     console.say_report(report, str(folder))
     if options["baseline_save"]:
         try:
-            _save_baseline(plan.config, folder / "run.json", world)
+            wiring.save_baseline(plan.config, folder / "run.json", world)
         except UsageError as exc:
             # The run has a verdict of its own, which is more than this.
             console.say(str(exc))
@@ -219,12 +170,12 @@ def _run(
 @_json_option
 def plan(config: str, *, as_json: bool, **options: Any) -> int:
     """Show what `run` would try, without running anything."""
-    from ci_eval import console
+    from ci_eval import console, wiring
 
-    _, planned = _plan(config, options, repeats=options["repeats"])
+    _, planned = wiring.plan(config, options)
     console.say_problems(planned.warnings)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "suite": planned.config.suite,
                 "trials": planned.count,
@@ -255,12 +206,12 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
 @_json_option
 def validate(files: tuple[str, ...], *, as_json: bool) -> int:
     """Check configurations, evalsets and ADK's eval configs: all problems, with their lines."""
-    from ci_eval import console
+    from ci_eval import console, wiring
     from ci_eval.validate import check
 
-    found = [check(name, _world) for name in files or (DEFAULT_CONFIG,)]
+    found = [check(name, wiring.world) for name in files or (DEFAULT_CONFIG,)]
     if as_json:
-        _print_json([each.as_json() for each in found])
+        print_json([each.as_json() for each in found])
     else:
         for each in found:
             console.say_problems(each.problems)
@@ -278,7 +229,7 @@ def list_plugins(kind: str | None, *, as_json: bool) -> int:
 
     found = catalogue(kind, options=as_json)
     if as_json:
-        _print_json(found)
+        print_json(found)
     else:
         click.echo(table(found), nl=False)
     return ExitCode.PASSED
@@ -289,7 +240,7 @@ def schema() -> int:
     """Print the JSON schema of a configuration, for editors."""
     from ci_eval.reference import json_schema
 
-    _print_json(json_schema())
+    print_json(json_schema())
     return ExitCode.PASSED
 
 
@@ -300,14 +251,14 @@ def schema() -> int:
 @_json_option
 def report(run_file: str, config: str | None, out: str, *, as_json: bool) -> int:
     """Judge a stored run again, and write its reports."""
-    from ci_eval import console, pipeline
+    from ci_eval import console, pipeline, wiring
     from ci_eval.config import GateOptions
     from ci_eval.run_file import read_run
 
     observed = pipeline.recall(read_run(Path(run_file), shown=run_file))
     past, gate = None, GateOptions()
     if config or Path(DEFAULT_CONFIG).exists():
-        loaded, world = _load(config or DEFAULT_CONFIG)
+        loaded, world = wiring.load(config or DEFAULT_CONFIG)
         past, gate = pipeline.load_baseline(loaded, world), loaded.gate
     found = pipeline.judge(observed, gate, past)
     pipeline.write_report(found, observed.run, Path(out))
@@ -345,8 +296,10 @@ def baseline() -> None:
 @click.argument("run_file", default=f"{DEFAULT_OUT}/run.json", type=click.Path())
 def baseline_save(config: str, run_file: str) -> int:
     """Store a run in the baseline: a failed one too, an incomplete one never."""
-    loaded, world = _load(config)
-    _save_baseline(loaded, Path(run_file), world)
+    from ci_eval import wiring
+
+    loaded, world = wiring.load(config)
+    wiring.save_baseline(loaded, Path(run_file), world)
     return ExitCode.PASSED
 
 
@@ -355,11 +308,13 @@ def baseline_save(config: str, run_file: str) -> int:
 @_json_option
 def baseline_show(config: str, *, as_json: bool) -> int:
     """Show the stored runs, newest first."""
-    loaded, world = _load(config)
-    _require_baseline(loaded)
+    from ci_eval import wiring
+
+    loaded, world = wiring.load(config)
+    wiring.require_baseline(loaded)
     runs = loaded.baseline.load(world) if loaded.baseline else []
     if as_json:
-        _print_json([past.meta.model_dump(mode="json", exclude_defaults=True) for past in runs])
+        print_json([past.meta.model_dump(mode="json", exclude_defaults=True) for past in runs])
         return ExitCode.PASSED
     for past in runs:
         cases = len(past.columns.fingerprints)
@@ -376,67 +331,15 @@ def baseline_show(config: str, *, as_json: bool) -> int:
 @_json_option
 def baseline_diff(config: str, run_file: str, *, as_json: bool) -> int:
     """Show what changed between the baseline and a run."""
-    from ci_eval import pipeline
+    from ci_eval import pipeline, wiring
     from ci_eval.run_file import read_run
 
-    loaded, world = _load(config)
-    _require_baseline(loaded)
+    loaded, world = wiring.load(config)
+    wiring.require_baseline(loaded)
     observed = pipeline.recall(read_run(Path(run_file), shown=run_file))
     gate = loaded.gate.model_copy(update={"mode": "regression"})
     report = pipeline.judge(observed, gate, pipeline.load_baseline(loaded, world))
     return _show_comparison(report, as_json=as_json)
-
-
-# --- Wiring -----------------------------------------------------------------------------------
-
-
-def _world(config: Path) -> "World":
-    """Return the world of a configuration at `config`."""
-    from ci_eval.plugins import World
-
-    return World(env=dict(os.environ), root=config.absolute().parent, now=time.time)
-
-
-def _load(config: str) -> "tuple[Config, World]":
-    from ci_eval.config import load
-
-    path = Path(config)
-    world = _world(path)
-    return load(path, shown=config, world=world), world
-
-
-def _plan(config: str, options: dict[str, Any], *, repeats: int | None) -> "tuple[World, Plan]":
-    from ci_eval.plan import Selection, plan
-
-    loaded, world = _load(config)
-    selection = Selection(
-        agents=options["agent"],
-        evalsets=options["evalset"],
-        cases=options["case"],
-        criteria=options["criterion"],
-    )
-    return world, plan(loaded, world, selection=selection, repeats=repeats)
-
-
-def _in_actions(world: "World") -> bool:
-    return world.env.get("GITHUB_ACTIONS") == "true"
-
-
-def _require_baseline(config: "Config") -> None:
-    if config.baseline is None:
-        raise ConfigError(f"{config.shown} names no baseline", hint="add `baseline: {store: file}`")
-
-
-def _save_baseline(config: "Config", path: Path, world: "World") -> None:
-    from ci_eval import console, pipeline
-    from ci_eval.run_file import read_run
-
-    _require_baseline(config)
-    observed = pipeline.recall(read_run(path, shown=str(path)))
-    pipeline.refuse_incomplete(observed, config.gate)
-    saved = config.baseline.save(observed.run, world) if config.baseline else False
-    run_id = observed.run.meta.run_id
-    console.say(f"stored {run_id}" if saved else f"{run_id} was stored already")
 
 
 def _show_comparison(report: "Report", *, as_json: bool) -> int:
@@ -444,26 +347,11 @@ def _show_comparison(report: "Report", *, as_json: bool) -> int:
 
     if as_json:
         found = report.comparison
-        _print_json(found.model_dump(mode="json") if found else None)
+        print_json(found.model_dump(mode="json") if found else None)
     else:
         console.say_report(report, "")
     return ExitCode.PASSED
 
 
 def _print_report(report: "Report") -> None:
-    _print_json(report.model_dump(mode="json"))
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let a runner that cancels the job (SIGTERM) end a run as Ctrl-C does."""
-    import signal
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    print_json(report.model_dump(mode="json"))

@@ -83,9 +83,7 @@ def test_the_last_of_two_equal_keys_counts_as_in_adk() -> None:
         ('{"\\ude00": 1}', "\\ude00 is only half of a character", 2),
     ],
 )
-def test_what_is_no_json_is_refused_with_its_place(
-    text: str, message: str, position: int
-) -> None:
+def test_what_is_no_json_is_refused_with_its_place(text: str, message: str, position: int) -> None:
     assert refusal(text) == (message, position)
 
 

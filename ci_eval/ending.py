@@ -1,0 +1,58 @@
+"""How a command ends: with an exit code, whatever became of it, and a word to the user."""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from typing import Any
+
+from ci_eval.errors import CiEvalError, ExitCode, Problem
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Return the exit code of `command`, whatever becomes of it."""
+    try:
+        return command()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
+        traceback.print_exc()
+        sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
+        return ExitCode.INTERNAL_ERROR
+
+
+def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> ExitCode:
+    """Say what is wrong, to the person, the runner and the program that asked for JSON."""
+    from ci_eval import console
+    from ci_eval.publish import annotate
+
+    problems = error.problems or (Problem(str(error)),)
+    console.say_problems(problems)
+    if error.hint:
+        console.say(error.hint)
+    with apart_from_json(as_json=as_json):
+        annotate(problems, env)
+    if as_json:
+        print_json({"error": type(error).__name__, "problems": list(map(_as_json, problems))})
+    return error.exit_code
+
+
+def apart_from_json(*, as_json: bool) -> AbstractContextManager[object]:
+    """Send the commands for the runner, which reads both streams, where no JSON is."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
+
+
+def print_json(value: Any) -> None:
+    """Print `value`, which is all that stdout holds then."""
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+def _as_json(problem: Problem) -> dict[str, Any]:
+    return {
+        "file": problem.file,
+        "severity": problem.severity,
+        "line": problem.line,
+        "where": problem.where,
+        "message": problem.message,
+    }

@@ -1,0 +1,87 @@
+"""From the options of a command to what a stage takes."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ci_eval import config as configuration
+from ci_eval import console, pipeline
+from ci_eval.config import Config
+from ci_eval.errors import ConfigError
+from ci_eval.plan import Plan, Selection
+from ci_eval.plan import plan as make_plan
+from ci_eval.plugins import World
+from ci_eval.run_file import read_run
+
+
+def world(config: Path) -> World:
+    """Return the world of the configuration at `config`."""
+    return World(env=dict(os.environ), root=config.absolute().parent, now=time.time)
+
+
+def load(config: str) -> tuple[Config, World]:
+    """Return the configuration that the user calls `config`, and its world."""
+    path = Path(config)
+    around = world(path)
+    return configuration.load(path, shown=config, world=around), around
+
+
+def plan(config: str, options: Mapping[str, Any]) -> tuple[World, Plan]:
+    """Return what the options of `run` and `plan` ask for."""
+    loaded, around = load(config)
+    selection = Selection(
+        agents=options["agent"],
+        evalsets=options["evalset"],
+        cases=options["case"],
+        criteria=options["criterion"],
+    )
+    return around, make_plan(loaded, around, selection=selection, repeats=options["repeats"])
+
+
+def in_actions(around: World) -> bool:
+    """Say whether a GitHub workflow runs this."""
+    return around.env.get("GITHUB_ACTIONS") == "true"
+
+
+def require_baseline(config: Config) -> None:
+    """Refuse a configuration without a baseline.
+
+    Raises:
+        ConfigError: it has none.
+
+    """
+    if config.baseline is None:
+        raise ConfigError(f"{config.shown} names no baseline", hint="add `baseline: {store: file}`")
+
+
+def save_baseline(config: Config, path: Path, around: World) -> None:
+    """Store the run in the file at `path`.
+
+    Raises:
+        UsageError: it is no run, or an incomplete one.
+
+    """
+    require_baseline(config)
+    observed = pipeline.recall(read_run(path, shown=str(path)))
+    pipeline.refuse_incomplete(observed, config.gate)
+    saved = config.baseline.save(observed.run, around) if config.baseline else False
+    run_id = observed.run.meta.run_id
+    console.say(f"stored {run_id}" if saved else f"{run_id} was stored already")
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let a runner that cancels the job (SIGTERM) end a run as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
