@@ -202,7 +202,8 @@ class _Cursor:
 
     def _more(self) -> bool:
         """Slide the window on, doubling what an unfinished value needs; say if there was more."""
-        chunk = self._file.read(max(_CHUNK, len(self._text) - self._at))
+        rest = len(self._text) - self._at
+        chunk = self._file.read(max(_CHUNK, min(rest, MAX_ELEMENT_CHARS - rest)))
         if chunk:
             self._left_behind += self._at
             self._text, self._at = self._text[self._at :] + chunk, 0

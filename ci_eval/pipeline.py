@@ -15,7 +15,7 @@ from ci_eval.compare import compare
 from ci_eval.config import Config, GateOptions
 from ci_eval.errors import UsageError
 from ci_eval.execute import execute
-from ci_eval.fingerprint import fingerprint, of_case
+from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import head_commit
 from ci_eval.journal import Journal, trace_line
@@ -239,7 +239,7 @@ class _Line:
     def to_try(self) -> Iterator[tuple[int, Trial]]:
         """Yield the trials that no earlier run observed; those it did land at once."""
         for number, trial in enumerate(self._plan.trials()):
-            earlier = self._journal.observed(trial.key, of_case(trial.case))
+            earlier = self._journal.observed(trial.key, trial.fingerprint)
             if earlier:
                 self._scored(number, trial, earlier)
             else:
@@ -247,12 +247,12 @@ class _Line:
 
     def landed(self, number: int, trial: Trial, trace: Trace) -> None:
         """Keep a trace, and score it."""
-        self._journal.add(trace, of_case(trial.case))
+        self._journal.add(trace, trial.fingerprint)
         self._scored(number, trial, trace)
 
     def _scored(self, number: int, trial: Trial, trace: Trace) -> None:
         criteria = self._plan.pairs[trial.key.agent, trial.key.evalset]
-        result = score(trial, trace, criteria, case_fingerprint=of_case(trial.case))
+        result = score(trial, trace, criteria)
         self._watch(result)
         self.tally.add(result)
         self._waiting[number] = result, trace_line(trace) if self._record else ""

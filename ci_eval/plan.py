@@ -18,6 +18,7 @@ from ci_eval.errors import (
     Problem,
     UsageError,
 )
+from ci_eval.fingerprint import of_case
 from ci_eval.json_walk import JsonFile
 from ci_eval.plugins import Criterion, EvalSetReader, OpenedEvalSet, World
 from ci_eval.records import EvalCase, Json, Trial, TrialKey
@@ -61,9 +62,10 @@ class Plan:
         """Yield every trial, the repeats of a case one after the other."""
         for agent, evalset in self.pairs:
             for case in self.evalsets[evalset].cases():
+                fingerprint = of_case(case)
                 for repeat in range(self.repeats):
                     key = TrialKey(agent=agent, evalset=evalset, case=case.eval_id, repeat=repeat)
-                    yield Trial(key, case)
+                    yield Trial(key, case, fingerprint)
 
 
 @dataclass(frozen=True)

@@ -342,6 +342,8 @@ class Trial(NamedTuple):
 
     key: TrialKey
     case: EvalCase
+    fingerprint: str = ""
+    """Of the content of the case."""
 
 
 class Failure(Stored):

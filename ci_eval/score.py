@@ -9,9 +9,7 @@ MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
 
 
-def score(
-    trial: Trial, trace: Trace, criteria: Mapping[str, Criterion], *, case_fingerprint: str
-) -> TrialResult:
+def score(trial: Trial, trace: Trace, criteria: Mapping[str, Criterion]) -> TrialResult:
     """Score `trace` by every criterion; what cannot be scored is an error that says why."""
     scores = tuple(
         _named(name, _score(criterion, trial, trace)) for name, criterion in criteria.items()
@@ -25,7 +23,7 @@ def score(
         duration_s=trace.duration_s,
         attempts=trace.attempts,
         line=trial.case.line,
-        case_fingerprint=case_fingerprint,
+        case_fingerprint=trial.fingerprint,
     )
 
 

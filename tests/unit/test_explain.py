@@ -28,7 +28,7 @@ class Example(Record):
     truth: bool = False
     words: tuple[str, ...] = ()
     pair: tuple[str, int] = ("", 0)
-    table: dict[str, int] = {}
+    table: dict[str, int] = Field(default_factory=dict)
     inner: Inner = Inner()
     mode: Literal["on", "off"] = "on"
     share: float = Field(default=0.5, ge=0, le=1)

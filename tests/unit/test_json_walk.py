@@ -292,19 +292,20 @@ def test_a_long_file_needs_the_memory_of_a_window(
 
 @pytest.mark.skipif("CI_EVAL_LARGE" not in os.environ, reason="CI_EVAL_LARGE=1 writes 200 MB files")
 @pytest.mark.parametrize(
-    ("begin", "piece", "end", "most", "said"),
+    ("parts", "most", "said"),
     [
-        (b'{"cases": [' + CASE, b",\n" + CASE, b"]}", 10, ""),
-        (b'["', b"x" * 1000, b'"]', 300, "a.json:1: holds a value of more than 64 MiB"),
-        (b"", b"\xff" * 1000, b"", 10, "a.json:1: byte 0xff is not UTF-8"),
-        (b"", b"x" * 1000, b"", 10, "a.json:1: holds neither a JSON object nor a list"),
-        (b"[", b"[" * 1000, b"", 10, "a.json:1: is nested too deep"),
-        (b"[1,", b"1," * 1000, b"\xff", 10, "a.json:1: byte 0xff is not UTF-8"),
+        ((b'{"cases": [' + CASE, b",\n" + CASE, b"]}"), 10, ""),
+        ((b'["', b"x" * 1000, b'"]'), 300, "holds a value of more than 64 MiB"),
+        ((b"", b"\xff" * 1000, b""), 10, "byte 0xff is not UTF-8"),
+        ((b"", b"x" * 1000, b""), 10, "holds neither a JSON object nor a list"),
+        ((b"[", b"[" * 1000, b""), 10, "is nested too deep"),
+        ((b"[1", b',"' + b"x" * 1000 + b'"', b"\xff"), 10, "byte 0xff is not UTF-8"),
     ],
 )
 def test_a_huge_file_needs_little_memory(
-    tmp_path: Path, begin: bytes, piece: bytes, end: bytes, most: int, said: str
+    tmp_path: Path, parts: tuple[bytes, bytes, bytes], most: int, said: str
 ) -> None:
+    begin, piece, end = parts
     path = tmp_path / "a.json"
     with path.open("wb") as out:
         out.write(begin)
@@ -312,5 +313,5 @@ def test_a_huge_file_needs_little_memory(
             out.write(piece)
         out.write(end)
     _, peak, found = peak_of_refusing_or_walking(path)
-    assert found == said
+    assert found == (f"a.json:1: {said}" if said else "")
     assert peak < most << 20

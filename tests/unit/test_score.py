@@ -34,7 +34,7 @@ def scored(criteria: dict[str, Criterion], done: object = REFUNDS, **more: objec
     expected = EvalCase.model_validate({**REFUNDS, "line": 7})
     given = {"key": KEY, "invocations": done["conversation"], **more}
     trace = Trace.model_validate(given)
-    return score(Trial(KEY, expected), trace, criteria, case_fingerprint="f")
+    return score(Trial(KEY, expected, "f"), trace, criteria)
 
 
 def test_a_trial_is_as_good_as_its_worst_criterion():
