@@ -5,9 +5,12 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from functools import cache
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ci_eval.errors import UnknownPluginError
+from ci_eval.errors import UnknownPluginError, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 MAX_NAMED = 20
@@ -74,8 +77,13 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(package.__path__):
             if not module.name.startswith("_"):
                 importlib.import_module(f"{self._package}.{module.name}")
-        for distributed in _entry_points().get(self._package, ()):
-            distributed()
+        for point in _entry_points().get(self._package, ()):
+            try:
+                point.load()
+            except (ImportError, AttributeError) as exc:
+                of = f" of {point.dist.name}" if point.dist else ""
+                message = f"the {self.kind} plugin {point.value!r}{of} cannot be loaded: {exc}"
+                raise UsageError(message) from exc
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -95,13 +103,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 @cache
-def _entry_points() -> dict[str, list[Callable[[], object]]]:
-    """Return the loaders of every entry point, by group; scanning distributions is slow."""
+def _entry_points() -> dict[str, list["EntryPoint"]]:
+    """Return every entry point, by group; scanning distributions is slow."""
     from importlib.metadata import distributions
 
-    found: dict[str, list[Callable[[], object]]] = {}
+    found: dict[str, list[EntryPoint]] = {}
     for distribution in distributions():
         for point in distribution.entry_points:
             if point.group.startswith("ci_eval."):
-                found.setdefault(point.group, []).append(point.load)
+                found.setdefault(point.group, []).append(point)
     return found

@@ -1,0 +1,382 @@
+"""`ci-eval.yaml`: what it means, and every mistake in it with its line."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from ci_eval.agents.recorded import Recorded
+from ci_eval.baselines.file import FileStore
+from ci_eval.config import Config, load
+from ci_eval.errors import ConfigError, UsageError
+from ci_eval.plugins import World
+
+MINIMAL = """\
+agents:
+  bot: {recorded: traces.jsonl}
+evalsets:
+  smoke: smoke.json
+criteria:
+  tool_trajectory_avg_score: 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    root.mkdir()
+    (root / "traces.jsonl").write_text('{"eval_id": "a", "invocations": []}\n')
+    return root
+
+
+def loaded(folder: Path, text: str) -> Config:
+    path = folder / "ci-eval.yaml"
+    path.write_text(text)
+    world = World(env=dict(os.environ), root=folder, now=lambda: 0.0)
+    return load(path, shown="ci-eval.yaml", world=world)
+
+
+def refusal(folder: Path, text: str) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        loaded(folder, text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+# --- What a configuration means -------------------------------------------------------------
+
+
+def test_three_things_are_enough(folder: Path) -> None:
+    config = loaded(folder, MINIMAL)
+    assert config.suite == "shop"
+    assert config.dialect == "adk"
+    assert config.agents == {"bot": Recorded(recorded="traces.jsonl")}
+    assert config.evalsets["smoke"].path == "smoke.json"
+    assert config.criteria["tool_trajectory_avg_score"].threshold == 1.0
+    assert (config.run.repeats, config.run.concurrency, config.run.timeout_s) == (1, 8, 120.0)
+    assert config.baseline is None
+    assert config.gate.mode is None
+    assert config.reports == ("junit", "markdown", "summary", "annotations")
+    assert config.warnings == ()
+
+
+def test_everything_can_be_said(folder: Path) -> None:
+    config = loaded(
+        folder,
+        """\
+version: 1
+name: the shop
+dialect: adk@2.3
+agents:
+  bot: {recorded: traces.jsonl}
+evalsets:
+  smoke: {path: smoke.json, cases: [a, b*]}
+criteria:
+  words: {use: response_match_score, threshold: 0.5}
+run: {repeats: 3, concurrency: 2, timeout_s: 1.5, retries: 1}
+baseline: {store: file, path: base.json, window: 2}
+gate: {mode: both, min_pass_rate: 0.9, min_score: {words: 0.4}, on_vanished: fail}
+reports: [junit]
+matrix:
+  - {agents: [bot], evalsets: [smoke]}
+  - {criteria: [words]}
+""",
+    )
+    assert config.suite == "the shop"
+    assert config.evalsets["smoke"].cases == ("a", "b*")
+    assert config.criteria["words"].type_name == "adk@2.3/response_match_score"
+    assert config.run.model_dump() == {
+        "repeats": 3,
+        "concurrency": 2,
+        "timeout_s": 1.5,
+        "retries": 1,
+    }
+    assert config.baseline == FileStore(path="base.json", window=2)
+    assert config.gate.min_score == {"words": 0.4}
+    assert config.gate.on_vanished == "fail"
+    assert config.reports == ("junit",)
+
+
+def test_a_baseline_is_a_file_unless_it_says_otherwise(folder: Path) -> None:
+    assert loaded(folder, MINIMAL + "baseline: {}\n").baseline == FileStore()
+
+
+def test_words_that_yaml_1_1_took_for_booleans_still_set_switches(folder: Path) -> None:
+    config = loaded(
+        folder,
+        MINIMAL.replace(
+            "tool_trajectory_avg_score: 1",
+            "tool_trajectory_avg_score: {threshold: 1, ignore_args: yes}",
+        ),
+    )
+    assert config.criteria["tool_trajectory_avg_score"].options()["ignore_args"] is True
+
+
+def test_values_that_occur_twice_may_be_written_once(folder: Path) -> None:
+    text = MINIMAL + "  tool_call_count_v1:\nrun: &run {timeout_s: 5}\n"
+    assert loaded(folder, text).run.timeout_s == 5.0
+
+
+def test_without_a_matrix_all_meet_all(folder: Path) -> None:
+    config = loaded(folder, MINIMAL)
+    assert set(config.criteria_for("bot", "smoke")) == {"tool_trajectory_avg_score"}
+
+
+def test_a_matrix_says_who_meets_whom(folder: Path) -> None:
+    config = loaded(
+        folder,
+        """\
+agents:
+  old: {recorded: traces.jsonl}
+  new: {recorded: traces.jsonl}
+evalsets: {smoke: smoke.json, full: full.json}
+criteria: {tool_trajectory_avg_score: 1, response_match_score: 0.5}
+matrix:
+  - {agents: [new]}
+  - {agents: [old], evalsets: [smoke], criteria: [response_match_score]}
+  - {evalsets: []}
+""",
+    )
+    both = {"tool_trajectory_avg_score", "response_match_score"}
+    assert set(config.criteria_for("new", "smoke")) == both
+    assert set(config.criteria_for("new", "full")) == both
+    assert set(config.criteria_for("old", "smoke")) == {"response_match_score"}
+    assert config.criteria_for("old", "full") == {}
+
+
+def test_a_configuration_cannot_be_changed(folder: Path) -> None:
+    run = loaded(folder, MINIMAL).run
+    with pytest.raises(ValidationError):
+        run.repeats = 2  # type: ignore[misc]  # it is frozen
+
+
+def test_a_configuration_may_be_json(folder: Path) -> None:
+    text = (
+        '{"agents": {"bot": {"recorded": "traces.jsonl"}}, "evalsets": {"e": "e.json"},'
+        ' "criteria": {"response_match_score": 0.5}}'
+    )
+    assert loaded(folder, text).criteria["response_match_score"].threshold == 0.5
+
+
+# --- Mistakes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "ci-eval.yaml:1: is empty"),
+        ("# nothing yet\n", "ci-eval.yaml:1: is empty"),
+        ("{}", "ci-eval.yaml:1: is empty"),
+        ("- a\n", "ci-eval.yaml:1: expected keys, found a list"),
+        ("hello\n", "ci-eval.yaml:1: expected keys, found 'hello'"),
+        ("5\n", "ci-eval.yaml:1: expected keys, found 5"),
+        (
+            "metrics_to_run: [A]\ncustom_metrics: []\n",
+            "ci-eval.yaml:1: is no configuration of ci-eval: an object with 'metrics_to_run', "
+            "'custom_metrics'",
+        ),
+    ],
+)
+def test_what_is_no_configuration_is_told_so(folder: Path, text: str, said: str) -> None:
+    assert refusal(folder, text) == [said]
+
+
+def test_a_file_that_is_not_there_or_no_yaml_is_told_so(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"^ci-eval.yaml:1: is not YAML: "):
+        loaded(folder, "a: [")
+    world = World(env={}, root=folder, now=lambda: 0.0)
+    with pytest.raises(UsageError, match=r"^x.yaml: no such file$"):
+        load(folder / "x.yaml", shown="x.yaml", world=world)
+
+
+def test_each_part_must_be_there(folder: Path) -> None:
+    assert refusal(folder, "version: 1\n") == [
+        "ci-eval.yaml:1: 'agents' is missing",
+        "ci-eval.yaml:1: 'evalsets' is missing",
+        "ci-eval.yaml:1: 'criteria' is missing",
+    ]
+    assert refusal(folder, "agents: {}\nevalsets:\ncriteria: []\n") == [
+        "ci-eval.yaml:1: agents: must not be empty",
+        "ci-eval.yaml:2: evalsets: expected an object, found nothing",
+        "ci-eval.yaml:3: criteria: expected an object, found a list",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("version: 2", "version: expected 1, found 2"),
+        ("dialect: adk2", "dialect: expected 'adk' or 'adk@2.3', found 'adk2'"),
+        ("name: ''", "name: must not be empty"),
+        (f"name: {'x' * 101}", "name: must not be longer than 100 characters"),
+        ("name: 5", "name: expected text, found 5"),
+        ("criterias: {}", "criterias: unknown key. Did you mean 'criteria'?"),
+        ("run: {repeat: 3}", "run.repeat: unknown key. Did you mean 'repeats'?"),
+        ("run: {repeats: 0}", "run.repeats: must be at least 1, found 0"),
+        ("run: {repeats: 1001}", "run.repeats: must be at most 1000, found 1001"),
+        ("run: {timeout_s: 0}", "run.timeout_s: must be more than 0, found 0"),
+        ("run: 5", "run: expected an object, found 5"),
+        (
+            "gate: {mode: strict}",
+            "gate.mode: expected 'threshold', 'regression' or 'both', found 'strict'",
+        ),
+        ("gate: {min_pass_rate: 90}", "gate.min_pass_rate: must be at most 1, found 90"),
+        (
+            "gate: {min_score: {tool_trajectry_avg_score: 1}}",
+            "gate.min_score.tool_trajectry_avg_score: unknown name 'tool_trajectry_avg_score'. "
+            "Did you mean 'tool_trajectory_avg_score'?",
+        ),
+        (
+            "gate: {min_score: {tool_trajectory_avg_score: 80}}",
+            "gate.min_score.tool_trajectory_avg_score: must lie between 0 and 1",
+        ),
+        (
+            "gate: {min_score: {tool_trajectory_avg_score: much}}",
+            "gate.min_score.tool_trajectory_avg_score: expected a number, found 'much'",
+        ),
+        ("gate: {min_score: 1}", "gate.min_score: expected an object, found 1"),
+        ("reports: [junt]", "reports[0]: unknown name 'junt'. Did you mean 'junit'?"),
+        ("reports: [5]", "reports[0]: expected text, found 5"),
+        ("reports: junit", "reports: expected a list, found 'junit'"),
+        ("baseline: .ci-eval/x.json", "baseline: expected an object, found '.ci-eval/x.json'"),
+        ("baseline: {store: fil}", "baseline.store: unknown baseline store. Did you mean 'file'?"),
+        ("baseline: {window: 0}", "baseline.window: must be at least 1, found 0"),
+        ("baseline: {path: ''}", "baseline.path: must not be empty"),
+        ("baseline: {pth: x}", "baseline.pth: unknown key. Did you mean 'path'?"),
+        ("matrix: {agents: [bot]}", "matrix: expected a list, found an object"),
+        ("matrix: [bot]", "matrix[0]: expected an object, found 'bot'"),
+        ("matrix: [{agent: [bot]}]", "matrix[0].agent: unknown key. Did you mean 'agents'?"),
+        ("matrix: [{agents: bot}]", "matrix[0].agents: expected a list, found 'bot'"),
+        (
+            "matrix: [{agents: [bto]}]",
+            "matrix[0].agents[0]: unknown name 'bto'. Did you mean 'bot'?",
+        ),
+        ("matrix: [{evalsets: [x]}]", "matrix[0].evalsets[0]: unknown name 'x'; known: smoke"),
+        (
+            "matrix: [{criteria: [x]}]",
+            "matrix[0].criteria[0]: unknown name 'x'; known: tool_trajectory_avg_score",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(folder: Path, line: str, said: str) -> None:
+    assert refusal(folder, MINIMAL + line + "\n") == [f"ci-eval.yaml:7: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "said"),
+    [
+        ("", "agents.bot: needs a type; known: command, python, recorded"),
+        ("{}", "agents.bot: needs a type; known: command, python, recorded"),
+        ("traces.jsonl", "agents.bot: needs a type; known: command, python, recorded"),
+        (
+            "{recordd: x}",
+            "agents.bot: has no known agent type. Did you mean 'recorded'?",
+        ),
+        (
+            "{recorded: traces.jsonl, command: [x]}",
+            "agents.bot: has several types: recorded, command",
+        ),
+        (
+            "{recorded: traces.jsonl, window: 5}",
+            "agents.bot.window: unknown key; known: recorded",
+        ),
+        ("{recorded: ''}", "agents.bot.recorded: must not be empty"),
+        ("{recorded: x.jsonl}", "agents.bot.recorded: x.jsonl: no such file"),
+        (
+            '{recorded: "x\\0y"}',
+            "agents.bot.recorded: x\0y: is not a path: embedded null byte",
+        ),
+    ],
+)
+def test_an_agent_has_exactly_one_type(folder: Path, agent: str, said: str) -> None:
+    text = MINIMAL.replace("{recorded: traces.jsonl}", agent)
+    assert refusal(folder, text) == [f"ci-eval.yaml:2: {said}"]
+
+
+@pytest.mark.parametrize(
+    ("evalset", "said"),
+    [
+        ("5", "evalsets.smoke: expected a path, found 5"),
+        ("", "evalsets.smoke: expected a path, found nothing"),
+        ("''", "evalsets.smoke.path: must not be empty"),
+        ("{cases: [a]}", "evalsets.smoke: 'path' is missing"),
+        ("{path: a, cases: a}", "evalsets.smoke.cases: expected a list, found 'a'"),
+        ("{path: a, line: 5}", "evalsets.smoke.line: unknown key; known: cases, path"),
+    ],
+)
+def test_an_evalset_is_a_path(folder: Path, evalset: str, said: str) -> None:
+    text = MINIMAL.replace("smoke.json", evalset)
+    assert refusal(folder, text) == [f"ci-eval.yaml:4: {said}"]
+
+
+@pytest.mark.parametrize("name", ["a/b", "a\tb", "", "\x7f", "a\x85b", "x" * 201])
+@pytest.mark.parametrize("kind", ["bot", "smoke"])
+def test_names_can_be_shown_and_joined(folder: Path, kind: str, name: str) -> None:
+    quoted = '"' + name.encode("unicode_escape").decode() + '":'
+    (said,) = refusal(folder, MINIMAL.replace(f"{kind}:", quoted))
+    assert said.endswith(": a name has 1 to 200 characters, and no '/' or control characters")
+    assert said.startswith(f"ci-eval.yaml:{2 if kind == 'bot' else 4}: ")
+
+
+@pytest.mark.parametrize("name", ["GPT-5 (old)", "gpt:5", "ärger", "🚀", "a b", "a.b"])
+def test_names_may_hold_what_people_write(folder: Path, name: str) -> None:
+    assert name in loaded(folder, MINIMAL.replace("bot:", f'"{name}":')).agents
+
+
+def test_a_criterion_may_have_one_slash_in_its_name(folder: Path) -> None:
+    text = MINIMAL.replace("tool_trajectory_avg_score: 1", "{}: {{use: {}, threshold: 1}}")
+    use = "response_match_score"
+    assert "own/words" in loaded(folder, text.format("own/words", use)).criteria
+    (said,) = refusal(folder, text.format("my/own/words", use))
+    assert said.startswith("ci-eval.yaml:6: criteria.my/own/words: a name has ")
+
+
+def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(folder: Path) -> None:
+    (folder / "tc.json").write_text('{"criteria":\n {"response_match_scor": 1}}')
+    found = refusal(
+        folder,
+        """\
+run: {timeout_s: -1}
+agents:
+  bot: {recorded: nope.jsonl}
+  "a/b": {recorded: traces.jsonl}
+evalsets:
+  smoke: {pth: x}
+criteria:
+  from: tc.json
+  respnse_match_score: 1
+  tool_trajectory_avg_score: 2
+matrix: [{agents: [bot, nobody]}]
+reports: [postcard]
+""",
+    )
+    places = [re.match(r"(.*?):(\d+): ([\w.\[\]/]+)", line) for line in found]
+    assert [(place[1], int(place[2]), place[3]) for place in places if place] == [
+        ("ci-eval.yaml", 1, "run.timeout_s"),
+        ("ci-eval.yaml", 3, "agents.bot.recorded"),
+        ("ci-eval.yaml", 4, "agents.a/b"),
+        ("ci-eval.yaml", 6, "evalsets.smoke"),
+        ("ci-eval.yaml", 6, "evalsets.smoke.pth"),
+        ("ci-eval.yaml", 9, "criteria.respnse_match_score"),
+        ("ci-eval.yaml", 10, "criteria.tool_trajectory_avg_score"),
+        ("ci-eval.yaml", 11, "matrix[0].agents[1]"),
+        ("ci-eval.yaml", 12, "reports[0]"),
+        ("tc.json", 2, "criteria.response_match_scor"),
+    ]
+
+
+def test_a_reference_to_a_part_that_is_wrong_itself_is_no_second_mistake(folder: Path) -> None:
+    text = MINIMAL.replace("traces.jsonl", "nope.jsonl") + "matrix: [{agents: [bot]}]\n"
+    assert refusal(folder, text) == [
+        "ci-eval.yaml:2: agents.bot.recorded: nope.jsonl: no such file"
+    ]
+
+
+def test_a_path_to_a_file_of_the_machine_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s")
+    (folder / "link.jsonl").symlink_to(tmp_path / "secret")
+    assert refusal(folder, MINIMAL.replace("traces", "link")) == [
+        "ci-eval.yaml:2: agents.bot.recorded: "
+        "link.jsonl: is a link that leads out of the repository"
+    ]
