@@ -12,7 +12,7 @@ from ci_eval.ending import apart_from_json, complain, guarded, print_json
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from ci_eval.records import Report
+    from ci_eval.findings import Report
 
 EXIT_CODES = {
     "passed": ExitCode.PASSED,

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ci_eval.records import CriterionFacts, GroupKey, Status, TrialResult
+from ci_eval.findings import GroupKey
+from ci_eval.records import CriterionFacts, Status, TrialResult
 
 
 class Cell:

@@ -10,17 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_eval.columns import Cell, Column, Columns, best_of, passes
+from ci_eval.findings import CaseChange, Comparison, Delta, GroupKey, Outcome, Vanished
 from ci_eval.plugins import Past
-from ci_eval.records import (
-    CaseChange,
-    Comparison,
-    CriterionFacts,
-    Delta,
-    GroupKey,
-    Outcome,
-    RunMeta,
-    Vanished,
-)
+from ci_eval.records import CriterionFacts, RunMeta
 from ci_eval.stats import drift_test, flip_test, holm, mean_interval
 
 

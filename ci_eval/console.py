@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from ci_eval.errors import Problem
-from ci_eval.records import GroupSummary, Report, Status, TrialResult
+from ci_eval.findings import GroupSummary, Report
+from ci_eval.records import Status, TrialResult
 from ci_eval.templating import terminal
 
 MAX_LINES = 40

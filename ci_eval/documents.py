@@ -180,8 +180,8 @@ def parse_yaml(text: str, *, shown: str) -> Document:
     odd = _NOT_YAML.search(text)
     if odd:
         found = f"the character U+{ord(odd[0]):04X} is not allowed in YAML"
-        line = text.count("\n", 0, odd.start()) + 1
-        raise UsageError(problems=[Problem(found, shown, line)])
+        at = text.count("\n", 0, odd.start()) + 1
+        raise UsageError(problems=[Problem(found, shown, at)])
     try:
         _refuse_deep(text, shown)
         root = yaml.compose(text, Loader=_loader())
@@ -189,7 +189,9 @@ def parse_yaml(text: str, *, shown: str) -> Document:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         found = " ".join(filter(None, (exc.context, exc.problem)))
-        problem = Problem(f"is not YAML: {found}", shown, mark.line + 1 if mark else None)
+        last = text.rstrip().count("\n")
+        line = min(mark.line, last) + 1 if mark else None
+        problem = Problem(f"is not YAML: {found}", shown, line)
         raise UsageError(problems=[problem]) from exc
 
 

@@ -7,17 +7,8 @@ from typing import Literal
 
 from ci_eval.columns import Columns
 from ci_eval.config import Choice, GateOptions
-from ci_eval.records import (
-    Comparison,
-    Delta,
-    GroupKey,
-    GroupSummary,
-    Reason,
-    RunMeta,
-    Status,
-    Totals,
-    Verdict,
-)
+from ci_eval.findings import Comparison, Delta, GroupKey, GroupSummary, Reason, Totals, Verdict
+from ci_eval.records import RunMeta, Status
 
 _SEVERITY: dict[Choice, Literal["blocks", "warns", "info"]] = {
     "fail": "blocks",

@@ -15,6 +15,7 @@ from ci_eval.compare import compare
 from ci_eval.config import Config, GateOptions
 from ci_eval.errors import UsageError
 from ci_eval.execute import execute
+from ci_eval.findings import Comparison, Report, Totals
 from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import head_commit
@@ -22,13 +23,10 @@ from ci_eval.journal import Journal, trace_line
 from ci_eval.plan import Plan
 from ci_eval.plugins import Past, World
 from ci_eval.records import (
-    Comparison,
     CriterionFacts,
-    Report,
     Run,
     RunMeta,
     Status,
-    Totals,
     Trace,
     Trial,
     TrialKey,

@@ -280,7 +280,7 @@ def _named(paths: Iterable[str]) -> dict[str, str]:
     often = Counter(stems.values())
     names: dict[str, str] = {}
     for path, stem in stems.items():
-        name = (stem if often[stem] == 1 else path).replace("/", ".")
+        name = (stem if often[stem] == 1 else path).replace("/", ".").lstrip(".")
         while name in names:
             name += "+"
         names[name] = path

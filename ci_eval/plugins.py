@@ -26,6 +26,7 @@ from pydantic import ConfigDict, model_validator
 
 from ci_eval.columns import Columns
 from ci_eval.errors import Problem
+from ci_eval.findings import Report
 from ci_eval.records import (
     Content,
     EvalCase,
@@ -34,7 +35,6 @@ from ci_eval.records import (
     InvocationScore,
     Json,
     Record,
-    Report,
     Run,
     RunMeta,
     Score,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ci_eval import plugins
 from ci_eval.errors import ExitCode, Problem
-from ci_eval.records import Report
+from ci_eval.findings import Report
 from ci_eval.templating import command_property, workflow_command
 
 MAX_SUMMARY_BYTES = 1024 * 1024

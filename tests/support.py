@@ -12,27 +12,29 @@ from typing import Literal
 import cmarkgfm
 from cmarkgfm.cmark import Options
 
-from ci_eval.records import (
+from ci_eval.findings import (
     CaseChange,
     Comparison,
-    CriterionFacts,
     Delta,
-    EvalSet,
-    Failure,
     GroupKey,
     GroupSummary,
-    InvocationScore,
-    Json,
     Outcome,
     Reason,
     Report,
+    Totals,
+    Verdict,
+)
+from ci_eval.records import (
+    CriterionFacts,
+    EvalSet,
+    Failure,
+    InvocationScore,
+    Json,
     RunMeta,
     Score,
     Status,
-    Totals,
     TrialKey,
     TrialResult,
-    Verdict,
 )
 
 CRITERION = "quality"

@@ -18,7 +18,8 @@ def _match_type(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(_BY_NUMBER):
         return _BY_NUMBER[value]
     if isinstance(value, str):
-        return value.strip().upper().replace("-", "_").replace(" ", "_")
+        word = value.strip().upper().replace("-", "_").replace(" ", "_")
+        return word if word in _BY_NUMBER else value
     return value
 
 

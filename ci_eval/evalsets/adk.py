@@ -115,7 +115,7 @@ def _mended(turn: Any, notes: Notes, loc: Loc) -> Any:
     if not old and not texts:
         return turn
     message = f"{_listed(old + texts)} as ADK's older format has it, which ADK refuses here"
-    notes.warning(message, (*loc, (old + texts)[0]))
+    notes.warning(message, loc)
     mended = {key: value for key, value in turn.items() if key not in OLD_KEYS}
     for key in texts:
         mended[key] = _message(turn[key], role=_CONTENTS[key])

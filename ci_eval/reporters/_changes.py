@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from ci_eval.records import CaseChange, Report, RunMeta, TrialKey
+from ci_eval.findings import CaseChange, Report
+from ci_eval.records import RunMeta, TrialKey
 
 
 class Place(NamedTuple):

@@ -6,7 +6,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, Literal, TypeVar
 
-from ci_eval.records import Report, RunMeta, Score, Status, TrialResult
+from ci_eval.findings import Report
+from ci_eval.records import RunMeta, Score, Status, TrialResult
 from ci_eval.reporters._changes import Place, Worsening, worsened
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ci_eval.records import Comparison, Reason, Report, RunMeta, Totals, Vanished, Verdict
+from ci_eval.findings import Comparison, Reason, Report, Totals, Vanished, Verdict
+from ci_eval.records import RunMeta
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._rows import Row, judged_by_threshold, rows_of

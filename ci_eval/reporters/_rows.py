@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_eval.records import Delta, GroupKey, GroupSummary, Report
+from ci_eval.findings import Delta, GroupKey, GroupSummary, Report
 
 _MARKS = ("blocks", "warns", "good", "none")
 

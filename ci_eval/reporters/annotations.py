@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import ClassVar, Literal, NamedTuple
 
+from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import Report, TrialResult
+from ci_eval.records import TrialResult
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._outcomes import Outcome, Outcomes
 from ci_eval.templating import counted, terminal, workflow_command

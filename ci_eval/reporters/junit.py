@@ -11,8 +11,9 @@ from hashlib import sha256
 from itertools import groupby
 from typing import ClassVar, Literal
 
+from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import Report, Score, Status, TrialKey, TrialResult
+from ci_eval.records import Score, Status, TrialKey, TrialResult
 from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._outcomes import Outcome, Outcomes
 from ci_eval.reporters._times import moment

@@ -5,8 +5,9 @@ from hashlib import sha256
 from typing import ClassVar
 from urllib.parse import quote
 
+from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import Report, TrialResult
+from ci_eval.records import TrialResult
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._page import fitting
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
+from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import Report, TrialResult
+from ci_eval.records import TrialResult
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._page import fitting
 

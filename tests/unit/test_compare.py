@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from runs import FACTS, columns, meta, past
 
 from ci_eval.compare import compare
-from ci_eval.records import Comparison, CriterionFacts
+from ci_eval.findings import Comparison
+from ci_eval.records import CriterionFacts
 
 
 def compared(now: str, *before: str, facts: CriterionFacts = FACTS, **more: object) -> Comparison:

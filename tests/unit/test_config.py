@@ -173,8 +173,10 @@ def test_a_configuration_may_be_json(folder: Path) -> None:
         ("5\n", "ci-eval.yaml:1: expected keys, found 5"),
         (
             "metrics_to_run: [A]\ncustom_metrics: []\n",
-            "ci-eval.yaml:1: is no configuration of ci-eval: an object with 'metrics_to_run', "
-            "'custom_metrics'",
+            (
+                "ci-eval.yaml:1: is no configuration of ci-eval: an object with 'metrics_to_run', "
+                "'custom_metrics'"
+            ),
         ),
     ],
 )
@@ -224,8 +226,10 @@ def test_each_part_must_be_there(folder: Path) -> None:
         ("gate: {min_pass_rate: 90}", "gate.min_pass_rate: must be at most 1, found 90"),
         (
             "gate: {min_score: {tool_trajectry_avg_score: 1}}",
-            "gate.min_score.tool_trajectry_avg_score: unknown name 'tool_trajectry_avg_score'. "
-            "Did you mean 'tool_trajectory_avg_score'?",
+            (
+                "gate.min_score.tool_trajectry_avg_score: unknown name 'tool_trajectry_avg_score'. "
+                "Did you mean 'tool_trajectory_avg_score'?"
+            ),
         ),
         (
             "gate: {min_score: {tool_trajectory_avg_score: 80}}",
@@ -325,10 +329,13 @@ def test_names_may_hold_what_people_write(folder: Path, name: str) -> None:
 
 
 def test_a_criterion_may_have_one_slash_in_its_name(folder: Path) -> None:
-    text = MINIMAL.replace("tool_trajectory_avg_score: 1", "{}: {{use: {}, threshold: 1}}")
-    use = "response_match_score"
-    assert "own/words" in loaded(folder, text.format("own/words", use)).criteria
-    (said,) = refusal(folder, text.format("my/own/words", use))
+    spec = "{use: response_match_score, threshold: 1}"
+    one, two = (
+        MINIMAL.replace("tool_trajectory_avg_score: 1", f"{name}: {spec}")
+        for name in ("own/words", "my/own/words")
+    )
+    assert "own/words" in loaded(folder, one).criteria
+    (said,) = refusal(folder, two)
     assert said.startswith("ci-eval.yaml:6: criteria.my/own/words: a name has ")
 
 
@@ -377,6 +384,8 @@ def test_a_path_to_a_file_of_the_machine_is_refused(folder: Path, tmp_path: Path
     (tmp_path / "secret").write_text("s")
     (folder / "link.jsonl").symlink_to(tmp_path / "secret")
     assert refusal(folder, MINIMAL.replace("traces", "link")) == [
-        "ci-eval.yaml:2: agents.bot.recorded: "
-        "link.jsonl: is a link that leads out of the repository"
+        (
+            "ci-eval.yaml:2: agents.bot.recorded: "
+            "link.jsonl: is a link that leads out of the repository"
+        )
     ]

@@ -7,8 +7,8 @@ from runs import FACTS, columns, meta, past
 
 from ci_eval.compare import compare
 from ci_eval.config import GateOptions
+from ci_eval.findings import Verdict
 from ci_eval.gate import count_cases, decide, summarise
-from ci_eval.records import Verdict
 
 SOLID = "x 1\ny 1\nz 1"
 

@@ -7,8 +7,8 @@ import pytest
 from support import make_report
 
 from ci_eval.errors import ExitCode, Problem
+from ci_eval.findings import Report
 from ci_eval.publish import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, annotate, outputs, publish
-from ci_eval.records import Report
 
 ALL = ("junit", "markdown", "summary", "annotations")
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")

@@ -8,17 +8,8 @@ from junitparser import JUnitXml
 from lxml import etree
 from support import make_report, make_results, streamed
 
-from ci_eval.records import (
-    CaseChange,
-    Failure,
-    InvocationScore,
-    Json,
-    Report,
-    Score,
-    Status,
-    TrialKey,
-    TrialResult,
-)
+from ci_eval.findings import CaseChange, Report
+from ci_eval.records import Failure, InvocationScore, Json, Score, Status, TrialKey, TrialResult
 from ci_eval.reporters.junit import MANY, JUnit
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"

@@ -14,25 +14,19 @@ from support import (
     streamed,
 )
 
-from ci_eval.records import (
+from ci_eval.findings import (
     CaseChange,
     Comparison,
     Delta,
-    EvalSet,
-    Failure,
     GroupKey,
     GroupSummary,
-    Json,
     Reason,
     Report,
-    Score,
-    Status,
     Totals,
-    TrialKey,
-    TrialResult,
     Vanished,
     Verdict,
 )
+from ci_eval.records import EvalSet, Failure, Json, Score, Status, TrialKey, TrialResult
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import MAX_BYTES, Summary
 
