@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ci_eval.findings import GroupKey
-from ci_eval.records import CriterionFacts, Status, TrialResult
+from ci_eval.records import Status
+from ci_eval.results import CriterionFacts, TrialResult
 
 
 class Cell:

@@ -6,7 +6,8 @@ from typing import Any, Self
 
 from ci_eval.errors import Problem
 from ci_eval.findings import GroupSummary, Report
-from ci_eval.records import Status, TrialResult
+from ci_eval.records import Status
+from ci_eval.results import TrialResult
 from ci_eval.templating import terminal
 
 MAX_LINES = 40

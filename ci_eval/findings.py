@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-from ci_eval.records import SCHEMA_VERSION, Record, RunMeta, Stored, TrialResult
+from ci_eval.records import SCHEMA_VERSION, Record, Stored
+from ci_eval.results import RunMeta, TrialResult
 
 
 class GroupKey(Record):

@@ -8,7 +8,8 @@ from typing import Literal
 from ci_eval.columns import Columns
 from ci_eval.config import Choice, GateOptions
 from ci_eval.findings import Comparison, Delta, GroupKey, GroupSummary, Reason, Totals, Verdict
-from ci_eval.records import RunMeta, Status
+from ci_eval.records import Status
+from ci_eval.results import RunMeta
 
 _SEVERITY: dict[Choice, Literal["blocks", "warns", "info"]] = {
     "fail": "blocks",

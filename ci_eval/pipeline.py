@@ -22,16 +22,8 @@ from ci_eval.git import head_commit
 from ci_eval.journal import Journal, trace_line
 from ci_eval.plan import Plan
 from ci_eval.plugins import Past, World
-from ci_eval.records import (
-    CriterionFacts,
-    Run,
-    RunMeta,
-    Status,
-    Trace,
-    Trial,
-    TrialKey,
-    TrialResult,
-)
+from ci_eval.records import Status, Trace, Trial, TrialKey
+from ci_eval.results import CriterionFacts, Run, RunMeta, TrialResult
 from ci_eval.run_file import RunWriter, read_run
 from ci_eval.score import score
 

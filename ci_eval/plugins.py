@@ -32,18 +32,14 @@ from ci_eval.records import (
     EvalCase,
     EvalSet,
     Invocation,
-    InvocationScore,
     Json,
     Record,
-    Run,
-    RunMeta,
-    Score,
     Status,
     Trace,
     Trial,
-    TrialResult,
 )
 from ci_eval.registry import Registry
+from ci_eval.results import InvocationScore, Run, RunMeta, Score, TrialResult
 
 
 @dataclass(frozen=True)

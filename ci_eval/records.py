@@ -1,4 +1,4 @@
-"""Every value that crosses a stage.
+"""What is asked of an agent, and what it does: evalsets, cases, trials, traces.
 
 What an agent was asked and what it did (`EvalCase`, `Invocation`, `Content`, …) has the
 field names of Google ADK's evaluation files and reads both of their spellings, so an
@@ -6,10 +6,10 @@ ADK file is read by validating it and a trace is written as ADK would write it. 
 records are our own.  All are frozen and survive JSON.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic.alias_generators import to_camel
@@ -364,98 +364,3 @@ class Trace(Stored):
     duration_s: float = 0.0
     attempts: int = 1
     """How often the trial was started; more than 1 after retries."""
-
-
-class InvocationScore(Stored):
-    """The part of one invocation in a score."""
-
-    status: Status
-    value: float | None = None
-    evidence: dict[str, Json] | None = None
-    """What was compared; kept where it did not pass."""
-
-
-class Score(Stored):
-    """What one criterion says of one trial."""
-
-    criterion: str
-    """The qualified type, such as `adk/response_match_score`."""
-    name: str
-    """The user's own name for it, or the type again."""
-    status: Status
-    value: float | None = None
-    better: Literal["higher", "lower"] = "higher"
-    threshold: float | None = None
-    reason: str = ""
-    """Why it was not measured, or what the value says."""
-    informational: bool = False
-    """Measured and shown, and never judged."""
-    invocations: tuple[InvocationScore, ...] = ()
-
-    @model_validator(mode="after")
-    def _measured_means_a_value(self) -> Self:
-        if (self.status in (Status.PASSED, Status.FAILED)) != (self.value is not None):
-            raise ValueError("a score has a value exactly when it passed or failed")
-        return self
-
-
-class TrialResult(Stored):
-    """One trial with its scores."""
-
-    key: TrialKey
-    status: Status
-    error: Failure | None = None
-    scores: tuple[Score, ...] = ()
-    duration_s: float = 0.0
-    attempts: int = 1
-    line: int | None = None
-    """The line of the case in its evalset."""
-    case_fingerprint: str = ""
-    """Of the case's content: equal only where the same thing was asked and expected."""
-
-
-# --- One run --------------------------------------------------------------------------------
-
-
-class CriterionFacts(Stored):
-    """What a run says of a criterion it used."""
-
-    criterion: str
-    better: Literal["higher", "lower"] = "higher"
-    threshold: float | None = None
-    interval: tuple[float, float] | None = None
-    """The least and the greatest value there is; `None` for a measure without bounds."""
-    informational: bool = False
-    fingerprint: str = ""
-    """Of the options that change the value; the threshold is not among them."""
-
-
-class RunMeta(Stored):
-    """What holds for a whole run."""
-
-    run_id: str
-    suite: str
-    created: str
-    """When the run began, in UTC, ISO 8601."""
-    version: str
-    """Of ci-eval."""
-    config: str = ""
-    """The configuration file, as the user named it."""
-    commit: str | None = None
-    """The commit that was checked out, where there is a repository."""
-    agents: tuple[str, ...] = ()
-    evalsets: Mapping[str, EvalSet] = {}
-    criteria: Mapping[str, CriterionFacts] = {}
-    repeats: int = 1
-    filtered: bool = False
-    """Whether only a part of the suite was selected."""
-    overrides: Mapping[str, str] = {}
-    """Plugins that took the name of another, with their modules."""
-    warnings: tuple[str, ...] = ()
-
-
-class Run(NamedTuple):
-    """One run: what holds for all of it, and its results, which can be read again."""
-
-    meta: RunMeta
-    results: Callable[[], Iterator[TrialResult]]

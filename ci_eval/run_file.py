@@ -17,7 +17,8 @@ from ci_eval.errors import CiEvalError, Problem, UsageError
 from ci_eval.explain import explain
 from ci_eval.json_text import OWN_DEPTH
 from ci_eval.json_walk import Element, JsonFile
-from ci_eval.records import SCHEMA_VERSION, Run, RunMeta, Stored, TrialResult
+from ci_eval.records import SCHEMA_VERSION, Stored
+from ci_eval.results import Run, RunMeta, TrialResult
 
 M = TypeVar("M", bound=Stored)
 

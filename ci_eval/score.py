@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from ci_eval.plugins import Criterion
-from ci_eval.records import InvocationScore, Json, Score, Status, Trace, Trial, TrialResult
+from ci_eval.records import Json, Status, Trace, Trial
+from ci_eval.results import InvocationScore, Score, TrialResult
 
 MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from ci_eval.columns import Columns, passes
 from ci_eval.plugins import Past
-from ci_eval.records import CriterionFacts, Run, RunMeta, Score, Status, TrialKey, TrialResult
+from ci_eval.records import Status, TrialKey
+from ci_eval.results import CriterionFacts, Run, RunMeta, Score, TrialResult
 
 FACTS = CriterionFacts(criterion="ci/c", threshold=0.5, interval=(0.0, 1.0), fingerprint="f")
 """The criterion `c`: at least one half, of one."""

@@ -24,18 +24,8 @@ from ci_eval.findings import (
     Totals,
     Verdict,
 )
-from ci_eval.records import (
-    CriterionFacts,
-    EvalSet,
-    Failure,
-    InvocationScore,
-    Json,
-    RunMeta,
-    Score,
-    Status,
-    TrialKey,
-    TrialResult,
-)
+from ci_eval.records import EvalSet, Failure, Json, Status, TrialKey
+from ci_eval.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
 
 CRITERION = "quality"
 THRESHOLD = 0.8

@@ -14,7 +14,8 @@ from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.json_text import OWN_DEPTH
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import BaselineStore, Past, World, baseline
-from ci_eval.records import SCHEMA_VERSION, Run, RunMeta, TrialResult
+from ci_eval.records import SCHEMA_VERSION
+from ci_eval.results import Run, RunMeta, TrialResult
 from ci_eval.run_file import check_version, checked, checked_result, replacing, result_line
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Invocation, InvocationScore, Json, Score, Trace
+from ci_eval.records import EvalCase, Invocation, Json, Trace
+from ci_eval.results import InvocationScore, Score
 
 
 class Turn(NamedTuple):

@@ -4,7 +4,8 @@ from typing import ClassVar
 
 from ci_eval.criteria._turns import Turn, averaged, observed
 from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, InvocationEvent, Json, Score, Trace
+from ci_eval.records import EvalCase, Invocation, InvocationEvent, Json, Trace
+from ci_eval.results import Score
 
 
 class Efficiency(Criterion):

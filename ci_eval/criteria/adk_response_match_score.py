@@ -8,7 +8,8 @@ from pydantic.alias_generators import to_camel
 from ci_eval.criteria._rouge import rouge1_f
 from ci_eval.criteria._turns import Turn, averaged, pairs
 from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, Score, Trace
+from ci_eval.records import EvalCase, Invocation, Trace
+from ci_eval.results import Score
 
 
 @criterion("adk/response_match_score")

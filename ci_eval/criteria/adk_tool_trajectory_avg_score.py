@@ -8,7 +8,8 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._turns import Turn, averaged, pairs
 from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, Json, Score, ToolCall, Trace
+from ci_eval.records import EvalCase, Invocation, Json, ToolCall, Trace
+from ci_eval.results import Score
 
 _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
 

@@ -8,7 +8,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Literal
 
-from ci_eval.records import Json, Score, Status
+from ci_eval.records import Json, Status
+from ci_eval.results import Score
 from ci_eval.templating import clean
 
 _WIDTH = 96

@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Generic, Literal, TypeVar
 
 from ci_eval.findings import Report
-from ci_eval.records import RunMeta, Score, Status, TrialResult
+from ci_eval.records import Status
 from ci_eval.reporters._changes import Place, Worsening, worsened
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
+from ci_eval.results import RunMeta, Score, TrialResult
 
 T = TypeVar("T")
 

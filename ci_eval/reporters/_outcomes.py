@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from ci_eval.findings import Report
-from ci_eval.records import Score, Status, TrialResult
+from ci_eval.records import Status
 from ci_eval.reporters._changes import Place, Worsening, worsened
 from ci_eval.reporters._rows import judged_by_threshold
+from ci_eval.results import Score, TrialResult
 from ci_eval.templating import counted, exact, score
 
 

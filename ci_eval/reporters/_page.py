@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ci_eval.findings import Comparison, Reason, Report, Totals, Vanished, Verdict
-from ci_eval.records import RunMeta
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._rows import Row, judged_by_threshold, rows_of
 from ci_eval.reporters._times import moment
+from ci_eval.results import RunMeta
 from ci_eval.templating import clean, render
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal, NamedTuple
 
 from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import TrialResult
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._outcomes import Outcome, Outcomes
+from ci_eval.results import TrialResult
 from ci_eval.templating import counted, terminal, workflow_command
 
 MAX_OF_LEVEL = 10

@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import TrialResult
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._page import fitting
+from ci_eval.results import TrialResult
 
 MAX_CHARACTERS = 60_000
 """GitHub refuses a comment of more than 65,536; `publish` may add a few lines."""

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import TrialResult
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._page import fitting
+from ci_eval.results import TrialResult
 
 MAX_BYTES = 900 * 1024
 """GitHub drops the summary of a step whole when it has more than 1 MiB."""

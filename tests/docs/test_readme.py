@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,14 @@ def test_the_workflow_in_the_readme_is_one():
     steps = parse_yaml(workflow, shown="README").value["jobs"]["evaluate"]["steps"]
 
     assert steps[-1]["with"] == {"config": "ci-eval.yaml"}
+
+
+def test_the_guide_shows_the_layers_that_are_checked():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    shown = GUIDE.split("stands below it.\n\n", 1)[1].split("\n\n", 1)[0]
+
+    assert [re.split(r"  +", line.strip())[0] for line in shown.splitlines()] == contract["layers"]
 
 
 def test_a_criterion_is_added_in_one_file(tmp_path, monkeypatch, capsys):

@@ -4,7 +4,8 @@ import pytest
 from runs import FACTS, columns, results
 
 from ci_eval.columns import Cell, Columns, best_of, passes
-from ci_eval.records import CriterionFacts, Status
+from ci_eval.records import Status
+from ci_eval.results import CriterionFacts
 
 LOWER = FACTS.model_copy(update={"better": "lower"})
 UNBOUNDED = FACTS.model_copy(update={"interval": None})

@@ -6,7 +6,7 @@ from runs import FACTS, columns, meta, past
 
 from ci_eval.compare import compare
 from ci_eval.findings import Comparison
-from ci_eval.records import CriterionFacts
+from ci_eval.results import CriterionFacts
 
 
 def compared(now: str, *before: str, facts: CriterionFacts = FACTS, **more: object) -> Comparison:

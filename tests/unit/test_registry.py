@@ -110,7 +110,8 @@ PLUGIN = '''
 """A plugin of another distribution."""
 
 from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Score, Trace
+from ci_eval.records import EvalCase, Trace
+from ci_eval.results import Score
 
 
 @criterion("shop/polite")

@@ -7,7 +7,8 @@ from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_response_match_score import ResponseMatch
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
 from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Failure, Score, Status, Trace, Trial, TrialKey, TrialResult
+from ci_eval.records import EvalCase, Failure, Status, Trace, Trial, TrialKey
+from ci_eval.results import Score, TrialResult
 from ci_eval.score import MAX_EVIDENCE_CHARS, score, shortened
 
 KEY = TrialKey(agent="bot", evalset="e", case="refunds")

@@ -291,8 +291,8 @@ def test_an_expected_call_without_arguments_is_warned_of(tmp_path: Path) -> None
     )
     assert said(tmp_path, text) == [
         (
-            "warning: 3: eval_cases[0].conversation[0]: the expected call of 't' has no 'args', which "
-            "matches no call with arguments, not even empty ones; "
+            "warning: 3: eval_cases[0].conversation[0]: the expected call of 't' has no 'args', "
+            "which matches no call with arguments, not even empty ones; "
             'write "args": {} if none are expected'
         )
     ]

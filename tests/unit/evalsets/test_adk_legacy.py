@@ -257,11 +257,11 @@ def test_an_id_is_there_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_conversation_of_ten_thousand_turns_takes_no_time(tmp_path: Path) -> None:
-    turns = [{"query": "x", "odd": n} for n in range(10_000)]
+def test_a_conversation_of_thousands_of_turns_takes_no_time(tmp_path: Path) -> None:
+    turns = [{"query": "x", "odd": n} for n in range(2_000)]
     legacy = opened(AdkLegacy(), tmp_path, [{"name": "a", "data": turns}])
     flat = opened(AdkFlat(), tmp_path, turns)
     for found in (legacy, flat):
         (case,) = found.cases()
-        assert len(case.conversation or ()) == 10_000
+        assert len(case.conversation or ()) == 2_000
         assert len(found.warnings) == 5

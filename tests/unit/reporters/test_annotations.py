@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from support import GROUP, make_report, make_results, streamed
 
 from ci_eval.findings import Reason, Report
-from ci_eval.records import EvalSet, TrialResult
+from ci_eval.records import EvalSet
 from ci_eval.reporters.annotations import Annotations
+from ci_eval.results import TrialResult
 
 
 def lines(text: str, report: Report | None = None) -> list[str]:

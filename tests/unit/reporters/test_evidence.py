@@ -1,8 +1,9 @@
 import pytest
 
-from ci_eval.records import InvocationScore, Json, Score, Status
+from ci_eval.records import Json, Status
 from ci_eval.reporters._evidence import Exhibit, exhibits_of, wrapped
 from ci_eval.reporters._times import moment
+from ci_eval.results import InvocationScore, Score
 
 
 def told(

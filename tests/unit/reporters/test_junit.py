@@ -9,8 +9,9 @@ from lxml import etree
 from support import make_report, make_results, streamed
 
 from ci_eval.findings import CaseChange, Report
-from ci_eval.records import Failure, InvocationScore, Json, Score, Status, TrialKey, TrialResult
+from ci_eval.records import Failure, Json, Status, TrialKey
 from ci_eval.reporters.junit import MANY, JUnit
+from ci_eval.results import InvocationScore, Score, TrialResult
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 TEXT = (

@@ -1,0 +1,71 @@
+"""The rules that a new file must keep, checked by walking the package."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ci_eval
+
+ROOT = Path(ci_eval.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+MODULES = [
+    module.name
+    for module in pkgutil.walk_packages(ci_eval.__path__, "ci_eval.")
+    if not module.name.endswith(("__main__", "_worker"))
+]
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 60
+UNWANTED = {"utils", "helpers", "common", "core", "base", "manager", "service"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_module_stays_small(path):
+    source = path.read_text(encoding="utf-8")
+
+    assert len(source.splitlines()) <= MAX_MODULE_LINES
+    long = [
+        each.name
+        for each in functions(ast.parse(source))
+        if (each.end_lineno or each.lineno) - each.lineno >= MAX_FUNCTION_LINES
+    ]
+    assert long == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_alone(module):
+    importlib.import_module(module)
+
+
+def test_no_module_is_named_for_nothing():
+    assert not {path.stem for path in FILES} & UNWANTED
+
+
+def test_what_catches_everything_stands_at_three_places():
+    """Round one trial, round one score, and where a bug of ours becomes an exit code.
+
+    The worker has its own: it stands in the agent's process, between an agent's code and us.
+    """
+    found = {
+        name_of(path)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ExceptHandler)
+        and isinstance(node.type, ast.Name)
+        and node.type.id == "Exception"
+    }
+
+    assert found - {"agents/_worker.py"} == {"ending.py", "execute.py", "score.py"}

@@ -1,0 +1,381 @@
+"""Conversations that took place are replayed, and a recording is checked before."""
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_eval.agents.recorded import MAX_PROBLEMS, Recorded
+from ci_eval.errors import TrialError, UsageError
+from ci_eval.journal import trace_line
+from ci_eval.json_text import MAX_DEPTH
+from ci_eval.plugins import World
+from ci_eval.records import Content, EvalCase, Failure, Invocation, Json, Trace, Trial, TrialKey
+
+HELLO = {"user_content": {"parts": [{"text": "Hello"}]}}
+CAMEL = {
+    "userContent": {"parts": [{"text": "Hello"}]},
+    "finalResponse": {"parts": [{"text": "Hi"}]},
+}
+
+Conversation = tuple[tuple[Invocation, ...], dict[str, Json] | None]
+
+
+class Recording:
+    """A file that a recorded agent reads."""
+
+    def __init__(self, folder: Path, *rows: object) -> None:
+        self.path = folder / "traces.jsonl"
+        self.write("".join(json.dumps(row) + "\n" for row in rows))
+
+    def write(self, text: str | bytes) -> None:
+        self.path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    @property
+    def world(self) -> World:
+        return World(env={}, root=self.path.parent, now=lambda: 0.0)
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with it, without the name of the file."""
+        said = list(Recorded(recorded="traces.jsonl").check(self.world))
+        assert {field for field, _ in said} <= {"recorded"}
+        return [message.removeprefix("traces.jsonl:") for _, message in said]
+
+    def conversation(self, case: str = "a", *, evalset: str = "e", repeat: int = 0) -> Conversation:
+        key = TrialKey(agent="bot", evalset=evalset, case=case, repeat=repeat)
+        trial = Trial(key, EvalCase.model_validate({"eval_id": case, "conversation": []}))
+
+        async def hold() -> Conversation:
+            async with Recorded(recorded="traces.jsonl").start(self.world) as running:
+                session = await running.open(trial)
+                held = session.held
+                assert held is not None
+                return held, await session.close()
+
+        return asyncio.run(hold())
+
+    def failure(self, case: str = "a", **where: Any) -> tuple[str, str]:
+        with pytest.raises(TrialError) as caught:
+            self.conversation(case, **where)
+        return caught.value.kind, str(caught.value)
+
+
+def texts(conversation: Conversation) -> list[tuple[str, str]]:
+    return [(turn.user, turn.response) for turn in conversation[0]]
+
+
+# --- Lines ----------------------------------------------------------------------------------
+
+
+def test_a_line_is_a_conversation_in_either_spelling(tmp_path: Path) -> None:
+    rows = (
+        {"eval_id": "a", "invocations": [HELLO, CAMEL], "final_state": {"k": 1}, "other": 1},
+        {"eval_id": "b", "invocations": []},
+    )
+    recording = Recording(tmp_path, *rows)
+    assert recording.problems == []
+    assert texts(recording.conversation()) == [("Hello", ""), ("Hello", "Hi")]
+    assert recording.conversation()[1] == {"k": 1}
+    assert recording.conversation("b") == ((), None)
+
+
+def test_the_last_line_about_a_trial_counts(tmp_path: Path) -> None:
+    first = {"eval_id": "a", "invocations": [HELLO]}
+    recording = Recording(tmp_path, first, {"eval_id": "a", "invocations": [CAMEL]})
+    assert texts(recording.conversation()) == [("Hello", "Hi")]
+
+
+def test_a_line_may_be_for_one_evalset_and_one_repeat(tmp_path: Path) -> None:
+    recording = Recording(
+        tmp_path,
+        {"eval_id": "a", "invocations": []},
+        {"eval_id": "a", "evalset": "e", "invocations": [HELLO]},
+        {"eval_id": "a", "repeat": 1, "invocations": [CAMEL]},
+        {"eval_id": "b", "evalset": "e", "invocations": []},
+    )
+    assert texts(recording.conversation(evalset="e")) == [("Hello", "")]
+    assert texts(recording.conversation(evalset="f")) == []
+    assert texts(recording.conversation(evalset="e", repeat=1)) == [("Hello", "Hi")]
+
+
+def test_what_was_not_recorded_is_an_error_that_says_what_was(tmp_path: Path) -> None:
+    recording = Recording(
+        tmp_path,
+        {"eval_id": "a", "evalset": "e", "invocations": []},
+        {"eval_id": "a", "evalset": "f", "invocations": []},
+        {"eval_id": "b", "invocations": []},
+    )
+    missing = "traces.jsonl has no recording of this case"
+    assert recording.failure("c") == ("not_recorded", missing)
+    assert recording.failure("b", repeat=2) == ("not_recorded", f"{missing} (repeat 2)")
+    assert recording.failure("a", evalset="g") == (
+        "not_recorded",
+        f"{missing}, only for the evalset e, f",
+    )
+    assert recording.failure("a", evalset="e", repeat=1) == (
+        "not_recorded",
+        f"{missing} (repeat 1), only for the evalset f",
+    )
+
+
+def test_a_recorded_error_is_an_error_again(tmp_path: Path) -> None:
+    recording = Recording(
+        tmp_path,
+        {"eval_id": "a", "error": "no answer"},
+        {"eval_id": "b", "error": "killed", "error_kind": "timeout", "invocations": [HELLO]},
+    )
+    assert recording.failure("a") == ("recorded", "no answer")
+    assert recording.failure("b") == ("timeout", "killed")
+
+
+def test_what_a_run_records_is_replayed(tmp_path: Path) -> None:
+    key = TrialKey(agent="bot", evalset="e", case="a", repeat=2)
+    turn = Invocation.model_validate(CAMEL)
+    trace = Trace(key=key, invocations=(turn,), final_state={"k": [1]})
+    failed = Trace(
+        key=key.model_copy(update={"case": "b"}), error=Failure(kind="crash", message="!")
+    )
+    recording = Recording(tmp_path)
+    recording.write(trace_line(trace) + trace_line(failed))
+    assert recording.conversation(repeat=2) == ((turn,), {"k": [1]})
+    assert recording.failure("b", repeat=2) == ("crash", "!")
+
+
+def test_blank_lines_marks_and_windows_lines_change_nothing(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    row, other = (json.dumps({"eval_id": name, "invocations": [HELLO]}) for name in "ab")
+    recording.write(f"\ufeff{row}\r\n\r\n  \n{other}")
+    assert recording.problems == []
+    assert texts(recording.conversation("a")) == texts(recording.conversation("b"))
+    recording.write(f"\n\n{row}\n")
+    assert texts(recording.conversation("a")) == [("Hello", "")]
+
+
+def test_an_empty_file_records_nothing(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    assert recording.problems == []
+    assert recording.failure()[0] == "not_recorded"
+
+
+def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, {"eval_id": "a", "invocations": [HELLO]})
+    assert texts(recording.conversation()) == [("Hello", "")]
+    recording.write(json.dumps({"eval_id": "a", "invocations": []}))
+    os.utime(recording.path, ns=(1, 1))
+    assert texts(recording.conversation()) == []
+
+
+def test_a_conversation_that_took_place_cannot_go_on(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, {"eval_id": "a", "invocations": []})
+    key = TrialKey(agent="bot", evalset="e", case="a")
+    trial = Trial(key, EvalCase.model_validate({"eval_id": "a", "conversation": []}))
+
+    async def ask() -> None:
+        async with Recorded(recorded="traces.jsonl").start(recording.world) as running:
+            session = await running.open(trial)
+            await session.send(Content.of_text("more", role="user"))
+
+    with pytest.raises(NotImplementedError):
+        asyncio.run(ask())
+
+
+# --- What is wrong with lines ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "is not JSON: expecting property name enclosed in double quotes"),
+        ('{"eval_id": "b" "x"}', "is not JSON: expecting ',' delimiter"),
+        ('{"eval_id": "b"} x', "goes on after its end"),
+        ('{"eval_id": NaN}', "is not JSON: NaN is no number"),
+        ('{"eval_id": "\\ud800"}', "\\ud800 is only half of a character"),
+        (b'{"eval_id": "\xff"}', "byte 0xff is not UTF-8"),
+        ("5", "expected an object, found 5"),
+        ("[]", "expected an object, found a list"),
+        ("{}", "'eval_id' is missing"),
+        ('{"eval_id": "b"}', "holds neither 'invocations' nor an 'error'"),
+        ('{"eval_id": "b", "invocations": null}', "holds neither 'invocations' nor an 'error'"),
+        ('{"eval_id": 5, "error": "x"}', "eval_id: expected text, found 5"),
+        ('{"eval_id": "b", "error": true}', "error: expected text, found true"),
+        ('{"eval_id": "b", "error": "", "repeat": "x"}', "repeat: expected a whole number, fou"),
+        ('{"eval_id": "b", "invocations": {}}', "invocations: expected a list, found an object"),
+        (
+            '{"eval_id": "b", "invocations": [{"user_content": {}, "response": "x"}]}',
+            "invocations[0].response: unknown key; known: ",
+        ),
+        ("[" * (MAX_DEPTH + 100), "is nested too deep"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path: Path, line: str | bytes, message: str) -> None:
+    recording = Recording(tmp_path)
+    good = b'{"eval_id": "a", "invocations": []}\n'
+    data = line if isinstance(line, bytes) else line.encode()
+    recording.write(good + data + b"\n" + good)
+    (said,) = recording.problems
+    assert said.startswith(f"2: {message}")
+    with pytest.raises(UsageError):
+        recording.conversation()
+
+
+def test_every_wrong_line_is_named(tmp_path: Path) -> None:
+    recording = Recording(
+        tmp_path, {}, {"eval_id": "a", "error": "x"}, {"eval_id": 5, "repeat": []}
+    )
+    assert recording.problems == [
+        "1: 'eval_id' is missing",
+        "3: eval_id: expected text, found 5",
+        "3: repeat: expected a whole number, found a list",
+    ]
+
+
+def test_a_file_of_wrong_lines_is_not_read_to_its_end(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, *([{}] * 3 * MAX_PROBLEMS))
+    assert len(recording.problems) == MAX_PROBLEMS
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{\n "eval_id": "a",\n "invocations": []\n}', "a recording; an agent `{recorded: FILE}`"),
+        ('{"eval_set_id": "s",\n"eval_cases": []}', "an object with 'eval_set_id', 'eval_cases'"),
+        ('[\n{"eval_id": "a"}]', "a list"),
+        ('{"eval_case_results": [{"response_candidate_results": []}]}', "results of trpc-agent-go"),
+        ('{"id": "x", "events": []}', "a session of ADK"),
+    ],
+)
+def test_a_file_that_is_one_document_is_told_by_what_it_is(
+    tmp_path: Path, text: str, found: str
+) -> None:
+    recording = Recording(tmp_path)
+    recording.write(text)
+    (said,) = recording.problems
+    assert said.startswith(f"1: expected a JSON object on each line, found {found}")
+
+
+def test_the_file_must_be_one_of_the_repository(tmp_path: Path) -> None:
+    root = tmp_path / "suite"
+    root.mkdir()
+    (tmp_path / "secret").write_text("s")
+    (root / "link").symlink_to(tmp_path / "secret")
+    (root / "folder").mkdir()
+    world = World(env={}, root=root, now=lambda: 0.0)
+
+    def said(name: str) -> list[tuple[str, str]]:
+        return list(Recorded(recorded=name).check(world))
+
+    assert said("link") == [("recorded", "link: is a link that leads out of the repository")]
+    assert said("folder") == [("recorded", "folder: is not a file")]
+    assert said("missing") == [("recorded", "missing: no such file")]
+
+
+# --- ADK's result files ---------------------------------------------------------------------
+
+
+def result(*cases: object) -> dict[str, Any]:
+    return {"eval_set_result_id": "r", "eval_set_id": "s", "eval_case_results": list(cases)}
+
+
+def case_result(case: str, *turns: object) -> dict[str, Any]:
+    return {
+        "eval_set_file": "s",
+        "eval_id": case,
+        "final_eval_status": 1,
+        "overall_eval_metric_results": [],
+        "eval_metric_result_per_invocation": [
+            {"actual_invocation": turn, "expected_invocation": HELLO, "eval_metric_results": []}
+            for turn in turns
+        ],
+        "session_id": "1",
+    }
+
+
+CAMEL_RESULT = {
+    "evalSetResultId": "r",
+    "evalCaseResults": [
+        {"evalId": "a", "evalMetricResultPerInvocation": [{"actualInvocation": CAMEL}]}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(result(case_result("a", CAMEL))),
+        json.dumps(result(case_result("a", CAMEL)), indent=2),
+        json.dumps(json.dumps(result(case_result("a", CAMEL)))),
+        json.dumps(CAMEL_RESULT),
+        json.dumps(json.dumps(CAMEL_RESULT)),
+    ],
+)
+def test_a_result_of_adk_is_replayed(tmp_path: Path, text: str) -> None:
+    recording = Recording(tmp_path)
+    recording.write(text)
+    assert recording.problems == []
+    assert texts(recording.conversation()) == [("Hello", "Hi")]
+
+
+def test_a_case_that_adk_ran_several_times_has_repeats(tmp_path: Path) -> None:
+    recording = Recording(tmp_path)
+    cases = (case_result("a", HELLO), case_result("b", HELLO), case_result("a", CAMEL))
+    recording.write(json.dumps(result(*cases)))
+    assert texts(recording.conversation(repeat=0)) == [("Hello", "")]
+    assert texts(recording.conversation(repeat=1)) == [("Hello", "Hi")]
+    assert recording.failure(repeat=2)[0] == "not_recorded"
+
+
+@pytest.mark.parametrize("turns", [[], None])
+def test_a_case_that_failed_in_adk_is_an_error(tmp_path: Path, turns: object) -> None:
+    recording = Recording(tmp_path)
+    failed = {**case_result("a"), "eval_metric_result_per_invocation": turns}
+    recording.write(json.dumps(result(failed)))
+    assert recording.failure() == (
+        "recorded",
+        "ADK's result holds no invocation: the agent failed there",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ('{"eval_set_result_id": "r"}', ["1: has no list 'eval_case_results'"]),
+        ('{"eval_set_result_id": "r", "evalCaseResults": {}}', ["1: has no list 'eval_case_re"]),
+        ('"[1, 2]"', ["1: has no list 'eval_case_results'"]),
+        ('"no json"', ["1: is not JSON: expecting value"]),
+        ('"{}" x', ["1: goes on after its end"]),
+        ('{"eval_case_results": [\n5]}', ["2: eval_case_results[0]: expected an object, found 5"]),
+        (
+            (
+                '{"eval_case_results": [\n{},\n{"eval_id": "b",\n"eval_metric_result_per_invocation":'
+                '[{}, {"actual_invocation": null},\n{"actual_invocation": {}}]}]}'
+            ),
+            [
+                "2: eval_case_results[0]: 'eval_id' is missing",
+                (
+                    "4: eval_case_results[1].eval_metric_result_per_invocation[0]: "
+                    "'actual_invocation' is missing"
+                ),
+                (
+                    "4: eval_case_results[1].eval_metric_result_per_invocation[1]"
+                    ".actual_invocation: expected an object, found nothing"
+                ),
+                (
+                    "5: eval_case_results[1].eval_metric_result_per_invocation[2]"
+                    ".actual_invocation: 'user_content' is missing"
+                ),
+            ],
+        ),
+        ('{"eval_case_results": [\n{"eval_id": "a"}, x]}', ["2: is not JSON: expecting value"]),
+    ],
+)
+def test_a_result_that_is_wrong_is_refused(tmp_path: Path, text: str, messages: list[str]) -> None:
+    recording = Recording(tmp_path)
+    recording.write(text)
+    found = recording.problems
+    assert len(found) == len(messages)
+    for each, message in zip(found, messages, strict=True):
+        assert each.startswith(message)
