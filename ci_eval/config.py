@@ -256,7 +256,7 @@ class _Reader:
         if not isinstance(raw, dict):
             return {}
         found, problems = read_criteria(
-            self._document, ("criteria",), dialect=dialect, root=self._world.root
+            self._document, ("criteria",), dialect=dialect, world=self._world
         )
         self._problems += problems
         if not found and not any(problem.severity == "error" for problem in problems):

@@ -13,7 +13,7 @@ from ci_eval.documents import MAX_CONFIG, Document, Loc, contained, read_text
 from ci_eval.errors import Problem, Severity, UnknownPluginError, UsageError
 from ci_eval.explain import describe, explain
 from ci_eval.json_text import JsonText, parse_relaxed
-from ci_eval.plugins import Criterion
+from ci_eval.plugins import Criterion, World
 from ci_eval.registry import did_you_mean
 
 _EVAL_CONFIG_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
@@ -114,7 +114,7 @@ def resolve(name: str, dialect: str) -> type[Criterion]:
 
 
 def read_criteria(
-    document: Document, loc: Loc, *, dialect: str, root: Path
+    document: Document, loc: Loc, *, dialect: str, world: World
 ) -> tuple[dict[str, Criterion], list[Problem]]:
     """Return the criteria that stand at `loc` in `document`, and what is wrong with them."""
     reader = CriteriaReader(document, dialect, lenient=False)
@@ -129,8 +129,8 @@ def read_criteria(
             reader.problem(f"expected a path, found {describe(spec)}", (*loc, name))
         else:
             try:
-                path = contained(root, spec)
-                from_file, problems = read_eval_config(path, shown=spec, dialect=dialect)
+                path, shown = contained(world.root, spec), world.shown(spec)
+                from_file, problems = read_eval_config(path, shown=shown, dialect=dialect)
                 reader.problems += problems
             except UsageError as exc:
                 reader.problem(f"{spec} cannot be read", (*loc, name))

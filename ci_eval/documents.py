@@ -99,8 +99,7 @@ def contained(root: Path, given: str) -> Path:
         UsageError: a link leads out, or `given` is no path.
 
     """
-    root = Path(os.path.normpath(root))
-    inside = next((up for up in (root, *root.parents) if (up / ".git").exists()), root)
+    inside = repository_of(root) or Path(os.path.normpath(root))
     meant = Path(os.path.normpath(root / given))
     try:
         leads_out = not meant.resolve().is_relative_to(inside.resolve())
@@ -109,6 +108,12 @@ def contained(root: Path, given: str) -> Path:
     if leads_out and meant.is_relative_to(inside):
         raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
     return meant
+
+
+def repository_of(folder: Path) -> Path | None:
+    """Return the top of the repository that `folder` is in, if it is in one."""
+    folder = Path(os.path.normpath(folder))
+    return next((up for up in (folder, *folder.parents) if (up / ".git").exists()), None)
 
 
 def dotted(loc: Loc) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from ci_eval.json_text import OWN_DEPTH, parse_json
+from ci_eval.json_text import TRACE_DEPTH, parse_json
 from ci_eval.records import Json, Trace, TrialKey
 
 
@@ -86,7 +86,7 @@ class Journal:
         if key not in self._known:
             return None
         self._file.seek(self._known[key])
-        row = parse_json(self._file.readline(), max_depth=OWN_DEPTH)
+        row = parse_json(self._file.readline(), max_depth=TRACE_DEPTH)
         if row.get("error") is not None or row.get("case_fingerprint") != case_fingerprint:
             return None
         return _trace(key, row)
@@ -95,7 +95,7 @@ class Journal:
 def _key(line: bytes) -> TrialKey | None:
     """Return whose trace `line` is; `None` where it is nobody's."""
     try:
-        row = parse_json(line, max_depth=OWN_DEPTH)
+        row = parse_json(line, max_depth=TRACE_DEPTH)
         names = {"agent": row["agent"], "evalset": row["evalset"], "case": row["eval_id"]}
         return TrialKey.model_validate({**names, "repeat": row["repeat"]})
     except (ValueError, LookupError, TypeError):

@@ -18,8 +18,10 @@ from ci_eval.errors import Problem, Severity, UsageError
 
 MAX_DEPTH = 200
 """How deep values may be nested, which is how deep ADK reads them too."""
-OWN_DEPTH = MAX_DEPTH + 20
-"""The same for what we write, which holds such values a little deeper."""
+TRACE_DEPTH = MAX_DEPTH + 10
+"""The same in a trace, which holds such values a little deeper."""
+RESULT_DEPTH = TRACE_DEPTH + 10
+"""The same in a result, which quotes traces as evidence."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 

@@ -5,13 +5,13 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval import foreign, plugins
 from ci_eval.config import Config, EvalSetSpec
-from ci_eval.documents import Loc, contained
+from ci_eval.documents import Loc, contained, repository_of
 from ci_eval.errors import (
     EvalSetError,
     NothingSelectedError,
@@ -73,6 +73,8 @@ class PlannedEvalSet:
     """An evalset with the cases of it that are meant."""
 
     opened: OpenedEvalSet
+    shown: str
+    """What the user calls the file."""
     patterns: tuple[tuple[str, ...], ...]
     """Each a list of ids or patterns of which one must fit."""
     count: int
@@ -194,11 +196,16 @@ class _Planner:
 
     def _open(self, spec: EvalSetSpec) -> OpenedEvalSet | None:
         try:
-            opened = open_evalset(contained(self.world.root, spec.path), shown=spec.path)
+            path = contained(self.world.root, spec.path)
+            opened = open_evalset(path, shown=self.world.shown(spec.path))
         except UsageError as exc:
             self.problems += exc.problems
             return None
         self.problems += opened.warnings
+        repository = repository_of(self.world.root)
+        if repository and path.is_relative_to(repository):
+            within = path.relative_to(repository).as_posix()
+            opened = replace(opened, header=opened.header.model_copy(update={"path": within}))
         return opened
 
     def _select(self, opened: Mapping[str, "_Opened"]) -> dict[str, PlannedEvalSet]:
@@ -213,7 +220,7 @@ class _Planner:
                 unused -= {want for want in unused if any(_fits(each, [[want]]) for each in ids)}
                 count = sum(_fits(each, groups) for each in ids)
             if count:
-                found[name] = PlannedEvalSet(evalset, groups, count)
+                found[name] = PlannedEvalSet(evalset, self.world.shown(spec.path), groups, count)
         for missing in sorted(unused):
             self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
         return found
@@ -247,8 +254,8 @@ class _Planner:
         for evalset in evalsets:
             for line in evalset.opened.facts.without_response:
                 message = f"the case expects no response somewhere, which scores 0 in {name!r}"
-                path = evalset.opened.header.path
-                self.problems.append(Problem(message, path, line, severity="warning"))
+                problem = Problem(message, evalset.shown, line, severity="warning")
+                self.problems.append(problem)
 
     def _problem(self, message: str, loc: Loc) -> None:
         self.problems.append(self.config.document.problem(message, loc))

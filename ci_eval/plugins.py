@@ -15,6 +15,7 @@ reporter   `ci_eval.reporters`     `render(report, results)`
 ========== ======================= ==========================================
 """
 
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -52,8 +53,12 @@ class World:
     """The folder of the configuration; relative paths in it start here."""
     now: Callable[[], float]
     """Seconds since the epoch."""
-    say: Callable[[str], None] = lambda _: None
-    """Tells the user something, at once."""
+    folder: str = ""
+    """The same folder as the user named it; empty where that is the current one."""
+
+    def shown(self, given: str) -> str:
+        """Return what the user calls the file that the configuration calls `given`."""
+        return os.path.normpath(Path(self.folder) / given)
 
 
 class Plugin(Record):

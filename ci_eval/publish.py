@@ -7,7 +7,6 @@ there are no such files, and nothing is done.
 """
 
 import os
-import re
 import secrets
 import sys
 from collections.abc import Iterable, Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from ci_eval import plugins
 from ci_eval.errors import ExitCode, Problem
 from ci_eval.findings import Report
-from ci_eval.templating import command_property, workflow_command
+from ci_eval.templating import workflow_command
 
 MAX_SUMMARY_BYTES = 1024 * 1024
 """A step whose summary is longer gets none at all from the runner."""
@@ -24,7 +23,6 @@ MAX_ANNOTATIONS = 10
 """How many errors, and how many warnings, the runner shows of one step."""
 _COMMANDS = ("::error ", "::warning ", "::notice ")
 """What a document may ask of the runner; it obeys others that do more than show."""
-_FILE = re.compile(r"^(?P<command>::[a-z]+ file=)(?P<file>[^,:]*)")
 _VERDICTS = {
     ExitCode.PASSED: "passed",
     ExitCode.FAILED: "failed",
@@ -50,8 +48,7 @@ def publish(
             _append_summary(_document(out, "summary"), Path(env["GITHUB_STEP_SUMMARY"]), env)
         if "annotations" in reports and _in_actions(env):
             lines = _document(out, "annotations").read_text(encoding="utf-8").splitlines()
-            folder = Path(report.meta.config).parent
-            _print(_rebased(line, folder, env) for line in lines if line.startswith(_COMMANDS))
+            _print(line for line in lines if line.startswith(_COMMANDS))
     if env.get("GITHUB_OUTPUT"):
         _append_outputs(outputs(report, out, exit_code, env), Path(env["GITHUB_OUTPUT"]))
 
@@ -129,18 +126,6 @@ def _annotation(problem: Problem, env: Mapping[str, str]) -> str:
         file=_in_repository(problem.file, env) if problem.file else "",
         line=problem.line,
     )
-
-
-def _rebased(command: str, folder: Path, env: Mapping[str, str]) -> str:
-    """Return `command` with its file, which is named from `folder`, as from the workspace."""
-
-    def named(found: re.Match[str]) -> str:
-        file = found["file"]
-        for code, character in (("%2C", ","), ("%3A", ":"), ("%25", "%")):
-            file = file.replace(code, character)
-        return found["command"] + command_property(_in_repository(str(folder / file), env))
-
-    return _FILE.sub(named, command)
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -319,7 +319,7 @@ class EvalSet(Record):
 
     eval_set_id: str
     path: str
-    """The file, as the configuration or the user names it."""
+    """The file, from the top of the repository where there is one."""
     format: str
     """The reader that understood it."""
 

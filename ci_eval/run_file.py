@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ci_eval.documents import Loc, dotted
 from ci_eval.errors import CiEvalError, Problem, UsageError
 from ci_eval.explain import explain
-from ci_eval.json_text import OWN_DEPTH
+from ci_eval.json_text import RESULT_DEPTH
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.records import SCHEMA_VERSION, Stored
 from ci_eval.results import Run, RunMeta, TrialResult
@@ -117,7 +117,7 @@ class _RunReader:
                 yield checked_result(meta, element, self._shown, self._error)
 
     def _members(self) -> Iterator[tuple[str, Element]]:
-        file = JsonFile(self._path, shown=self._shown, max_depth=OWN_DEPTH)
+        file = JsonFile(self._path, shown=self._shown, max_depth=RESULT_DEPTH)
         try:
             yield from file.walk(frozenset({"results"}))
         except UsageError as exc:

@@ -20,7 +20,12 @@ from ci_eval.run_file import read_run
 
 def world(config: Path) -> World:
     """Return the world of the configuration at `config`."""
-    return World(env=dict(os.environ), root=config.absolute().parent, now=time.time)
+    return World(
+        env=dict(os.environ),
+        root=config.absolute().parent,
+        now=time.time,
+        folder=str(config.parent),
+    )
 
 
 def load(config: str) -> tuple[Config, World]:

@@ -14,7 +14,7 @@ from ci_eval import foreign
 from ci_eval.documents import contained, dotted, read_text, reading
 from ci_eval.errors import Problem, TrialError, UsageError
 from ci_eval.explain import explain
-from ci_eval.json_text import OWN_DEPTH, NotJsonError, parse_json, parse_strict
+from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json, parse_strict
 from ci_eval.json_walk import JsonFile
 from ci_eval.plugins import Agent, RunningAgent, World, agent
 from ci_eval.records import AdkRecord, Content, Invocation, Json, Record, Trial
@@ -75,10 +75,10 @@ class Recorded(Agent):
                 yield "recorded", str(problem)
 
     def _index(self, world: World) -> tuple[Path, "_Index"]:
-        path = contained(world.root, self.recorded)
-        with reading(path, shown=self.recorded):
+        path, shown = contained(world.root, self.recorded), world.shown(self.recorded)
+        with reading(path, shown=shown):
             stat = path.stat()
-        return path, _read_index(path, self.recorded, stat.st_mtime_ns, stat.st_size)
+        return path, _read_index(path, shown, stat.st_mtime_ns, stat.st_size)
 
 
 class _Place(NamedTuple):
@@ -121,7 +121,7 @@ def _has_lines(path: Path) -> bool:
     with path.open("rb") as file:
         lines = iter(lambda: file.readline(MAX_LINE_BYTES), b"")
         try:
-            parse_json(next(line for line in lines if line.strip()), max_depth=OWN_DEPTH)
+            parse_json(next(line for line in lines if line.strip()), max_depth=TRACE_DEPTH)
         except NotJsonError:
             return False
     return True
@@ -151,7 +151,7 @@ def _index_lines(path: Path, shown: str) -> _Index:
 
 
 def _recording(line: bytes) -> Recording:
-    return Recording.model_validate(parse_json(line, max_depth=OWN_DEPTH))
+    return Recording.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
 
 
 # --- ADK's result files -----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pydantic import Field
 from ci_eval.columns import Columns
 from ci_eval.documents import contained
 from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.json_text import OWN_DEPTH
+from ci_eval.json_text import RESULT_DEPTH
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import BaselineStore, Past, World, baseline
 from ci_eval.records import SCHEMA_VERSION
@@ -34,28 +34,29 @@ class FileStore(BaselineStore):
 
     def load(self, world: World) -> Sequence[Past]:
         """Return the stored runs, newest first."""
-        return self._stored(self._path(world))[: self.window]
+        return self._stored(world)[: self.window]
 
     def save(self, run: Run, world: World) -> bool:
         """Put `run` first, and drop the oldest beyond the window."""
         path = self._path(world)
-        stored = self._stored(path)
+        stored = self._stored(world)
         if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
         metas = [run.meta, *(past.meta for past in stored)][: self.window]
-        old = _Reader(path, self.path).lines(len(metas) - 1) if stored else iter(())
+        old = _Reader(path, world.shown(self.path)).lines(len(metas) - 1) if stored else iter(())
         new = (f"[0,{result_line(_bare(result))}]" for result in run.results())
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as file:
                 file.writelines(_document(metas, itertools.chain(new, old)))
         except OSError as exc:
-            problem = Problem(f"cannot be written: {exc.strerror or exc}", self.path)
+            problem = Problem(f"cannot be written: {exc.strerror or exc}", world.shown(self.path))
             raise UsageError(problems=[problem]) from exc
         return True
 
-    def _stored(self, path: Path) -> list[Past]:
-        return _Reader(path, self.path).runs() if path.exists() else []
+    def _stored(self, world: World) -> list[Past]:
+        path = self._path(world)
+        return _Reader(path, world.shown(self.path)).runs() if path.exists() else []
 
     def _path(self, world: World) -> Path:
         try:
@@ -126,7 +127,7 @@ class _Reader:
         return BaselineError(problems=[Problem(message, self._shown, line)])
 
     def _members(self) -> Iterator[tuple[str, Element]]:
-        file = JsonFile(self._path, shown=self._shown, max_depth=OWN_DEPTH)
+        file = JsonFile(self._path, shown=self._shown, max_depth=RESULT_DEPTH)
         try:
             yield from file.walk(frozenset({"runs", "results"}))
         except UsageError as exc:

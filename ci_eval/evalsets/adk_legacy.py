@@ -69,7 +69,7 @@ class AdkLegacy(EvalSetReader):
                 notes = Notes(problems, within(element, f"[{position}]"))
                 yield from _case(element, notes)
 
-        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: shown)
+        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
 
 
 @evalset("adk_flat")
@@ -98,10 +98,10 @@ class AdkFlat(EvalSetReader):
             ]
             if not problems.errors:
                 conversation = [from_older(turn) for turn in turns if turn is not None]
-                case = {"eval_id": shown, "conversation": conversation}
+                case = {"eval_id": path.name, "conversation": conversation}
                 yield from _converted(case, elements[0].line, notes)
 
-        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: shown)
+        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
 
 
 def _elements(path: Path, shown: str) -> Iterator[Element]:

@@ -470,6 +470,28 @@ def test_a_run_without_a_report_has_outputs_too(project, monkeypatch, config, ve
     assert f"\n{verdict}\n" in (project.folder / "outputs").read_text()
 
 
+def test_a_run_from_elsewhere_names_files_so_that_they_are_found(project, monkeypatch):
+    """Messages as seen from here; annotations and reports from the top of the repository."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    (project.folder / ".git").mkdir()
+    inner = project.folder / "agents" / "shop"
+    inner.mkdir(parents=True)
+    for name in ("ci-eval.yaml", "smoke.evalset.json"):
+        (project.folder / name).rename(inner / name)
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    (project.folder / "traces.jsonl").rename(inner / "traces.jsonl")
+    monkeypatch.chdir(project.folder / "agents")
+    ended = project.ci_eval("run", "-c", "shop/ci-eval.yaml")
+
+    assert ended.code == 1
+    assert "::error file=agents/shop/smoke.evalset.json,line=" in ended.out
+
+    (inner / "smoke.evalset.json").write_text("[1]")
+    ended = project.ci_eval("run", "-c", "shop/ci-eval.yaml")
+    assert ended.code == 4
+    assert ended.err.startswith("shop/smoke.evalset.json:1: ")
+
+
 # --- Hostile content --------------------------------------------------------------------------
 
 

@@ -12,15 +12,19 @@ from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMat
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
 from ci_eval.documents import MAX_CONFIG, parse_yaml
 from ci_eval.errors import Problem, UnknownPluginError, UsageError
-from ci_eval.plugins import Criterion
+from ci_eval.plugins import Criterion, World
 
 Read = tuple[dict[str, Criterion], list[str]]
 KNOWN = sorted(name.removeprefix("adk/") for name in plugins.criterion if "@" not in name)
 
 
+def world(folder: Path) -> World:
+    return World(env={}, root=folder, now=lambda: 0.0)
+
+
 def from_yaml(folder: Path, text: str, dialect: str = "adk") -> Read:
     document = parse_yaml("criteria:\n" + text, shown="c.yaml")
-    found, problems = read_criteria(document, ("criteria",), dialect=dialect, root=folder)
+    found, problems = read_criteria(document, ("criteria",), dialect=dialect, world=world(folder))
     return found, said(problems)
 
 
@@ -186,7 +190,7 @@ def test_a_configuration_may_take_adks_own_file(tmp_path: Path) -> None:
 def test_problems_of_adks_file_are_named_in_it(tmp_path: Path) -> None:
     (tmp_path / "tc.json").write_text('{"criteria": {\n"nice": 0.5,}}')
     document = parse_yaml("criteria: {from: tc.json}", shown="c.yaml")
-    _, problems = read_criteria(document, ("criteria",), dialect="adk", root=tmp_path)
+    _, problems = read_criteria(document, ("criteria",), dialect="adk", world=world(tmp_path))
     assert [str(problem) for problem in problems] == [
         "tc.json:2: a comma, which ADK refuses in JSON",
         f"tc.json:2: criteria.nice: unknown criterion; known: {', '.join(KNOWN)}",
@@ -203,7 +207,7 @@ def test_adks_file_must_be_there_and_be_one_of_the_repository(tmp_path: Path) ->
         ("link.json", "is a link that leads out of the repository"),
     ):
         document = parse_yaml(f"criteria:\n  from: {path}", shown="c.yaml")
-        _, problems = read_criteria(document, ("criteria",), dialect="adk", root=root)
+        _, problems = read_criteria(document, ("criteria",), dialect="adk", world=world(root))
         assert [str(problem) for problem in problems] == [
             f"c.yaml:2: criteria.from: {path} cannot be read",
             f"{path}: {why}",

@@ -219,22 +219,6 @@ def test_a_problem_is_shown_on_its_line(
     ]
 
 
-def test_an_annotation_names_its_file_from_the_top_of_the_repository(
-    out: Path,
-    env: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(out.parent)
-    (out / "annotations.txt").write_text(
-        "::warning file=../evals/a%2C%3A%25.json,line=3,title=x::file=../y\n", encoding="utf-8"
-    )
-    meta = REPORT.meta.model_copy(update={"config": "conf/ci-eval.yaml"})
-    publish(REPORT.model_copy(update={"meta": meta}), out, ExitCode.FAILED, env, ALL)
-    printed = capsys.readouterr().out
-    assert printed == "::warning file=sub/evals/a%2C%3A%25.json,line=3,title=x::file=../y\n"
-
-
 def test_as_many_problems_are_shown_as_the_runner_shows(
     env: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from ci_eval.agents.recorded import MAX_PROBLEMS, Recorded
 from ci_eval.errors import TrialError, UsageError
 from ci_eval.journal import trace_line
-from ci_eval.json_text import MAX_DEPTH
+from ci_eval.json_text import TRACE_DEPTH
 from ci_eval.plugins import World
 from ci_eval.records import Content, EvalCase, Failure, Invocation, Json, Trace, Trial, TrialKey
 
@@ -206,9 +206,9 @@ def test_a_conversation_that_took_place_cannot_go_on(tmp_path: Path) -> None:
         ('{"eval_id": "b", "invocations": {}}', "invocations: expected a list, found an object"),
         (
             '{"eval_id": "b", "invocations": [{"user_content": {}, "response": "x"}]}',
-            "invocations[0].response: unknown key; known: ",
+            "invocations[0].response: unknown key. Did you mean 'final_response'?",
         ),
-        ("[" * (MAX_DEPTH + 100), "is nested too deep"),
+        ('{"eval_id": "b", "x": ' + "[" * TRACE_DEPTH + "]" * TRACE_DEPTH + "}", "is nested too"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, line: str | bytes, message: str) -> None:
@@ -350,8 +350,8 @@ def test_a_case_that_failed_in_adk_is_an_error(tmp_path: Path, turns: object) ->
         ('{"eval_case_results": [\n5]}', ["2: eval_case_results[0]: expected an object, found 5"]),
         (
             (
-                '{"eval_case_results": [\n{},\n{"eval_id": "b",\n"eval_metric_result_per_invocation":'
-                '[{}, {"actual_invocation": null},\n{"actual_invocation": {}}]}]}'
+                '{"eval_case_results": [\n{},\n{"eval_id": "b",\n"eval_metric_result_per_invocation'
+                '": [{}, {"actual_invocation": null},\n{"actual_invocation": {}}]}]}'
             ),
             [
                 "2: eval_case_results[0]: 'eval_id' is missing",
