@@ -74,8 +74,11 @@ class MatrixRow(Record):
     """One combination to run; what is left out means all."""
 
     agents: tuple[str, ...] | None = None
+    """Which agents take part."""
     evalsets: tuple[str, ...] | None = None
+    """On which evalsets; a pattern means all files that it fits."""
     criteria: tuple[str, ...] | None = None
+    """By which criteria they are scored."""
 
     def covers(self, **names: str) -> bool:
         """Say whether each of `names` (`agents=…`, `evalsets=…`, `criteria=…`) is meant."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval import __version__, plugins
+from ci_eval import __version__, plugins, templating
 from ci_eval.columns import Columns
 from ci_eval.compare import compare
 from ci_eval.config import Config, GateOptions
@@ -102,16 +102,18 @@ def observe(plan: Plan, world: World, outputs: Outputs) -> Observed:
             Journal(outputs.folder / "traces.jsonl", resume=outputs.resume)
         )
         line = _Line(plan, journal, stack.enter_context(RunWriter(path, meta)), outputs, stack)
-        asyncio.run(
-            execute(
-                line.to_try(),
-                {name: plan.config.agents[name] for name, _ in plan.pairs},
-                plan.config.run,
-                world,
-                line.landed,
-            )
-        )
+        asyncio.run(_try_all(plan, world, line))
     return Observed(read_run(path, shown=str(path)), line.tally)
+
+
+async def _try_all(plan: Plan, world: World, line: "_Line") -> None:
+    """Try every trial; what the reports will need is loaded while the agents are waited for."""
+    loading = asyncio.create_task(asyncio.to_thread(templating.prepare))
+    agents = {name: plan.config.agents[name] for name, _ in plan.pairs}
+    try:
+        await execute(line.to_try(), agents, plan.config.run, world, line.landed)
+    finally:
+        await loading
 
 
 def recall(stored: Run) -> Observed:

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import itertools
+import typing
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
@@ -149,52 +150,66 @@ def _facts(entry: dict[str, Any]) -> str:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of a configuration, with what every plugin adds to it."""
-    schema = ConfigFile.model_json_schema()
+    shared: dict[str, Any] = {}
+    schema = _schema_of(ConfigFile, shared)
     properties = schema["properties"]
-    for name, text in descriptions(ConfigFile).items():
-        properties[name]["description"] = text
-    agents = [_plugin_schema(plugins.agent[name]) for name in plugins.agent]
+    agents = [_plugin_schema(plugins.agent[name], shared) for name in plugins.agent]
     properties["agents"]["additionalProperties"] = {"anyOf": agents}
-    evalset = {"anyOf": [{"type": "string"}, _schema_of(EvalSetSpec)]}
+    evalset = {"anyOf": [{"type": "string"}, _schema_of(EvalSetSpec, shared)]}
     properties["evalsets"]["additionalProperties"] = evalset
-    properties["criteria"] |= _criteria_schema()
-    stores = [_store_schema(name) for name in plugins.baseline]
+    properties["criteria"] |= _criteria_schema(shared)
+    stores = [_store_schema(name, shared) for name in plugins.baseline]
     properties["baseline"] = {**properties["baseline"], "anyOf": [*stores, {"type": "null"}]}
     properties["reports"]["items"] = {"enum": list(plugins.reporter)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
+        "$defs": shared,
         "title": "ci-eval configuration",
     }
 
 
-def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `model`, and put those of the models in it among the `shared` ones."""
     schema = model.model_json_schema(by_alias=False)
-    for name, text in descriptions(model).items():
-        if name in schema["properties"]:
-            schema["properties"][name]["description"] = text
+    inner = schema.pop("$defs", {})
+    for each in (model, *_models_in(model)):
+        of_each = schema if each is model else inner[each.__name__]
+        for name, text in descriptions(each).items():
+            if name in of_each["properties"]:
+                of_each["properties"][name]["description"] = text
+    shared |= inner
     return schema
 
 
-def _plugin_schema(model: type[Plugin]) -> dict[str, Any]:
-    schema = _schema_of(model)
+def _models_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield the models that the fields of `model` are made of."""
+    for info in model.model_fields.values():
+        for part in (info.annotation, *typing.get_args(info.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield part
+                yield from _models_in(part)
+
+
+def _plugin_schema(model: type[Plugin], shared: dict[str, Any]) -> dict[str, Any]:
+    schema = _schema_of(model, shared)
     return {**schema, "description": inspect.cleandoc(model.__doc__ or "")}
 
 
-def _store_schema(name: str) -> dict[str, Any]:
-    schema = _plugin_schema(plugins.baseline[name])
+def _store_schema(name: str, shared: dict[str, Any]) -> dict[str, Any]:
+    schema = _plugin_schema(plugins.baseline[name], shared)
     schema["properties"] = {"store": {"const": name}, **schema["properties"]}
     return schema
 
 
-def _criteria_schema() -> dict[str, Any]:
+def _criteria_schema(shared: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {"from": {"type": "string", "description": "ADK's test_config.json."}}
     for name in plugins.criterion:
         model = plugins.criterion[name]
         threshold = [] if model.informational else [{"type": "number"}]
         empty = [{"type": "null"}] if model.informational else []
         schema = {
-            "anyOf": [*threshold, *empty, _plugin_schema(model)],
+            "anyOf": [*threshold, *empty, _plugin_schema(model, shared)],
             "description": inspect.cleandoc(model.__doc__ or ""),
         }
         named[name] = schema

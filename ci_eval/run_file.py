@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from ci_eval.documents import Loc, dotted
 from ci_eval.errors import CiEvalError, Problem, UsageError
-from ci_eval.explain import explain
+from ci_eval.explain import describe, explain
 from ci_eval.json_text import RESULT_DEPTH
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.records import SCHEMA_VERSION, Stored
-from ci_eval.results import Run, RunMeta, TrialResult
+from ci_eval.results import Run, RunMeta, Score, TrialResult
 
 M = TypeVar("M", bound=Stored)
 
@@ -128,7 +128,8 @@ def check_version(element: Element, shown: str, error: type[CiEvalError]) -> Non
     """Refuse a file of a version that this one does not know."""
     if element.value != SCHEMA_VERSION:
         message = (
-            f"has schema version {element.value!r}, this version of ci-eval reads {SCHEMA_VERSION}"
+            f"has schema version {describe(element.value)}, "
+            f"this version of ci-eval reads {SCHEMA_VERSION}"
         )
         raise error(problems=[Problem(message, shown, element.line)])
 
@@ -153,13 +154,23 @@ def checked(
 def checked_result(
     meta: RunMeta, element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
 ) -> TrialResult:
-    """Return the result that is in `element`; `meta` must know the criteria of its scores."""
+    """Return the result that is in `element`, whose scores are such as `meta` speaks of."""
     result = checked(TrialResult, element, shown, error, at=at)
-    for index, score in enumerate(result.scores):
-        if score.name not in meta.criteria:
-            loc = ("scores", index, "name")
-            message = f"the run names no criterion {score.name!r}"
-            raise error(
-                problems=[Problem(message, shown, element.line_of((*at, *loc)), dotted(loc))]
-            )
+    problems = [
+        Problem(message, shown, element.line_of((*at, "scores", index)), f"scores[{index}]")
+        for index, score in enumerate(result.scores)
+        for message in _strange(score, meta)
+    ]
+    if problems:
+        raise error(problems=problems)
     return result
+
+
+def _strange(score: Score, meta: RunMeta) -> Iterator[str]:
+    facts = meta.criteria.get(score.name)
+    if facts is None:
+        yield f"the run has no criterion {score.name!r}"
+    elif facts.interval and score.value is not None:
+        low, high = facts.interval
+        if not low <= score.value <= high:
+            yield f"the value must lie between {low:g} and {high:g}, found {score.value:g}"

@@ -304,6 +304,13 @@ def render(template: str, context: Mapping[str, Any]) -> str:
     return "".join(_environment().get_template(template).generate(context))
 
 
+def prepare() -> None:
+    """Load what `render` needs and compile the templates, which takes longer than to fill them."""
+    environment = _environment()
+    for name in environment.list_templates(extensions=["j2"]):
+        environment.get_template(name)
+
+
 @cache
 def _environment() -> Any:
     """Return the environment of all templates; the import takes a while."""

@@ -1,0 +1,213 @@
+"""Lists, pages and the schema are made from the plugins, and say what they say."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from ci_eval import plugins, reference
+from ci_eval.config import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions, load
+from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
+from ci_eval.errors import UsageError
+from ci_eval.plugins import World
+from ci_eval.records import Record
+from ci_eval.reference import KINDS, catalogue, descriptions, json_schema, table
+
+SCHEMA = json_schema()
+
+
+class Inner(Record):
+    """A part of something."""
+
+    size: int = 1
+    """How large it is,
+    in metres."""
+    silent: int = 1
+
+
+class Outer(Inner):
+    """Something with a part."""
+
+    given_name: str = Field(default="", alias="givenName")
+    """What it is called."""
+    size: int = 2
+    """How large it is, in feet."""
+    parts: tuple[Inner, ...] = ()
+
+
+# --- Descriptions ---------------------------------------------------------------------------
+
+
+def test_the_docstring_under_a_field_describes_it() -> None:
+    assert descriptions(Inner) == {"size": "How large it is, in metres."}
+
+
+def test_what_a_class_inherits_is_described_unless_it_says_otherwise() -> None:
+    assert descriptions(Outer) == {
+        "size": "How large it is, in feet.",
+        "given_name": "What it is called.",
+        "givenName": "What it is called.",
+    }
+
+
+@pytest.mark.parametrize("model", [ConfigFile, RunOptions, GateOptions, EvalSetSpec, MatrixRow])
+def test_every_key_of_a_configuration_is_described(model: type[Record]) -> None:
+    assert set(descriptions(model)) == set(model.model_fields)
+
+
+# --- Lists ----------------------------------------------------------------------------------
+
+
+def test_every_plugin_is_in_the_catalogue() -> None:
+    found = catalogue()
+    assert {kind: [entry["name"] for entry in entries] for kind, entries in found.items()} == {
+        kind: list(registry) for kind, registry in KINDS.items()
+    }
+    assert list(KINDS.values()) == list(plugins.POINTS)
+
+
+def test_an_entry_says_all_that_there_is_to_choose() -> None:
+    (entry,) = [
+        entry
+        for entry in catalogue("criteria")["criteria"]
+        if entry["name"] == "adk/tool_trajectory_avg_score"
+    ]
+    assert entry["summary"] == (
+        "The share of invocations whose tool calls match the expected ones."
+    )
+    assert entry["description"].startswith("An invocation scores 1 or 0; the value is the mean.")
+    assert set(entry["options"]) == set(ToolTrajectory.model_fields)
+    assert entry["options"]["ignore_args"] == {
+        "description": "Compare the names only.",
+        "default": False,
+        "type": "boolean",
+    }
+    assert {
+        key: entry[key]
+        for key in ("needs_reference", "judged", "interval", "higher_is_better", "informational")
+    } == {
+        "needs_reference": True,
+        "judged": False,
+        "interval": (0.0, 1.0),
+        "higher_is_better": True,
+        "informational": False,
+    }
+    json.dumps(entry)
+
+
+def test_one_kind_can_be_asked_for() -> None:
+    assert list(catalogue("agents")) == ["agents"]
+    assert "options" not in catalogue("agents", options=False)["agents"][0]
+    with pytest.raises(UsageError, match=r"^unknown kind 'agent'\. Did you mean 'agents'\?$"):
+        catalogue("agent")
+
+
+def test_a_table_has_a_line_for_each_plugin() -> None:
+    lines = table(catalogue("criteria")).splitlines()
+    assert lines[0] == "criteria"
+    names = [line.split()[0] for line in lines[1:] if line]
+    assert names == list(plugins.criterion)
+    (line,) = [line for line in lines if "adk/tool_trajectory_avg_score" in line]
+    assert line.endswith("match the expected ones. [reference]")
+    (line,) = [line for line in lines if "tool_call_count" in line]
+    assert line.endswith("[scenarios, informational]")
+    summaries = {line.index(line.split()[1]) for line in lines[1:] if line}
+    assert len(summaries) == 1  # they stand under one another
+
+
+def test_a_table_of_other_kinds_has_no_facts_of_criteria() -> None:
+    (line,) = [line for line in table(catalogue("agents")).splitlines() if "recorded" in line]
+    assert line == (
+        "  recorded  Conversations that were recorded: by `run --record`, by ADK, "
+        "or by your own tool."
+    )
+    assert table({"agents": []}) == "agents\n"
+
+
+# --- The schema -----------------------------------------------------------------------------
+
+
+def parts(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every object in a schema."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, dict | list):
+            yield from parts(inner)
+
+
+def test_the_schema_is_json_and_says_what_it_is() -> None:
+    assert json.loads(json.dumps(SCHEMA)) == SCHEMA
+    assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert SCHEMA["title"] == "ci-eval configuration"
+    assert SCHEMA["required"] == ["agents", "evalsets", "criteria"]
+    assert SCHEMA["additionalProperties"] is False
+
+
+def test_every_reference_in_the_schema_leads_somewhere() -> None:
+    references = [part["$ref"] for part in parts(SCHEMA) if isinstance(part.get("$ref"), str)]
+    assert references
+    for each in references:
+        assert each.removeprefix("#/$defs/") in SCHEMA["$defs"]
+
+
+def test_every_key_in_the_schema_is_described() -> None:
+    named = [
+        part["properties"] for part in parts(SCHEMA) if isinstance(part.get("properties"), dict)
+    ]
+    silent = {
+        key
+        for properties in named
+        for key, each in properties.items()
+        if "description" not in each and key not in {"store", "use"}
+    }
+    assert silent == set()
+
+
+def test_the_schema_knows_every_plugin() -> None:
+    properties = SCHEMA["properties"]
+    agents = properties["agents"]["additionalProperties"]["anyOf"]
+    assert [set(plugins.agent) & set(each["properties"]) for each in agents] == [
+        {name} for name in plugins.agent
+    ]
+    criteria = properties["criteria"]["properties"]
+    for name in plugins.criterion:
+        assert name in criteria
+        assert "@" in name or name.removeprefix("adk/") in criteria
+    assert properties["reports"]["items"] == {"enum": list(plugins.reporter)}
+    stores = properties["baseline"]["anyOf"]
+    assert [each["properties"]["store"] for each in stores[:-1]] == [
+        {"const": name} for name in plugins.baseline
+    ]
+
+
+def test_a_measure_takes_no_threshold_in_the_schema_either() -> None:
+    criteria = SCHEMA["properties"]["criteria"]["properties"]
+    assert criteria["response_match_score"]["anyOf"][0] == {"type": "number"}
+    assert criteria["tool_call_count_v1"]["anyOf"][0] == {"type": "null"}
+
+
+def test_models_in_a_plugin_are_described_at_the_top_of_the_schema() -> None:
+    shared: dict[str, Any] = {}
+    schema = reference._schema_of(Outer, shared)
+    assert schema["properties"]["parts"]["items"] == {"$ref": "#/$defs/Inner"}
+    assert "$defs" not in schema
+    assert shared["Inner"]["properties"]["size"]["description"] == "How large it is, in metres."
+
+
+def test_what_the_schema_has_as_a_default_is_one(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").touch()
+    text = "agents: {a: {recorded: t.jsonl}}\nevalsets: {e: e.json}\n"
+    text += "criteria: {response_match_score: 1}\n"
+    world = World(env={}, root=tmp_path, now=lambda: 0.0)
+    path = tmp_path / "ci-eval.yaml"
+    path.write_text(text)
+    bare = load(path, shown="ci-eval.yaml", world=world)
+    defaults = {
+        key: each["default"] for key, each in SCHEMA["$defs"]["RunOptions"]["properties"].items()
+    }
+    path.write_text(text + f"run: {json.dumps(defaults)}\n")
+    assert load(path, shown="ci-eval.yaml", world=world).run == bare.run
