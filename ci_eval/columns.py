@@ -113,7 +113,7 @@ class Columns:
             columns.add(result)
         return columns
 
-    def keys(self) -> Iterator[GroupKey]:
+    def group_keys(self) -> Iterator[GroupKey]:
         """Yield the key of each group."""
         for agent, evalset, criterion in self.groups:
             yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)

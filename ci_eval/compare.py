@@ -34,7 +34,7 @@ def compare(
     pooled, incomparable = _pool(meta, columns, baseline)
     judged = [
         _Judged(key, meta.criteria[key.criterion], columns, pooled, max_drop)
-        for key in columns.keys()  # noqa: SIM118  # Columns is no mapping
+        for key in columns.group_keys()
     ]
     tests = [(each.key, p) for each in judged for p in each.p_values]
     rejected = holm([p for _, p in tests], false_block)

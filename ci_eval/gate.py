@@ -22,7 +22,7 @@ _MAX_NAMED = 5
 
 def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
     """Return, for each criterion on each evalset with each agent, how its cases ended."""
-    return tuple(_group(meta, key, columns) for key in columns.keys())  # noqa: SIM118  # no mapping
+    return tuple(_group(meta, key, columns) for key in columns.group_keys())
 
 
 def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
@@ -72,10 +72,10 @@ def decide(
     by_threshold = mode != "regression" or (
         comparison is None and options.on_missing == "threshold"
     )
-    gate = _Gate(options, totals, groups, comparison)
+    gate = _Gate(options, totals, groups)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if mode != "threshold":
-        reasons += gate.changes() if comparison else gate.missing_baseline()
+        reasons += gate.changes(comparison) if comparison else gate.missing_baseline()
     reasons += gate.completeness()
     severities = {reason.severity for reason in reasons}
     outcome: Literal["passed", "failed", "incomplete"] = "passed"
@@ -93,7 +93,6 @@ class _Gate:
     options: GateOptions
     totals: Totals
     groups: tuple[GroupSummary, ...]
-    comparison: Comparison | None
 
     def floors(self, *, by_threshold: bool) -> Iterator[Reason]:
         """Yield what is below a floor, whatever the missing cases had shown."""
@@ -121,26 +120,25 @@ class _Gate:
                 )
                 yield Reason(severity="blocks", message=message, group=group.group)
 
-    def changes(self) -> Iterator[Reason]:
+    def changes(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield what changed against the baseline."""
-        assert self.comparison  # noqa: S101  # the caller asked
-        for delta in self.comparison.deltas:
+        for delta in comparison.deltas:
             if delta.outcome == "regressed":
                 message = f"{_named(delta.group)} regressed{_moved(delta)}: {delta.reason}"
-                message += self._flipped(delta)
+                message += _flipped(comparison, delta)
                 yield Reason(severity="blocks", message=message, group=delta.group)
             elif delta.outcome == "inconclusive" and not self._informational(delta.group):
                 message = f"{_named(delta.group)} dropped{_moved(delta)}; {delta.reason}"
-                message += self._flipped(delta)
+                message += _flipped(comparison, delta)
                 severity = _SEVERITY[self.options.on_inconclusive]
                 yield Reason(severity=severity, message=message, group=delta.group)
-        gone = self.comparison.vanished
+        gone = comparison.vanished
         if gone:
             names = _listed([f"{each.kind} {each.name!r}" for each in gone])
             message = f"in the baseline and not in this run: {names}"
             yield Reason(severity=_SEVERITY[self.options.on_vanished], message=message)
-        if self.comparison.not_comparable:
-            names = _listed(list(self.comparison.not_comparable))
+        if comparison.not_comparable:
+            names = _listed(list(comparison.not_comparable))
             yield Reason(severity="info", message=f"not compared: {names}")
 
     def missing_baseline(self) -> Iterator[Reason]:
@@ -168,15 +166,15 @@ class _Gate:
     def _informational(self, key: GroupKey) -> bool:
         return any(group.group == key and group.informational for group in self.groups)
 
-    def _flipped(self, delta: Delta) -> str:
-        """Return the newly failing cases of a group, as the end of a sentence."""
-        assert self.comparison  # noqa: S101  # the caller asked
-        names = [
-            repr(change.case)
-            for change in self.comparison.changes
-            if change.group == delta.group and change.change in ("newly_failing", "dropped")
-        ]
-        return f" ({_listed(names)})" if names else ""
+
+def _flipped(comparison: Comparison, delta: Delta) -> str:
+    """Return the cases of a group that got worse, as the end of a sentence."""
+    names = [
+        repr(change.case)
+        for change in comparison.changes
+        if change.group == delta.group and change.change in ("newly_failing", "dropped")
+    ]
+    return f" ({_listed(names)})" if names else ""
 
 
 def _worse(group: GroupSummary, floor: float) -> bool:

@@ -33,7 +33,7 @@ LAST_WORDS_CHARS = 2000
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
-if sys.platform == "win32":  # pragma: no cover
+if sys.platform == "win32":  # pragma: no cover  # not tested there
     _OWN_GROUP: dict[str, Any] = {"creationflags": 0x200}  # CREATE_NEW_PROCESS_GROUP
 else:
     _OWN_GROUP: dict[str, Any] = {"start_new_session": True}
@@ -202,7 +202,7 @@ class Child(asyncio.SubprocessProtocol):
             pipe.close()
 
     def _kill_group(self) -> None:
-        if sys.platform == "win32":  # pragma: no cover
+        if sys.platform == "win32":  # pragma: no cover  # not tested there
             self._transport.kill()
         else:
             try:

@@ -319,7 +319,7 @@ def _environment() -> Any:
 
     class Environment(ImmutableSandboxedEnvironment):
         # What a macro or a block wrote was escaped when it was written.
-        concat = staticmethod(lambda pieces: _Safe("".join(pieces)))  # type: ignore[assignment]
+        concat = staticmethod(lambda pieces: _Safe("".join(pieces)))  # type: ignore[assignment]  # no str
 
     environment = Environment(
         loader=FileSystemLoader(_folders()),

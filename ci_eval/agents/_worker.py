@@ -75,7 +75,7 @@ def _make_room(folder: str, target: str) -> None:
     sys.path.insert(0, folder)
     sys.argv[:] = [target.partition(":")[0]]
     # What is printed just before a crash must get out; so must the place of the crash.
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a file
     faulthandler.enable()
 
 
@@ -132,7 +132,7 @@ def _load(target: str) -> Callable[..., Any]:
         found = getattr(found, name)
     if not callable(found):
         raise TypeError(f"it is no callable but {_short(found)}")
-    return found  # type: ignore[no-any-return]
+    return found  # type: ignore[no-any-return]  # just checked
 
 
 class Agent:
@@ -369,7 +369,7 @@ def _safely(show: Callable[[Any], str], value: Any) -> str:
 def _place(trace: TracebackType | None, folder: str) -> str:
     """Return `file.py:12`, the last line of the user's own code that `trace` went through."""
     frames = [(_shortened(name, folder), line) for name, line in _frames(trace)]
-    own = [at for at in frames if "site-packages" not in at[0] and not isabs(at[0])]  # noqa: PTH117
+    own = [at for at in frames if "site-packages" not in at[0] and not isabs(at[0])]  # noqa: PTH117  # quick
     for name, line in (own or frames)[-1:]:
         return f"{name}:{line}"
     return ""

@@ -9,7 +9,6 @@ import pytest
 from runs import make_run, meta, results
 
 from ci_eval.baselines.file import FileStore
-from ci_eval.columns import Columns
 from ci_eval.errors import BaselineError, UsageError
 from ci_eval.plugins import Past, World
 from ci_eval.records import Status
@@ -254,8 +253,3 @@ def test_a_link_that_leads_out_of_the_repository_is_refused(tmp_path: Path) -> N
         with pytest.raises(BaselineError, match=r"is a link that leads out of the repository$"):
             act()
     assert list(tmp_path.iterdir()) == [root]
-
-
-def test_a_store_is_a_path_and_a_window() -> None:
-    assert FileStore() == FileStore(path=".ci-eval/baseline.json", window=5)
-    assert Columns().groups == {}
