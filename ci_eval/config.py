@@ -256,15 +256,14 @@ class _Reader:
         return found if isinstance(found, EvalSetSpec) else None
 
     def _criteria(self, raw: Any, dialect: str) -> dict[str, Criterion]:
-        if not isinstance(raw, dict):
+        if not isinstance(raw, dict) or not raw:
             return {}
         found, problems = read_criteria(
             self._document, ("criteria",), dialect=dialect, world=self._world
         )
         self._problems += problems
-        if not found and not any(problem.severity == "error" for problem in problems):
-            self._problem("names no criterion, so nothing would be measured", ("criteria",))
-        elif found and all(criterion.informational for criterion in found.values()):
+        is_right = not any(problem.severity == "error" for problem in problems)
+        if is_right and all(criterion.informational for criterion in found.values()):
             message = "every criterion only measures, so nothing could ever pass or fail"
             self._problem(message, ("criteria",))
         return found

@@ -4,7 +4,6 @@ NaN is refused, as JSON does, and so is what could not be written again: numbers
 halves of characters, and values inside of values without end.
 """
 
-import itertools
 import json
 import math
 import re
@@ -181,10 +180,8 @@ class Places:
         text, opened = self._text, self._text[at : at + 1]
         if opened not in ("{", "["):
             return
-        at = skip(text, at + 1)
-        for position in itertools.count():
-            if text[at] in "}]":
-                return
+        at, position = skip(text, at + 1), 0
+        while text[at] not in "}]":
             step: int | str = position
             begin = at
             if opened == "{":
@@ -195,6 +192,7 @@ class Places:
             at = skip(text, at)
             if text[at] == ",":
                 at = skip(text, at + 1)
+            position += 1
 
 
 def skip(text: str, at: int) -> int:

@@ -159,7 +159,7 @@ class InvocationEvent(AdkRecord):
 class InvocationEvents(AdkRecord):
     """What happened before the final response, in order."""
 
-    invocation_events: tuple[InvocationEvent, ...] = ()
+    invocation_events: tuple[InvocationEvent, ...]
 
 
 def _which_data(value: object) -> str:

@@ -3,7 +3,6 @@
 `{"schema_version": 1, "meta": {…}, "results": [{…}, …]}`, one result a line.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -72,12 +71,7 @@ class RunWriter:
 
 def result_line(result: TrialResult) -> str:
     """Return `result` as JSON in one line, every field that a tool may look for included."""
-    row = result.model_dump(mode="json")
-    for score in row["scores"]:
-        for part in score["invocations"]:
-            if part["evidence"] is None:
-                del part["evidence"]
-    return json.dumps(row, separators=(",", ":"))
+    return result.model_dump_json()
 
 
 def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -> Run:

@@ -1,5 +1,6 @@
 """ADK's four efficiency metrics: measured, shown, compared, never judged."""
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from ci_eval.criteria._turns import Turn, averaged, observed
@@ -21,9 +22,9 @@ class Efficiency(Criterion):
         del case
         return observed(self, trace, self.measure)
 
+    @abstractmethod
     def measure(self, invocation: Invocation) -> Turn:
         """Measure one invocation."""
-        raise NotImplementedError
 
 
 @criterion("adk/tool_call_count_v1")

@@ -198,6 +198,9 @@ def test_each_part_must_be_there(folder: Path) -> None:
         "ci-eval.yaml:1: 'evalsets' is missing",
         "ci-eval.yaml:1: 'criteria' is missing",
     ]
+    assert refusal(folder, MINIMAL.partition("criteria")[0] + "criteria: {}\n") == [
+        "ci-eval.yaml:5: criteria: must not be empty"
+    ]
     assert refusal(folder, "agents: {}\nevalsets:\ncriteria: []\n") == [
         "ci-eval.yaml:1: agents: must not be empty",
         "ci-eval.yaml:2: evalsets: expected an object, found nothing",
@@ -337,6 +340,14 @@ def test_a_criterion_may_have_one_slash_in_its_name(folder: Path) -> None:
     assert "own/words" in loaded(folder, one).criteria
     (said,) = refusal(folder, two)
     assert said.startswith("ci-eval.yaml:6: criteria.my/own/words: a name has ")
+
+
+def test_something_must_be_able_to_fail(folder: Path) -> None:
+    text = MINIMAL.replace("tool_trajectory_avg_score: 1", "tool_call_count_v1:")
+    message = "every criterion only measures, so nothing could ever pass or fail"
+    assert refusal(folder, text) == [f"ci-eval.yaml:5: criteria: {message}"]
+    (said,) = refusal(folder, text + "  response_match_score: 2\n")
+    assert said.startswith("ci-eval.yaml:7: criteria.response_match_score: the threshold must ")
 
 
 def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(folder: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_key_of_our_own_is_never_suggested() -> None:
 
 
 def test_what_is_missing_is_said_of_the_place_where_it_should_be() -> None:
-    turn = {"user_content": {"parts": []}}
+    turn: dict[str, Any] = {"user_content": {"parts": []}}
     found = said(EvalCase, {"eval_id": "a", "conversation": [turn, {}]})
     assert found == [(["conversation", 1], "'user_content' is missing")]
 
@@ -106,7 +106,7 @@ def test_names_of_pydantic_for_parts_of_unions_are_in_no_place() -> None:
 
 
 def test_a_union_suggests_the_keys_of_the_part_that_was_meant() -> None:
-    data = {"invocationEvents": [], "tool_uses": []}
+    data: dict[str, Any] = {"invocationEvents": [], "tool_uses": []}
     turn = {"userContent": {}, "intermediateData": data}
     assert said(EvalCase, {"eval_id": "a", "conversation": [turn]}) == [
         (
@@ -117,7 +117,7 @@ def test_a_union_suggests_the_keys_of_the_part_that_was_meant() -> None:
 
 
 def test_a_key_in_both_spellings_is_not_unknown() -> None:
-    turn = {"userContent": {}, "user_content": {}}
+    turn: dict[str, Any] = {"userContent": {}, "user_content": {}}
     assert said(EvalCase, {"eval_id": "a", "conversation": [turn]}) == [
         (["conversation", 0, "user_content"], "is given in two spellings")
     ]

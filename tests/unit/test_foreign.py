@@ -6,7 +6,7 @@ import pytest
 
 from ci_eval.foreign import described, is_adk_result, not_json, recognised
 
-ADK_TURN = {"user_content": {"parts": []}}
+ADK_TURN: dict[str, object] = {"user_content": {"parts": []}}
 TRPC_TURN = {"userContent": {"role": "user", "content": "Hello"}}
 RESULTS = "results of ADK; an agent `{recorded: FILE}` replays them"
 

@@ -1,6 +1,7 @@
 """JSON that is held whole: its value, its lines, and what is refused."""
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +57,16 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 
 def test_long_whole_numbers_are_read_as_far_as_python_does() -> None:
     assert parse_json("9" * 4300) == 10**4300 - 1
+
+
+def test_a_number_that_only_this_python_cannot_read_is_refused() -> None:
+    least = 640  # what Python lets the limit be at the least
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(least)
+    try:
+        assert refusal(f"[1, {'9' * 1000}]") == ("holds a number that cannot be read", 0)
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 def test_the_last_of_two_equal_keys_counts_as_in_adk() -> None:

@@ -66,12 +66,12 @@ class Suite:
         config = load(path, shown="ci-eval.yaml", world=world)
         return plan(config, world, selection=Selection(**selected), repeats=repeats)
 
-    def refusal(self, **selected: tuple[str, ...]) -> list[str]:
+    def refusal(self, **selected: Any) -> list[str]:
         with pytest.raises(UsageError) as caught:
             self.plan(**selected)
         return [str(problem) for problem in caught.value.problems]
 
-    def nothing(self, **selected: tuple[str, ...]) -> str:
+    def nothing(self, **selected: Any) -> str:
         with pytest.raises(NothingSelectedError) as caught:
             self.plan(**selected)
         return str(caught.value)
@@ -294,6 +294,17 @@ def test_the_matrix_speaks_of_all_files_of_a_pattern(suite: Suite) -> None:
         (suite.folder / "ci-eval.yaml").read_text() + "matrix: [{agents: [new], evalsets: [all]}]\n"
     )
     assert list(suite.plan().pairs) == [("new", "all:full"), ("new", "all:smoke")]
+
+
+def test_a_run_names_files_from_the_top_of_the_repository(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "suite"
+    inner.mkdir()
+    suite = Suite(inner)
+    suite.evalset("../smoke.json", case("a"))
+    suite.evalsets("  out: ../smoke.json\n  in: full.json\n")
+    headers = [each.opened.header.path for each in suite.plan().evalsets.values()]
+    assert headers == ["smoke.json", "suite/full.json"]
 
 
 def test_two_evalsets_cannot_have_one_name(suite: Suite) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_eval.agents.recorded import Recorded
 from ci_eval.plan import open_evalset
 from ci_eval.plugins import World
 from ci_eval.validate import Checked, check
@@ -67,3 +68,18 @@ def test_everything_else_is_read_or_refused_with_its_place(row):
         assert found.kind == "eval_config"
         known = (NOT_YET, "metric of your own code", "names no criteria", "unknown criterion")
         assert all(any(each in problem.message for each in known) for problem in errors)
+
+
+RESULTS = [pytest.param(row, id=row["path"]) for row in files() if "result" in row["kind"]]
+
+
+@pytest.mark.parametrize("row", RESULTS)
+def test_results_of_adk_are_replayed_and_those_of_others_refused(row):
+    world = World(env={}, root=CORPUS, now=lambda: 0.0)
+    problems = list(Recorded(recorded=row["path"]).check(world))
+
+    if row["kind"] == "result-double-encoded":
+        assert problems == []
+    else:
+        [(_, message)] = problems
+        assert message.endswith("found results of trpc-agent-go or agents-cli")

@@ -242,6 +242,23 @@ def test_turns_may_be_written_as_in_the_older_format(tmp_path: Path) -> None:
     assert second.startswith("warning: 2: eval_cases[0].conversation[0]: the expected call of 'x'")
 
 
+def test_what_is_wrong_in_the_older_way_is_wrong_in_the_new_one(tmp_path: Path) -> None:
+    turn = {
+        "query": "x",
+        "expected_tool_use": [5],
+        "expected_intermediate_agent_responses": {"author": "a"},
+    }
+    data = "1: eval_cases[0].conversation[0].intermediate_data"
+    assert said(tmp_path, evalset({"eval_id": "a", "conversation": [turn]}))[1:] == [
+        f"{data}.tool_uses[0]: expected an object, found 5",
+        f"{data}.intermediate_responses: expected a list, found an object",
+    ]
+    turn["expected_intermediate_agent_responses"] = [5]
+    assert said(tmp_path, evalset({"eval_id": "a", "conversation": [turn]}))[2:] == [
+        f"{data}.intermediate_responses[0]: expected a list, found 5"
+    ]
+
+
 def test_what_is_written_the_new_way_counts_more_than_the_old(tmp_path: Path) -> None:
     both = {"query": "old", "user_content": HELLO, "reference": "old", "final_response": HELLO}
     (found,) = only(tmp_path, {"eval_id": "a", "conversation": [both]}).conversation or ()
