@@ -134,7 +134,7 @@ def _run(
     from ci_eval import console, pipeline, wiring
 
     world, plan = wiring.plan(config, options)
-    reports = plan.config.reports
+    reports = tuple(plan.config.reports)
     if options["baseline_save"]:
         wiring.require_baseline(plan.config)
     console.say_problems(plan.warnings)
@@ -256,12 +256,13 @@ def report(run_file: str, config: str | None, out: str, *, as_json: bool) -> int
     from ci_eval.run_file import read_run
 
     observed = pipeline.recall(read_run(Path(run_file), shown=run_file))
-    past, gate = None, GateOptions()
+    past, gate, reports = None, GateOptions(), {}
     if config or Path(DEFAULT_CONFIG).exists():
         loaded, world = wiring.load(config or DEFAULT_CONFIG)
         past, gate = pipeline.load_baseline(loaded, world), loaded.gate
+        reports = dict(loaded.reports)
     found = pipeline.judge(observed, gate, past)
-    pipeline.write_report(found, observed.run, Path(out))
+    pipeline.write_report(found, observed.run, Path(out), reports)
     console.say_report(found, out)
     if as_json:
         _print_report(found)

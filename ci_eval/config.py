@@ -13,13 +13,23 @@ from ci_eval.config_criteria import read_criteria
 from ci_eval.documents import Document, Loc, read_yaml
 from ci_eval.errors import ConfigError, Problem, UnknownPluginError
 from ci_eval.explain import describe, explain
-from ci_eval.plugins import Agent, BaselineStore, Criterion, Plugin, PluginRegistry, World
+from ci_eval.plugins import (
+    Agent,
+    BaselineStore,
+    Criterion,
+    Plugin,
+    PluginRegistry,
+    Reporter,
+    World,
+)
 from ci_eval.records import Record
 from ci_eval.registry import did_you_mean
 
 DEFAULT_FILE = "ci-eval.yaml"
 NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 """What an agent, an evalset or a criterion may be called; criteria may hold one `/` too."""
+REPORTS = ("junit", "markdown", "summary", "annotations")
+"""What is published where nothing else is said."""
 Dialect = Literal["adk", "adk@2.3"]
 Choice = Literal["pass", "warn", "fail"]
 
@@ -111,8 +121,9 @@ class ConfigFile(Record):
     """Where the runs to compare with are kept."""
     gate: GateOptions = GateOptions()
     """What blocks a merge."""
-    reports: tuple[str, ...] = ("junit", "markdown", "summary", "annotations")
-    """What is published; every document is written to the output folder in any case."""
+    reports: tuple[Any, ...] = REPORTS
+    """What is published, as names or as `{name: options}`; every document is written to the
+    output folder in any case."""
     matrix: tuple[MatrixRow, ...] = ()
     """Which agents, evalsets and criteria belong together; all with all where left out."""
 
@@ -130,7 +141,7 @@ class Config:
     run: RunOptions
     baseline: BaselineStore | None
     gate: GateOptions
-    reports: tuple[str, ...]
+    reports: Mapping[str, Reporter]
     matrix: tuple[MatrixRow, ...]
     document: Document
     """The file as it was read, which knows the line of everything."""
@@ -186,6 +197,7 @@ class _Reader:
         evalsets = self._each("evalsets", raw, self._evalset)
         criteria = self._criteria(raw.get("criteria"), dialect)
         baseline = self._baseline(raw.get("baseline"))
+        reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)
         self._check_references(raw, criteria)
         self._problems.sort(key=self._place)
@@ -201,7 +213,7 @@ class _Reader:
             run=file.run,
             baseline=baseline,
             gate=file.gate,
-            reports=file.reports,
+            reports=reports,
             matrix=file.matrix,
             document=self._document,
             warnings=tuple(self._problems),
@@ -268,6 +280,22 @@ class _Reader:
             self._problem(message, ("criteria",))
         return found
 
+    def _reports(self, entries: Iterable[Any]) -> dict[str, Reporter]:
+        found: dict[str, Reporter] = {}
+        for index, entry in enumerate(entries):
+            named = {entry: {}} if isinstance(entry, str) else _dict(entry)
+            if not named:
+                message = f"expected a name, or a name with options, found {describe(entry)}"
+                self._problem(message, ("reports", index))
+            for name, options in named.items():
+                self._check_known(name, plugins.reporter, ("reports", index))
+                if name in plugins.reporter:
+                    loc = ("reports", index, name)
+                    reporter = self._validated(plugins.reporter[name], options, loc)
+                    if reporter:
+                        found[name] = reporter
+        return found
+
     def _baseline(self, raw: Any) -> BaselineStore | None:
         if not isinstance(raw, dict):
             return None
@@ -305,8 +333,6 @@ class _Reader:
             self._check_known(name, known["criteria"], ("gate", "min_score", name))
             if name in criteria:
                 self._check_within(least, criteria[name], ("gate", "min_score", name))
-        for index, name in enumerate(_list(raw.get("reports"))):
-            self._check_known(name, plugins.reporter, ("reports", index))
 
     def _check_known(self, name: Any, known: Iterable[str], loc: Loc) -> None:
         names = list(known)

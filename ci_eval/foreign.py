@@ -93,6 +93,8 @@ def _shape(head: Json) -> str:
 
 def not_json(path: Path) -> str:
     """Return what the file at `path`, which is no JSON, seems to be; empty where nobody knows."""
+    if path.suffix in (".yaml", ".yml"):
+        return "YAML"
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if head.startswith(b"version https://git-lfs.github.com/spec/"):

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import head_commit
 from ci_eval.journal import Journal, trace_line
 from ci_eval.plan import Plan
-from ci_eval.plugins import Past, World
+from ci_eval.plugins import Past, Reporter, World
 from ci_eval.records import Status, Trace, Trial, TrialKey
 from ci_eval.results import CriterionFacts, Run, RunMeta, TrialResult
 from ci_eval.run_file import RunWriter, read_run
@@ -84,7 +84,7 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     past = load_baseline(plan.config, world)
     observed = observe(plan, world, outputs)
     report = judge(observed, plan.config.gate, past)
-    write_report(report, observed.run, outputs.folder)
+    write_report(report, observed.run, outputs.folder, plan.config.reports)
     return report
 
 
@@ -164,13 +164,15 @@ def refuse_incomplete(observed: Observed, gate: GateOptions) -> None:
     raise UsageError(f"not stored: {message}")
 
 
-def write_report(report: Report, observed: Run, folder: Path) -> None:
-    """Write every document that a report becomes, and the report itself."""
+def write_report(
+    report: Report, observed: Run, folder: Path, configured: Mapping[str, Reporter]
+) -> None:
+    """Write every document that a report becomes, as configured or plainly, and the report."""
     folder.mkdir(parents=True, exist_ok=True)
     text = report.model_dump_json(indent=1)
     (folder / "report.json").write_text(text + "\n", encoding="utf-8")
     for name in plugins.reporter:
-        reporter = plugins.reporter[name]()
+        reporter = configured.get(name) or plugins.reporter[name]()
         with (folder / reporter.file).open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(reporter.render(report, observed.results))
 

@@ -182,6 +182,10 @@ class _Planner:
         """Return the file that `spec` names, or each that its pattern fits, by name."""
         path, cases = _split(spec.path)
         single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
+        if (self.world.root / path).is_dir():
+            message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
+            self._problem(message, ("evalsets", entry))
+            return {}
         if not glob.has_magic(path) or (self.world.root / path).exists():
             return {entry: single}
         found = glob.glob(path, root_dir=self.world.root, recursive=True)  # noqa: PTH207  # knows `..`

@@ -160,7 +160,7 @@ def json_schema() -> dict[str, Any]:
     properties["criteria"] |= _criteria_schema(shared)
     stores = [_store_schema(name, shared) for name in plugins.baseline]
     properties["baseline"] = {**properties["baseline"], "anyOf": [*stores, {"type": "null"}]}
-    properties["reports"]["items"] = {"enum": list(plugins.reporter)}
+    properties["reports"]["items"] = {"anyOf": [{"enum": list(plugins.reporter)}, _reports(shared)]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
@@ -200,6 +200,12 @@ def _store_schema(name: str, shared: dict[str, Any]) -> dict[str, Any]:
     schema = _plugin_schema(plugins.baseline[name], shared)
     schema["properties"] = {"store": {"const": name}, **schema["properties"]}
     return schema
+
+
+def _reports(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a report with options."""
+    named = {name: _plugin_schema(plugins.reporter[name], shared) for name in plugins.reporter}
+    return {"type": "object", "properties": named, "additionalProperties": False}
 
 
 def _criteria_schema(shared: dict[str, Any]) -> dict[str, Any]:

@@ -370,6 +370,17 @@ def test_what_is_no_run_is_an_error(project, text):
     assert ended.err.startswith("run.json:1: ")
 
 
+def test_a_report_may_have_options(project):
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run")
+    assert 'file="smoke.evalset.json"' in project.read("junit.xml")
+    project.add("reports: [{junit: {profile: strict}}]\n")
+
+    for arguments in (["run"], ["report"]):
+        project.ci_eval(*arguments)
+        assert "file=" not in project.read("junit.xml")
+
+
 # --- The other commands -----------------------------------------------------------------------
 
 

@@ -57,7 +57,7 @@ def test_three_things_are_enough(folder: Path) -> None:
     assert (config.run.repeats, config.run.concurrency, config.run.timeout_s) == (1, 8, 120.0)
     assert config.baseline is None
     assert config.gate.mode is None
-    assert config.reports == ("junit", "markdown", "summary", "annotations")
+    assert list(config.reports) == ["junit", "markdown", "summary", "annotations"]
     assert config.warnings == ()
 
 
@@ -95,7 +95,7 @@ matrix:
     assert config.baseline == FileStore(path="base.json", window=2)
     assert config.gate.min_score == {"words": 0.4}
     assert config.gate.on_vanished == "fail"
-    assert config.reports == ("junit",)
+    assert list(config.reports) == ["junit"]
 
 
 def test_a_baseline_is_a_file_unless_it_says_otherwise(folder: Path) -> None:
@@ -244,7 +244,11 @@ def test_each_part_must_be_there(folder: Path) -> None:
         ),
         ("gate: {min_score: 1}", "gate.min_score: expected an object, found 1"),
         ("reports: [junt]", "reports[0]: unknown name 'junt'. Did you mean 'junit'?"),
-        ("reports: [5]", "reports[0]: expected text, found 5"),
+        ("reports: [5]", "reports[0]: expected a name, or a name with options, found 5"),
+        (
+            "reports: [{junit: {profile: loose}}]",
+            "reports[0].junit.profile: expected 'default' or 'strict', found 'loose'",
+        ),
         ("reports: junit", "reports: expected a list, found 'junit'"),
         ("baseline: .ci-eval/x.json", "baseline: expected an object, found '.ci-eval/x.json'"),
         ("baseline: {store: fil}", "baseline.store: unknown baseline store. Did you mean 'file'?"),

@@ -114,3 +114,9 @@ def test_what_is_no_json_may_have_a_reason(tmp_path: Path, data: bytes, what: st
     path = tmp_path / "b.json"
     path.write_bytes(data)
     assert not_json(path) == what
+
+
+def test_yaml_is_told_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "b.yaml"
+    path.write_text("a: 1\n")
+    assert not_json(path) == "YAML"

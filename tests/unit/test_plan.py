@@ -268,6 +268,16 @@ def test_a_pattern_may_lead_anywhere(suite: Suite, tmp_path: Path) -> None:
     assert name.endswith(".smoke")
 
 
+def test_a_folder_is_no_evalset(suite: Suite) -> None:
+    (suite.folder / "evals").mkdir()
+    suite.evalsets("  all: evals\n  here: .\n")
+    message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
+    assert suite.refusal() == [
+        f"ci-eval.yaml:5: evalsets.all: {message}",
+        f"ci-eval.yaml:6: evalsets.here: {message}",
+    ]
+
+
 def test_a_name_that_looks_like_a_pattern_may_be_a_file(suite: Suite) -> None:
     suite.evalset("[v1].json", case("a"))
     suite.evalsets('  one: "[v1].json"\n')

@@ -177,7 +177,9 @@ def test_the_schema_knows_every_plugin() -> None:
     for name in plugins.criterion:
         assert name in criteria
         assert "@" in name or name.removeprefix("adk/") in criteria
-    assert properties["reports"]["items"] == {"enum": list(plugins.reporter)}
+    names, with_options = properties["reports"]["items"]["anyOf"]
+    assert names == {"enum": list(plugins.reporter)}
+    assert list(with_options["properties"]) == names["enum"]
     stores = properties["baseline"]["anyOf"]
     assert [each["properties"]["store"] for each in stores[:-1]] == [
         {"const": name} for name in plugins.baseline
