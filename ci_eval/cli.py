@@ -39,12 +39,18 @@ def _main(arguments: list[str]) -> int:
         return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
     except click.exceptions.Exit as exc:
         return exc.exit_code
-    except click.Abort:
+    except (click.Abort, SystemExit):
+        # click exits where nobody reads what is printed any more, with 1, a verdict of ours.
         return ExitCode.INTERRUPTED
     except click.ClickException as exc:
         return complain(UsageError(exc.format_message()), os.environ, as_json=as_json)
     except CiEvalError as exc:
         return complain(exc, os.environ, as_json=as_json)
+    except OSError as exc:
+        if exc.filename is None:
+            raise
+        unusable = UsageError(f"{exc.filename} cannot be used: {exc.strerror}")
+        return complain(unusable, os.environ, as_json=as_json)
 
 
 Command = Callable[..., Any]
@@ -144,7 +150,7 @@ def _run(
     ):
         outputs = pipeline.Outputs(
             folder=folder,
-            record=Path(options["record"]) if options["record"] else None,
+            record=Path(options["record"]).absolute() if options["record"] else None,
             resume=options["resume"],
             watch=progress,
         )

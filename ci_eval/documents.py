@@ -99,12 +99,14 @@ def contained(root: Path, given: str) -> Path:
         UsageError: a link leads out, or `given` is no path.
 
     """
+    if "\0" in given:
+        raise UsageError(problems=[Problem("is not a path: no path holds U+0000", given)])
     inside = repository_of(root) or Path(os.path.normpath(root))
     meant = Path(os.path.normpath(root / given))
     try:
         leads_out = not meant.resolve().is_relative_to(inside.resolve())
-    except (OSError, ValueError, RuntimeError) as exc:  # a link to itself, or no path at all
-        raise UsageError(problems=[Problem(f"is not a path: {exc}", given)]) from exc
+    except (OSError, ValueError, RuntimeError) as exc:  # a link to itself, in some Pythons
+        raise UsageError(problems=[Problem("leads nowhere", given)]) from exc
     if leads_out and meant.is_relative_to(inside):
         raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
     return meant

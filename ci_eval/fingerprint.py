@@ -14,11 +14,12 @@ def fingerprint(value: Json) -> str:
 
 def of_case(case: EvalCase) -> str:
     """Return the fingerprint of what a case asks and expects; ids and times do not count."""
-    text = case.model_dump_json(
+    asked = case.model_dump(
+        mode="json",
         exclude_defaults=True,
         exclude={"creation_timestamp": True, "conversation": {"__all__": _INCIDENTAL}},
     )
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    return fingerprint(asked)
 
 
 _INCIDENTAL = {"invocation_id", "creation_timestamp"}

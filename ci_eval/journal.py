@@ -44,8 +44,10 @@ class Journal:
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        keep = self._resume and self._path.exists()
-        self._file = self._path.open("r+b" if keep else "w+b")
+        keep = self._resume and self._path.exists() and not self._path.is_symlink()
+        if not keep:
+            self._path.unlink(missing_ok=True)
+        self._file = self._path.open("r+b" if keep else "x+b")
         self._index()
         return self
 

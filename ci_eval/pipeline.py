@@ -24,7 +24,7 @@ from ci_eval.plan import Plan
 from ci_eval.plugins import Past, Reporter, World
 from ci_eval.records import Status, Trace, Trial, TrialKey
 from ci_eval.results import CriterionFacts, Run, RunMeta, TrialResult
-from ci_eval.run_file import RunWriter, read_run
+from ci_eval.run_file import RunWriter, read_run, replacing
 from ci_eval.score import score
 
 MAX_WORST = 100
@@ -169,11 +169,11 @@ def write_report(
 ) -> None:
     """Write every document that a report becomes, as configured or plainly, and the report."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = report.model_dump_json(indent=1)
-    (folder / "report.json").write_text(text + "\n", encoding="utf-8")
+    with replacing(folder / "report.json") as file:
+        file.write(report.model_dump_json(indent=1) + "\n")
     for name in plugins.reporter:
         reporter = configured.get(name) or plugins.reporter[name]()
-        with (folder / reporter.file).open("w", encoding="utf-8", newline="\n") as file:
+        with replacing(folder / reporter.file) as file:
             file.writelines(reporter.render(report, observed.results))
 
 
@@ -221,11 +221,7 @@ class _Line:
         self._journal = journal
         self._writer = writer
         self._watch = outputs.watch
-        self._record = (
-            stack.enter_context(outputs.record.open("w", encoding="utf-8", newline="\n"))
-            if outputs.record
-            else None
-        )
+        self._record = stack.enter_context(replacing(outputs.record)) if outputs.record else None
         self._waiting: dict[int, tuple[TrialResult, str]] = {}
         self._next = 0
         self.tally = Tally()

@@ -129,6 +129,23 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
     assert "This is a bug in ci-eval" in ended.stderr
 
 
+def test_a_reader_that_has_had_enough_is_no_bug(project):
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "ci_eval", "schema"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert listing.stdout
+    listing.stdout.close()
+    assert listing.stderr
+    said = listing.stderr.read()
+
+    assert listing.wait(timeout=30) == 2
+    assert said == ""
+
+
 def test_somebody_who_watches_sees_a_bar_and_a_table(project):
     """A terminal gets colours; what was said stays readable when they are taken out."""
     project.traces(GREETS, REFUNDS)

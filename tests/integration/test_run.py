@@ -519,6 +519,30 @@ def test_whatever_an_agent_says_stays_data(project):
     assert json.loads(project.read("report.json"))["verdict"]["outcome"] == "failed"
 
 
+@pytest.mark.parametrize(
+    "given", [["--out", "ci-eval.yaml"], ["--record", "nowhere/traces.jsonl"], ["--record", "."]]
+)
+def test_what_cannot_be_written_is_the_users_to_mend(project, given):
+    ended = project.ci_eval("run", *given)
+
+    assert ended.code == 4
+    assert "cannot be used: " in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_no_document_is_written_through_a_link(project, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "precious"
+    outside.write_text("precious")
+    report = project.folder / "ci-eval-report"
+    report.mkdir()
+    for name in ("run.json", "report.json", "junit.xml", "comment.md", "traces.jsonl"):
+        (report / name).symlink_to(outside)
+
+    assert project.ci_eval("run").code == 0
+    assert outside.read_text() == "precious"
+    assert project.scores()
+
+
 def test_half_a_character_is_no_text(project):
     project.traces(changed(GREETS, "\ud800"), REFUNDS, TRACKS)
     ended = project.ci_eval("run")

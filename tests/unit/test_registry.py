@@ -1,6 +1,7 @@
 """Plugins are found by their names, wherever they come from."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -136,7 +137,7 @@ def installed(folder: Path, entry: str) -> None:
 def listed(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "ci_eval", "list", "criteria", "--json"],
-        env={"PYTHONPATH": f"{folder}:{ROOT}"},
+        env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
         check=False,
