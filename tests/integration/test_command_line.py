@@ -130,19 +130,19 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
 
 
 def test_a_reader_that_has_had_enough_is_no_bug(project):
-    listing = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "schema"],
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert listing.stdout
-    listing.stdout.close()
-    assert listing.stderr
-    said = listing.stderr.read()
+    ) as printing:
+        assert printing.stdout
+        printing.stdout.close()
+        assert printing.stderr
+        said = printing.stderr.read()
 
-    assert listing.wait(timeout=30) == 2
+    assert printing.returncode == 2
     assert said == ""
 
 
