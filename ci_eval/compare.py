@@ -117,6 +117,8 @@ def _vanished(now: Columns, old: Columns) -> Iterator[Vanished]:
         if kind and (kind, name) not in seen:
             seen.add((kind, name))
             yield Vanished.model_validate({"kind": kind, "name": name})
+        elif not kind and (agent, evalset, criterion) not in now.groups:
+            yield Vanished(kind="criterion", name=criterion, where=f"{evalset} with {agent}")
     for evalset, case in old.fingerprints:
         if evalset in evalsets and (evalset, case) not in now.fingerprints:
             yield Vanished(kind="case", name=case, where=evalset)
@@ -145,17 +147,21 @@ class _Judged:
         self.differences = [self.sign * (after - base) for after, base in self.pairs.values()]
         self.p_values = self._tests()
         cells = [self.before[case] for case in self.pairs]
-        self.steady = bool(cells) and all(c.measured > 1 and not c.varied for c in cells)
+        # A case that was observed once says nothing of how much the others vary.
+        self.steady = any(c.measured > 1 for c in cells) and not any(c.varied for c in cells)
 
     def _tests(self) -> list[float]:
         """Return the p-values of both guards: many cases a little worse, some cases broken."""
         if not self.pairs or self.facts.informational:
             return []
-        flips = sum(
+        return [drift_test(self.differences), flip_test(self._flips(), len(self.pairs))]
+
+    def _flips(self) -> int:
+        """Return how many cases passed before and fail now."""
+        return sum(
             passes(base, self.facts) and not passes(value, self.facts)
             for value, base in self.pairs.values()
         )
-        return [drift_test(self.differences), flip_test(flips, len(self.pairs))]
 
     def _pairs(self, best: float | None) -> Iterator[tuple[str, tuple[float, float]]]:
         for case, cell in self.now.items():
@@ -169,7 +175,8 @@ class _Judged:
         for case, (value, base) in self.pairs.items():
             was, now = passes(base, self.facts), passes(value, self.facts)
             drop = self.sign * (base - value)
-            certain = self.steady and drop >= self.least and drop > 0
+            known = self.steady and self.before[case].measured > 1
+            certain = known and drop >= self.least and drop > 0
             if self.facts.informational:
                 continue
             if self.now[case].errors:
@@ -223,10 +230,11 @@ class _Judged:
         drop, interval = -self._effect(), mean_interval(self.differences)
         if certain:
             return "regressed", "the baseline never varied here"
-        if significant and drop >= self.least:
-            return "regressed", "the drop is larger than noise"
         if drop > 0 and drop >= self.least:
+            if significant:
+                return "regressed", "the drop is larger than noise"
             return "inconclusive", "the drop may be noise"
-        if drop < 0 and interval and interval[0] > 0:
-            return "improved", ""
-        return "unchanged", ""
+        if self._flips() and not self.facts.informational:
+            return "inconclusive", "what fails now and passed before may be noise"
+        improved = drop < 0 and interval is not None and interval[0] > 0
+        return ("improved" if improved else "unchanged"), ""

@@ -103,7 +103,8 @@ def _line(result: TrialResult) -> str:
     if result.error:
         return f"{name}: {result.error.kind}: {result.error.message}"
     said = [
-        f"{score.name} {score.value:.3f} < {score.threshold:g}"
+        f"{score.name} {score.value:.3f} {'<' if score.better == 'higher' else '>'} "
+        f"{score.threshold:g}"
         if score.value is not None and score.threshold is not None
         else f"{score.name}: {score.reason}"
         for score in result.scores

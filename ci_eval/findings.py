@@ -36,7 +36,7 @@ class Delta(Stored):
     outcome: Outcome
     reason: str = ""
     steady: bool = False
-    """Whether the baseline has several observations and none of them differed."""
+    """Whether the baseline has cases with several observations, and none of them differed."""
 
 
 class CaseChange(Stored):

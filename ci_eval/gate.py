@@ -7,7 +7,16 @@ from typing import Literal
 
 from ci_eval.columns import Columns
 from ci_eval.config import Choice, GateOptions
-from ci_eval.findings import Comparison, Delta, GroupKey, GroupSummary, Reason, Totals, Verdict
+from ci_eval.findings import (
+    Comparison,
+    Delta,
+    GroupKey,
+    GroupSummary,
+    Reason,
+    Totals,
+    Vanished,
+    Verdict,
+)
 from ci_eval.records import Status
 from ci_eval.results import RunMeta
 
@@ -128,13 +137,13 @@ class _Gate:
                 message += _flipped(comparison, delta)
                 yield Reason(severity="blocks", message=message, group=delta.group)
             elif delta.outcome == "inconclusive" and not self._informational(delta.group):
-                message = f"{_named(delta.group)} dropped{_moved(delta)}; {delta.reason}"
+                message = f"{_named(delta.group)} changed{_moved(delta)}: {delta.reason}"
                 message += _flipped(comparison, delta)
                 severity = _SEVERITY[self.options.on_inconclusive]
                 yield Reason(severity=severity, message=message, group=delta.group)
         gone = comparison.vanished
         if gone:
-            names = _listed([f"{each.kind} {each.name!r}" for each in gone])
+            names = _listed([_gone(each) for each in gone])
             message = f"in the baseline and not in this run: {names}"
             yield Reason(severity=_SEVERITY[self.options.on_vanished], message=message)
         if comparison.not_comparable:
@@ -187,6 +196,11 @@ def _moved(delta: Delta) -> str:
     if delta.value is None or delta.baseline is None or delta.effect is None:
         return ""
     return f" by {abs(delta.effect):.3f}, from {delta.baseline:.3f}"
+
+
+def _gone(thing: Vanished) -> str:
+    where = f" on {thing.where}" if thing.where else ""
+    return f"{thing.kind} {thing.name!r}{where}"
 
 
 def _named(key: GroupKey) -> str:

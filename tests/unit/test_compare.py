@@ -2,8 +2,9 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import FACTS, columns, meta, past
+from runs import FACTS, columns, meta, past, results
 
+from ci_eval.columns import Columns
 from ci_eval.compare import compare
 from ci_eval.findings import Comparison
 from ci_eval.results import CriterionFacts
@@ -60,6 +61,40 @@ def test_a_flip_where_some_case_varied_is_only_suspected():
     found = compared("x 0\ny 1\nz 1", "x 1\ny 1\nz 1", "x 1\ny 0\nz 1")
 
     assert found.deltas[0].outcome == "inconclusive"
+
+
+def test_a_case_that_was_added_lately_does_not_hide_that_the_others_never_varied():
+    found = compared("x 0\nnew 0", "x 1\nnew 1", "x 1")
+
+    assert changes(found) == {"x": ("newly_failing", True), "new": ("newly_failing", False)}
+    assert found.deltas[0].outcome == "regressed"
+
+
+def test_a_flip_among_many_cases_is_suspected_too():
+    many = "\n".join(f"case{n} 1" for n in range(200))
+    found = compared(many.replace("case7 1", "case7 0"), many)
+
+    assert changes(found) == {"case7": ("newly_failing", False)}
+    assert found.deltas[0].outcome == "inconclusive"
+    assert "passed before may be noise" in found.deltas[0].reason
+
+
+def test_a_criterion_that_one_agent_is_no_longer_scored_by_is_named():
+    before = past("x 1")
+    extra = Columns.of([*results("x 1"), *results("x 1", criterion="d", agent="b")])
+    now = Columns.of([*results("x 1"), *results("x 1", criterion="d"), *results("x 1", agent="b")])
+    facts = {"c": FACTS, "d": FACTS}
+    found = compare(
+        meta(criteria=facts),
+        now,
+        [before[0]._replace(columns=extra)],
+        false_block=0.02,
+        max_drop=0.02,
+    )
+
+    assert [(gone.kind, gone.name, gone.where) for gone in found.vanished] == [
+        ("criterion", "d", "e with b")
+    ]
 
 
 def test_a_drop_that_no_threshold_sees_counts_where_nothing_ever_varied():

@@ -124,7 +124,7 @@ def test_what_vanished_does_what_was_chosen(choice, outcome):
     found = verdict("x 1", SOLID, on_vanished=choice)
 
     assert found.outcome == outcome
-    assert any("case 'y', case 'z'" in reason.message for reason in found.reasons)
+    assert any("case 'y' on e, case 'z' on e" in reason.message for reason in found.reasons)
 
 
 def test_both_asks_for_thresholds_and_for_no_regression():
