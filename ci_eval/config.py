@@ -13,17 +13,10 @@ from ci_eval.config_criteria import read_criteria
 from ci_eval.documents import Document, Loc, read_yaml
 from ci_eval.errors import ConfigError, Problem, UnknownPluginError
 from ci_eval.explain import describe, explain
-from ci_eval.plugins import (
-    Agent,
-    BaselineStore,
-    Criterion,
-    Plugin,
-    PluginRegistry,
-    Reporter,
-    World,
-)
+from ci_eval.plugins import Agent, AnyCriterion, BaselineStore, Plugin, PluginRegistry, Reporter
 from ci_eval.records import Record
 from ci_eval.registry import did_you_mean
+from ci_eval.world import World
 
 DEFAULT_FILE = "ci-eval.yaml"
 NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
@@ -137,7 +130,7 @@ class Config:
     dialect: Dialect
     agents: Mapping[str, Agent]
     evalsets: Mapping[str, EvalSetSpec]
-    criteria: Mapping[str, Criterion]
+    criteria: Mapping[str, AnyCriterion]
     run: RunOptions
     baseline: BaselineStore | None
     gate: GateOptions
@@ -152,7 +145,7 @@ class Config:
         """The file, as the user named it."""
         return self.document.shown
 
-    def criteria_for(self, agent: str, evalset: str) -> dict[str, Criterion]:
+    def criteria_for(self, agent: str, evalset: str) -> dict[str, AnyCriterion]:
         """Return what `agent` is scored by on `evalset`; nothing where they do not meet."""
         rows = self.matrix or (MatrixRow(),)
         return {
@@ -267,7 +260,7 @@ class _Reader:
         found = self._validated(EvalSetSpec, given, loc)
         return found if isinstance(found, EvalSetSpec) else None
 
-    def _criteria(self, raw: Any, dialect: str) -> dict[str, Criterion]:
+    def _criteria(self, raw: Any, dialect: str) -> dict[str, AnyCriterion]:
         if not isinstance(raw, dict) or not raw:
             return {}
         found, problems = read_criteria(
@@ -321,7 +314,7 @@ class _Reader:
                     message = "a name has 1 to 200 characters, and no '/' or control characters"
                     self._problem(message, (kind, name))
 
-    def _check_references(self, raw: dict[str, Any], criteria: Mapping[str, Criterion]) -> None:
+    def _check_references(self, raw: dict[str, Any], criteria: Mapping[str, AnyCriterion]) -> None:
         """Check every name that refers to another part of the file."""
         known = {kind: _names(raw, kind) for kind in _KINDS}
         known["criteria"] = sorted({*known["criteria"], *criteria} - {"from"})
@@ -339,7 +332,7 @@ class _Reader:
         if isinstance(name, str) and name not in names:
             self._problem(f"unknown name {name!r}{did_you_mean(name, names)}", loc)
 
-    def _check_within(self, value: Any, criterion: Criterion, loc: Loc) -> None:
+    def _check_within(self, value: Any, criterion: AnyCriterion, loc: Loc) -> None:
         if criterion.interval and isinstance(value, int | float):
             low, high = criterion.interval
             if not low <= value <= high:

@@ -13,8 +13,9 @@ from ci_eval.documents import MAX_CONFIG, Document, Loc, contained, read_text
 from ci_eval.errors import Problem, Severity, UnknownPluginError, UsageError
 from ci_eval.explain import describe, explain
 from ci_eval.json_text import JsonText, parse_relaxed
-from ci_eval.plugins import Criterion, World
+from ci_eval.plugins import AnyCriterion
 from ci_eval.registry import did_you_mean
+from ci_eval.world import World
 
 _EVAL_CONFIG_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
 _BASE = {"adk@2.3": "adk"}
@@ -41,7 +42,7 @@ class CriteriaReader:
     """Reads criteria from one document, collecting what is wrong."""
 
     def __init__(self, document: Document | JsonText, dialect: str, *, lenient: bool) -> None:
-        self.found: dict[str, Criterion] = {}
+        self.found: dict[str, AnyCriterion] = {}
         self.problems: list[Problem] = []
         self._document = document
         self._dialect = dialect
@@ -76,7 +77,7 @@ class CriteriaReader:
         self.problems.append(self._document.problem(message, loc, severity=severity))
 
     def _without_unread(
-        self, model: type[Criterion], given: dict[str, Any], loc: Loc
+        self, model: type[AnyCriterion], given: dict[str, Any], loc: Loc
     ) -> dict[str, Any]:
         """Drop the options that no field is like; those that look misspelt stay, as errors."""
         fields = [*model.model_fields]
@@ -91,7 +92,7 @@ class CriteriaReader:
         return kept
 
 
-def resolve(name: str, dialect: str) -> type[Criterion]:
+def resolve(name: str, dialect: str) -> type[AnyCriterion]:
     """Return the criterion that `name` means in `dialect`.
 
     Raises:
@@ -115,13 +116,13 @@ def resolve(name: str, dialect: str) -> type[Criterion]:
 
 def read_criteria(
     document: Document, loc: Loc, *, dialect: str, world: World
-) -> tuple[dict[str, Criterion], list[Problem]]:
+) -> tuple[dict[str, AnyCriterion], list[Problem]]:
     """Return the criteria that stand at `loc` in `document`, and what is wrong with them."""
     reader = CriteriaReader(document, dialect, lenient=False)
     entries: Any = document.value
     for step in loc:
         entries = entries[step]
-    from_file: dict[str, Criterion] = {}
+    from_file: dict[str, AnyCriterion] = {}
     for name, spec in entries.items():
         if name != "from":
             reader.add(name, spec, (*loc, name))
@@ -140,7 +141,7 @@ def read_criteria(
 
 def read_eval_config(
     path: Path, *, shown: str, dialect: str
-) -> tuple[dict[str, Criterion], list[Problem]]:
+) -> tuple[dict[str, AnyCriterion], list[Problem]]:
     """Read ADK's EvalConfig at `path`: its criteria, and what is wrong with it.
 
     Comments and trailing commas, which ADK refuses, are read with a warning.

@@ -7,10 +7,13 @@ from contextlib import AsyncExitStack, suppress
 
 from ci_eval.config import RunOptions
 from ci_eval.errors import DisturbedError, TrialError
-from ci_eval.plugins import Agent, RunningAgent, Session, World
+from ci_eval.plugins import Agent, RunningAgent, Session
 from ci_eval.records import Failure, Invocation, Json, Trace, Trial
+from ci_eval.world import World
 
-Landed = Callable[[int, Trial, Trace], None]
+ToTry = tuple[int, Trial, Trace | None]
+"""The how-manieth trial it is, the trial, and what an earlier run observed, where one did."""
+Landed = Callable[[int, Trial, Trace], Awaitable[None]]
 """Takes the how-manieth trial it was, the trial, and what was observed."""
 
 MAX_DISTURBANCES = 3
@@ -20,7 +23,7 @@ _FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported"})
 
 
 async def execute(
-    trials: Iterator[tuple[int, Trial]],
+    trials: Iterator[ToTry],
     agents: Mapping[str, Agent],
     options: RunOptions,
     world: World,
@@ -37,9 +40,9 @@ async def execute(
     """
 
     async def work(running: Mapping[str, RunningAgent]) -> None:
-        for number, trial in trials:
-            trace = await observe(running[trial.key.agent], trial, options)
-            landed(number, trial, trace)
+        for number, trial, earlier in trials:
+            trace = earlier or await observe(running[trial.key.agent], trial, options)
+            await landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
         running = {

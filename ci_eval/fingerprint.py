@@ -13,11 +13,15 @@ def fingerprint(value: Json) -> str:
 
 
 def of_case(case: EvalCase) -> str:
-    """Return the fingerprint of what a case asks and expects; ids and times do not count."""
+    """Return the fingerprint of what a case asks and expects; ids, times and tags do not."""
     asked = case.model_dump(
         mode="json",
         exclude_defaults=True,
-        exclude={"creation_timestamp": True, "conversation": {"__all__": _INCIDENTAL}},
+        exclude={
+            "creation_timestamp": True,
+            "tags": True,
+            "conversation": {"__all__": _INCIDENTAL},
+        },
     )
     return fingerprint(asked)
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,18 +15,19 @@ from ci_eval.columns import Columns
 from ci_eval.compare import compare
 from ci_eval.config import Config, GateOptions
 from ci_eval.errors import UsageError
-from ci_eval.execute import execute
+from ci_eval.execute import ToTry, execute
 from ci_eval.findings import Comparison, Report, Totals
 from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import head_commit
 from ci_eval.journal import Journal, trace_line
 from ci_eval.plan import Plan
-from ci_eval.plugins import Past, Reporter, World
+from ci_eval.plugins import Past, Reporter, WorkerCriterion
 from ci_eval.records import Status, Trace, Trial, TrialKey
 from ci_eval.results import CriterionFacts, Run, RunMeta, TrialResult
 from ci_eval.run_file import RunWriter, read_run, replacing
-from ci_eval.score import score
+from ci_eval.score import Scorers, score
+from ci_eval.world import World
 
 MAX_WORST = 100
 """How many results a report carries with their evidence."""
@@ -111,9 +113,23 @@ async def _try_all(plan: Plan, world: World, line: "_Line") -> None:
     loading = asyncio.create_task(asyncio.to_thread(templating.prepare))
     agents = {name: plan.config.agents[name] for name, _ in plan.pairs}
     try:
-        await execute(line.to_try(), agents, plan.config.run, world, line.landed)
+        async with started(plan, world) as scorers:
+            landed = partial(line.landed, scorers)
+            await execute(line.to_try(), agents, plan.config.run, world, landed)
     finally:
         await loading
+
+
+@asynccontextmanager
+async def started(plan: Plan, world: World) -> AsyncIterator[Scorers]:
+    """Start the criteria that need it; leaving the context stops them."""
+    used = {name: each for chosen in plan.pairs.values() for name, each in chosen.items()}
+    async with AsyncExitStack() as stack:
+        yield {
+            name: await stack.enter_async_context(criterion.start(world))
+            for name, criterion in used.items()
+            if isinstance(criterion, WorkerCriterion)
+        }
 
 
 def recall(stored: Run) -> Observed:
@@ -224,25 +240,24 @@ class _Line:
         self._record = stack.enter_context(replacing(outputs.record)) if outputs.record else None
         self._waiting: dict[int, tuple[TrialResult, str]] = {}
         self._next = 0
+        self._kept: set[int] = set()
+        """The trials that the journal holds from an earlier run."""
         self.tally = Tally()
 
-    def to_try(self) -> Iterator[tuple[int, Trial]]:
-        """Yield the trials that no earlier run observed; those it did land at once."""
+    def to_try(self) -> Iterator[ToTry]:
+        """Yield the trials, with what an earlier run observed of them."""
         for number, trial in enumerate(self._plan.trials()):
             earlier = self._journal.observed(trial.key, trial.fingerprint)
             if earlier:
-                self._scored(number, trial, earlier)
-            else:
-                yield number, trial
+                self._kept.add(number)
+            yield number, trial, earlier
 
-    def landed(self, number: int, trial: Trial, trace: Trace) -> None:
+    async def landed(self, scorers: Scorers, number: int, trial: Trial, trace: Trace) -> None:
         """Keep a trace, and score it."""
-        self._journal.add(trace, trial.fingerprint)
-        self._scored(number, trial, trace)
-
-    def _scored(self, number: int, trial: Trial, trace: Trace) -> None:
+        if number not in self._kept:
+            self._journal.add(trace, trial.fingerprint)
         criteria = self._plan.pairs[trial.key.agent, trial.key.evalset]
-        result = score(trial, trace, criteria)
+        result = await score(trial, trace, criteria, scorers)
         self._watch(result)
         self.tally.add(result)
         self._waiting[number] = result, trace_line(trace) if self._record else ""

@@ -6,23 +6,18 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval import foreign, plugins
 from ci_eval.config import Config, EvalSetSpec
 from ci_eval.documents import Loc, contained, repository_of
-from ci_eval.errors import (
-    EvalSetError,
-    NothingSelectedError,
-    Problem,
-    UsageError,
-)
+from ci_eval.errors import NothingSelectedError, Problem, UsageError
+from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.fingerprint import of_case
-from ci_eval.json_walk import JsonFile
-from ci_eval.plugins import Criterion, EvalSetReader, OpenedEvalSet, World
-from ci_eval.records import EvalCase, Json, Trial, TrialKey
+from ci_eval.opening import open_evalset
+from ci_eval.plugins import AnyCriterion
+from ci_eval.records import EvalCase, Trial, TrialKey
 from ci_eval.registry import did_you_mean
+from ci_eval.world import World
 
 SUFFIXES = (".evalset.json", ".test.json", ".json")
 
@@ -47,7 +42,7 @@ class Plan:
 
     config: Config
     evalsets: Mapping[str, "PlannedEvalSet"]
-    pairs: Mapping[tuple[str, str], Mapping[str, Criterion]]
+    pairs: Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
     """For each agent and evalset that meet, the criteria."""
     repeats: int
     filtered: bool
@@ -238,7 +233,7 @@ class _Planner:
     def _check_needs(
         self,
         evalsets: Mapping[str, PlannedEvalSet],
-        pairs: Mapping[tuple[str, str], Mapping[str, Criterion]],
+        pairs: Mapping[tuple[str, str], Mapping[str, AnyCriterion]],
     ) -> None:
         """Refuse a criterion that no case can be scored by; warn where some score 0 for it."""
         used: dict[str, set[str]] = {}
@@ -296,44 +291,3 @@ def _named(paths: Iterable[str]) -> dict[str, str]:
             name += "+"
         names[name] = path
     return names
-
-
-def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
-    """Read the evalset at `path` in whatever format it has.
-
-    Raises:
-        EvalSetError: it is no evalset, or one with errors.
-
-    """
-    head = read_head(path, shown=shown)
-    reader = reader_of(head)
-    if reader is None:
-        found = foreign.described(head)
-        message = f"is no evalset that is known here ({', '.join(plugins.evalset)}): found {found}"
-        raise EvalSetError(problems=[Problem(message, shown, 1)])
-    return reader().read(path, shown=shown)
-
-
-def read_head(path: Path, *, shown: str) -> Json:
-    """Return the beginning of the JSON document at `path`, enough to tell what it is.
-
-    Raises:
-        EvalSetError: it is no JSON.
-
-    """
-    try:
-        return JsonFile(path, shown=shown).head()
-    except UsageError as exc:
-        problems = list(exc.problems)
-        seems = foreign.not_json(path) if problems[0].line else ""
-        if seems:
-            problems = [Problem(f"is no JSON but {seems}", shown, 1)]
-        raise EvalSetError(problems=problems) from exc
-
-
-def reader_of(head: Json) -> type[EvalSetReader] | None:
-    """Return the reader of evalsets that begin like `head`, if there is one."""
-    if foreign.recognised(head):
-        return None
-    readers = (plugins.evalset[name] for name in plugins.evalset)
-    return next((reader for reader in readers if reader.sniff(head)), None)

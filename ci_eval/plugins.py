@@ -9,56 +9,39 @@ point      package                 verb
 ========== ======================= ==========================================
 agent      `ci_eval.agents`        `start(world)`, `open(trial)`, `send(…)`
 evalset    `ci_eval.evalsets`      `sniff(head)`, `read(path, …)`
-criterion  `ci_eval.criteria`      `score(case, trace)`
+recording  `ci_eval.recordings`    `sniff(head)`, `read(path, …)`
+criterion  `ci_eval.criteria`      `score(case, trace)`, `start(world)`
 baseline   `ci_eval.baselines`     `load(world)`, `save(run, world)`
 reporter   `ci_eval.reporters`     `render(report, results)`
 ========== ======================= ==========================================
 """
 
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
 
 from ci_eval.columns import Columns
-from ci_eval.errors import Problem
+from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.findings import Report
+from ci_eval.heads import Syntax
 from ci_eval.records import (
     Content,
     EvalCase,
-    EvalSet,
     Invocation,
     Json,
     Record,
+    Recording,
     Status,
     Trace,
     Trial,
 )
 from ci_eval.registry import Registry
 from ci_eval.results import InvocationScore, Run, RunMeta, Score, TrialResult
-
-
-@dataclass(frozen=True)
-class World:
-    """What the outside gives: the environment, the folder, the clock."""
-
-    env: Mapping[str, str]
-    """The environment of this process, as `cli` read it."""
-    root: Path
-    """The folder of the configuration; relative paths in it start here."""
-    now: Callable[[], float]
-    """Seconds since the epoch."""
-    folder: str = ""
-    """The same folder as the user named it; empty where that is the current one."""
-
-    def shown(self, given: str) -> str:
-        """Return what the user calls the file that the configuration calls `given`."""
-        return os.path.normpath(Path(self.folder) / given)
+from ci_eval.world import World
 
 
 class Plugin(Record):
@@ -140,53 +123,19 @@ class Agent(Plugin):
 # --- Evalsets -------------------------------------------------------------------------------
 
 
-@dataclass
-class CaseFacts:
-    """What the cases of an evalset offer to criteria."""
-
-    cases: int = 0
-    scenarios: int = 0
-    """Cases that a simulated user leads."""
-    with_rubrics: int = 0
-    without_response: list[int | None] = field(default_factory=list)
-    """The lines of the first cases that expect no response."""
-
-    def add(self, case: EvalCase) -> None:
-        """Count `case`."""
-        self.cases += 1
-        turns = case.conversation
-        self.scenarios += turns is None
-        self.with_rubrics += bool(case.rubrics or any(turn.rubrics for turn in turns or ()))
-        lacking = turns is not None and not all(turn.response for turn in turns)
-        if lacking and len(self.without_response) < MAX_LINES:
-            self.without_response.append(case.line)
-
-
-MAX_LINES = 20
-"""How many lines a warning about many cases names at most."""
-
-
-@dataclass(frozen=True)
-class OpenedEvalSet:
-    """An evalset that was read once, without an error, and can be read again."""
-
-    header: EvalSet
-    cases: Callable[[], Iterator[EvalCase]]
-    """Yields the cases in the order of the file, each with its line."""
-    facts: CaseFacts
-    warnings: tuple[Problem, ...] = ()
-
-
 class EvalSetReader(Plugin):
     """One format of evalset files."""
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json"})
+    """In which it may be written; the name of a file tells."""
 
     @classmethod
     @abstractmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
         """Say whether a document that begins like `head` is of this format.
 
-        `head` is the top-level object without its long arrays, or a list of the first
-        elements of the top-level array.
+        `head` is what `heads.read_head` returns: the top-level object without its long
+        arrays, or a list of the first element.
         """
 
     @abstractmethod
@@ -199,12 +148,38 @@ class EvalSetReader(Plugin):
         """
 
 
+# --- Recordings -----------------------------------------------------------------------------
+
+
+class RecordingReader(Plugin):
+    """One format of files that hold conversations which took place."""
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json"})
+    """In which it may be written; the name of a file tells."""
+
+    @classmethod
+    @abstractmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether a document that begins like `head` is of this format, as with evalsets."""
+
+    @abstractmethod
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield every conversation of the file at `path`, which the user calls `shown`.
+
+        Raises:
+            UsageError: with every problem of the file.
+
+        """
+
+
 # --- Criteria -------------------------------------------------------------------------------
 
 
-class Criterion(Plugin):
-    """A measure of one trial, computed without asking a model."""
+class AnyCriterion(Plugin):
+    """A measure of one trial: what all kinds of criteria declare."""
 
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """What files may call it, too, beside the part of its name after the `/`."""
     needs_reference: ClassVar[bool] = False
     """Whether it compares with the expected conversation."""
     needs_response: ClassVar[bool] = False
@@ -218,48 +193,82 @@ class Criterion(Plugin):
     interval: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
     """The least and the greatest value; `None` for a measure without bounds."""
     better: ClassVar[Literal["higher", "lower"]] = "higher"
-    informational: ClassVar[bool] = False
-    """Measured and shown, never judged; takes no threshold."""
+    takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "always"
+    """Whether it is judged by a threshold; without one it is measured and shown, never judged."""
+    shorthand: ClassVar[str] = "threshold"
+    """The option that is meant where an assertion gives a value instead of options."""
+    reads_assertions: ClassVar[bool] = False
+    """Whether it checks what cases assert of themselves."""
+    example: ClassVar[Mapping[str, Json]] = {}
+    """Options for the example on its reference page, where it cannot do without."""
     absent_in: ClassVar[frozenset[str]] = frozenset()
     """Dialects that do not know it."""
 
     threshold: float | None = None
     """The value from which on a case passes (up to which, where lower is better)."""
+    enabled: bool = True
+    """Whether it is used. One that is switched off is not missed in a comparison."""
 
     @model_validator(mode="after")
     def _threshold_fits(self) -> Self:
-        if self.informational:
-            if self.threshold is not None:
-                raise ValueError("only measures, so it takes no threshold")
-            return self
         if self.threshold is None:
-            raise ValueError("needs a threshold")
+            if self.takes_threshold == "always":
+                raise ValueError("needs a threshold")
+            return self
+        if self.takes_threshold == "never":
+            raise ValueError("only measures, so it takes no threshold")
         if self.interval and not self.interval[0] <= self.threshold <= self.interval[1]:
             low, high = self.interval
             raise ValueError(f"the threshold must lie between {low:g} and {high:g}")
         return self
 
-    @abstractmethod
-    def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Score what `trace` shows on `case`."""
+    @property
+    def informational(self) -> bool:
+        """Whether it is measured and shown, and never judged."""
+        return self.threshold is None
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say what `case` does not have that the score needs; nothing where it has all.
+
+        A case that lacks something is skipped, with this as the reason.
+        """
+        del case
+        return ""
+
+    def faults(self, case: EvalCase) -> Iterator[str]:
+        """Yield what is wrong with what `case` says for this criterion alone."""
+        del case
+        yield from ()
 
     def options(self) -> dict[str, Json]:
         """Return what, beside the type, decides the value: all options but the threshold."""
-        return self.model_dump(mode="json", exclude={"threshold"})
+        return self.model_dump(mode="json", exclude={"threshold", "enabled"})
 
     def scored(
-        self, value: float | None, invocations: Iterable[InvocationScore] = (), *, reason: str = ""
+        self,
+        value: float | None,
+        invocations: Iterable[InvocationScore] = (),
+        *,
+        reason: str = "",
+        evidence: dict[str, Json] | None = None,
     ) -> Score:
-        """Return the score `value`, or a skipped one where there is none."""
+        """Return the score `value`, or a skipped one where there is none.
+
+        `evidence` tells what was compared over the whole conversation; it is kept where the
+        score did not pass.
+        """
+        status = self.status_of(value)
+        keep = status is Status.FAILED or self.informational
         return Score(
             criterion=self.type_name,
             name=self.type_name,
-            status=self.status_of(value),
+            status=status,
             value=value,
             better=self.better,
             threshold=self.threshold,
             reason=reason,
             informational=self.informational,
+            evidence=evidence if keep else None,
             invocations=tuple(invocations),
         )
 
@@ -275,6 +284,40 @@ class Criterion(Plugin):
             return Status.PASSED
         good = value >= self.threshold if self.better == "higher" else value <= self.threshold
         return Status.PASSED if good else Status.FAILED
+
+
+class Criterion(AnyCriterion):
+    """A measure that is computed at once, from the case and the trace alone."""
+
+    @abstractmethod
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Score what `trace` shows on `case`."""
+
+
+class Scorer(Protocol):
+    """A criterion that is ready to score, several trials at a time."""
+
+    async def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Score what `trace` shows on `case`."""
+
+
+class WorkerCriterion(AnyCriterion):
+    """A measure by code of the user's, which runs in a process of its own, never in ours."""
+
+    @abstractmethod
+    def start(self, world: World) -> AbstractAsyncContextManager[Scorer]:
+        """Start what scores; leaving the context stops all that belongs to it."""
+
+    def check(self, world: World) -> Iterator[tuple[str, str]]:
+        """Yield the field and the message of each thing that can be seen to be wrong."""
+        del world
+        yield from ()
+
+
+class JudgedCriterion(AnyCriterion):
+    """A measure that asks a model."""
+
+    judged: ClassVar[bool] = True
 
 
 # --- Baselines ------------------------------------------------------------------------------
@@ -320,9 +363,19 @@ class Reporter(Plugin):
 
 agent: PluginRegistry[Agent] = PluginRegistry("agent type", "ci_eval.agents")
 evalset: PluginRegistry[EvalSetReader] = PluginRegistry("evalset format", "ci_eval.evalsets")
-criterion: PluginRegistry[Criterion] = PluginRegistry("criterion", "ci_eval.criteria")
+recording: PluginRegistry[RecordingReader] = PluginRegistry(
+    "recording format", "ci_eval.recordings"
+)
+criterion: PluginRegistry[AnyCriterion] = PluginRegistry("criterion", "ci_eval.criteria")
 baseline: PluginRegistry[BaselineStore] = PluginRegistry("baseline store", "ci_eval.baselines")
 reporter: PluginRegistry[Reporter] = PluginRegistry("reporter", "ci_eval.reporters")
 
-POINTS: tuple[PluginRegistry[Any], ...] = (agent, evalset, criterion, baseline, reporter)
+POINTS: tuple[PluginRegistry[Any], ...] = (
+    agent,
+    evalset,
+    recording,
+    criterion,
+    baseline,
+    reporter,
+)
 """Every registry, in the order in which `list` shows them."""

@@ -233,6 +233,9 @@ class Invocation(AdkRecord):
     """Seconds of these in which a tool was at work and no model."""
     cost_usd: float | None = None
     """What the models cost, where the agent says so; ours, ADK has no such field."""
+    nodes: tuple[str, ...] | None = None
+    """The nodes of a graph in the order of their visits, expected or observed; `None` where
+    nobody looked.  Ours, ADK has no such field."""
 
     @property
     def user(self) -> str:
@@ -304,6 +307,11 @@ class EvalCase(AdkRecord):
     creation_timestamp: float = 0.0
     rubrics: tuple[Rubric, ...] | None = None
     final_session_state: dict[str, Json] | None = {}
+    tags: tuple[str, ...] = ()
+    """Words to select the case by; ours, ADK has no such field."""
+    assertions: tuple[dict[str, Json], ...] = ()
+    """What must hold of this case beside what every case is scored by, each a criterion with its
+    options, as `ci/assertions` reads them; ours, ADK has no such field."""
     line: int | None = Field(default=None, exclude=True)
     """Where the case starts in its file; not part of the data."""
 
@@ -344,6 +352,28 @@ class Trial(NamedTuple):
     case: EvalCase
     fingerprint: str = ""
     """Of the content of the case."""
+
+
+class Recording(Record):
+    """A conversation that took place; keys that are not known here are ignored."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    eval_id: str
+    evalset: str | None = None
+    """The evalset, as the configuration names it; left out, it fits any."""
+    repeat: int = 0
+    invocations: tuple[Invocation, ...] | None = None
+    final_state: dict[str, Json] | None = None
+    error: str | None = None
+    """Why the agent could not be observed."""
+    error_kind: str = "recorded"
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.invocations is None and self.error is None:
+            raise ValueError("holds neither 'invocations' nor an 'error'")
+        return self
 
 
 class Failure(Stored):

@@ -14,12 +14,13 @@ from pydantic import BaseModel
 from ci_eval import plugins
 from ci_eval.config import ConfigFile, EvalSetSpec
 from ci_eval.errors import UsageError
-from ci_eval.plugins import Criterion, Plugin, PluginRegistry
+from ci_eval.plugins import AnyCriterion, Plugin, PluginRegistry
 from ci_eval.registry import did_you_mean
 
 KINDS: dict[str, PluginRegistry[Any]] = {
     "agents": plugins.agent,
     "evalsets": plugins.evalset,
+    "recordings": plugins.recording,
     "criteria": plugins.criterion,
     "baselines": plugins.baseline,
     "reporters": plugins.reporter,
@@ -51,7 +52,7 @@ def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
     }
     if options:
         entry["options"] = _options(model)
-    if issubclass(model, Criterion):
+    if issubclass(model, AnyCriterion):
         entry |= {
             "needs_reference": model.needs_reference,
             "needs_rubrics": model.needs_rubrics,
@@ -59,7 +60,8 @@ def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
             "supports_scenario": model.supports_scenario,
             "interval": model.interval,
             "higher_is_better": model.better == "higher",
-            "informational": model.informational,
+            "takes_threshold": model.takes_threshold,
+            "informational": model.takes_threshold == "never",
         }
     return entry
 
@@ -212,8 +214,8 @@ def _criteria_schema(shared: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {"from": {"type": "string", "description": "ADK's test_config.json."}}
     for name in plugins.criterion:
         model = plugins.criterion[name]
-        threshold = [] if model.informational else [{"type": "number"}]
-        empty = [{"type": "null"}] if model.informational else []
+        threshold = [] if model.takes_threshold == "never" else [{"type": "number"}]
+        empty = [] if model.takes_threshold == "always" else [{"type": "null"}]
         schema = {
             "anyOf": [*threshold, *empty, _plugin_schema(model, shared)],
             "description": inspect.cleandoc(model.__doc__ or ""),

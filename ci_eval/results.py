@@ -32,6 +32,8 @@ class Score(Stored):
     """Why it was not measured, or what the value says."""
     informational: bool = False
     """Measured and shown, and never judged."""
+    evidence: dict[str, Json] | None = None
+    """What was compared, where that is the conversation as a whole; kept where it did not pass."""
     invocations: tuple[InvocationScore, ...] = ()
 
     @model_validator(mode="after")

@@ -9,10 +9,12 @@ from ci_eval.config import load
 from ci_eval.config_criteria import read_eval_config
 from ci_eval.documents import MAX_CONFIG, read_text
 from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
+from ci_eval.heads import read_head
 from ci_eval.json_text import parse_relaxed
-from ci_eval.plan import open_evalset, plan, read_head, reader_of
-from ci_eval.plugins import World
+from ci_eval.opening import open_evalset, reader_of
+from ci_eval.plan import plan
 from ci_eval.registry import did_you_mean
+from ci_eval.world import World
 
 Kind = Literal["config", "evalset", "eval_config", "unknown"]
 _YAML = (".yaml", ".yml")

@@ -14,8 +14,8 @@ from ci_eval.config import Config
 from ci_eval.errors import ConfigError
 from ci_eval.plan import Plan, Selection
 from ci_eval.plan import plan as make_plan
-from ci_eval.plugins import World
 from ci_eval.run_file import read_run
+from ci_eval.world import World
 
 
 def world(config: Path) -> World:

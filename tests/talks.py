@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ci_eval.errors import TrialError
-from ci_eval.plugins import Agent, RunningAgent, World
+from ci_eval.plugins import Agent, RunningAgent
 from ci_eval.records import Content, EvalCase, Invocation, Trial, TrialKey
+from ci_eval.world import World
 
 ENVIRONMENT = dict(os.environ)  # what the tests were started with
 

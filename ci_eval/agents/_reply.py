@@ -59,6 +59,8 @@ class Reply(Record):
     response: str
     tool_calls: tuple[ReplyCall, ...] | None = None
     usage: ReplyUsage | None = None
+    nodes: tuple[str, ...] | None = None
+    """The nodes of a graph in the order of their visits."""
 
 
 def read_json(line: bytes) -> Json:
@@ -99,6 +101,7 @@ def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocatio
         intermediate_data=_trajectory(checked),
         duration=seconds,
         cost_usd=checked.usage.cost_usd if checked.usage else None,
+        nodes=checked.nodes,
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from ci_eval.agents._reply import read_json, shown, to_invocation, unexpected
 from ci_eval.agents._request import as_asked, encode, opening
 from ci_eval.errors import TrialError
-from ci_eval.plugins import Agent, RunningAgent, Session, World, agent
+from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.processes import (
     Child,
     Declared,
@@ -22,6 +22,7 @@ from ci_eval.processes import (
     refused,
 )
 from ci_eval.records import Content, Invocation, Json, Trial
+from ci_eval.world import World
 
 GRACE_S = 1.0
 """How long a command may live on when its input has ended."""

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 from pydantic import Field, field_validator
 
 from ci_eval.agents._pool import WORKER, Pool
-from ci_eval.plugins import Agent, RunningAgent, World, agent
+from ci_eval.plugins import Agent, RunningAgent, agent
 from ci_eval.processes import Declared, Launch, agent_environment, find_program, refused
+from ci_eval.world import World
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 

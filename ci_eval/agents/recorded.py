@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, ClassVar, NamedTuple, Self
+from typing import IO, ClassVar, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError
 
 from ci_eval import foreign
 from ci_eval.documents import contained, dotted, read_text, reading
@@ -16,35 +16,14 @@ from ci_eval.errors import Problem, TrialError, UsageError
 from ci_eval.explain import explain
 from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json, parse_strict
 from ci_eval.json_walk import JsonFile
-from ci_eval.plugins import Agent, RunningAgent, World, agent
-from ci_eval.records import AdkRecord, Content, Invocation, Json, Record, Trial
+from ci_eval.plugins import Agent, RunningAgent, agent
+from ci_eval.records import AdkRecord, Content, Invocation, Json, Recording, Trial
+from ci_eval.world import World
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line of a recording."""
 MAX_PROBLEMS = 100
 """Reading a recording stops after so many problems."""
-
-
-class Recording(Record):
-    """One conversation, one line of a recording; keys that are not known here are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
-
-    eval_id: str
-    evalset: str | None = None
-    """The evalset, as the configuration names it; left out, it fits any."""
-    repeat: int = 0
-    invocations: tuple[Invocation, ...] | None = None
-    final_state: dict[str, Json] | None = None
-    error: str | None = None
-    """Why the agent could not be observed."""
-    error_kind: str = "recorded"
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.invocations is None and self.error is None:
-            raise ValueError("holds neither 'invocations' nor an 'error'")
-        return self
 
 
 @agent("recorded")

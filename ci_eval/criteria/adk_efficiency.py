@@ -1,7 +1,7 @@
 """ADK's four efficiency metrics: measured, shown, compared, never judged."""
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from ci_eval.criteria._turns import Turn, averaged, observed
 from ci_eval.plugins import Criterion, criterion
@@ -14,7 +14,7 @@ class Efficiency(Criterion):
 
     interval: ClassVar[tuple[float, float] | None] = None
     better: ClassVar = "lower"
-    informational: ClassVar[bool] = True
+    takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "never"
     absent_in: ClassVar[frozenset[str]] = frozenset({"adk@2.3"})
 
     def score(self, case: EvalCase, trace: Trace) -> Score:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ci_eval.documents import Loc, dotted
 from ci_eval.errors import EvalSetError, Problem, Severity, UsageError
+from ci_eval.evalset_facts import CaseFacts, OpenedEvalSet
 from ci_eval.json_walk import Element
-from ci_eval.plugins import CaseFacts, OpenedEvalSet
 from ci_eval.records import EvalCase, EvalSet
 
 KEPT_BYTES = 4 * 1024 * 1024

@@ -7,10 +7,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from ci_eval.documents import Loc
+from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
 from ci_eval.explain import describe, explain
 from ci_eval.json_walk import Element, JsonFile
-from ci_eval.plugins import EvalSetReader, OpenedEvalSet, evalset
+from ci_eval.plugins import EvalSetReader, evalset
 from ci_eval.records import EvalCase, Json
 from ci_eval.registry import did_you_mean
 

@@ -11,7 +11,7 @@ from ci_eval.agents.recorded import Recorded
 from ci_eval.baselines.file import FileStore
 from ci_eval.config import Config, load
 from ci_eval.errors import ConfigError, UsageError
-from ci_eval.plugins import World
+from ci_eval.world import World
 
 MINIMAL = """\
 agents:

@@ -12,7 +12,8 @@ from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMat
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
 from ci_eval.documents import MAX_CONFIG, parse_yaml
 from ci_eval.errors import Problem, UnknownPluginError, UsageError
-from ci_eval.plugins import Criterion, World
+from ci_eval.plugins import Criterion
+from ci_eval.world import World
 
 Read = tuple[dict[str, Criterion], list[str]]
 KNOWN = sorted(name.removeprefix("adk/") for name in plugins.criterion if "@" not in name)

@@ -10,8 +10,8 @@ import pytest
 from ci_eval.config import RunOptions
 from ci_eval.errors import DisturbedError, TrialError
 from ci_eval.execute import MAX_DISTURBANCES, execute
-from ci_eval.plugins import World
 from ci_eval.records import Content, EvalCase, Invocation, Trace, Trial, TrialKey
+from ci_eval.world import World
 
 Answer = Callable[["Scripted", Content], Awaitable[str]]
 
@@ -77,14 +77,14 @@ def run(agent: Scripted, count: int = 1, turns: int = 1, **options: object) -> l
     """Return the traces in the order of the trials."""
     found: dict[int, Trace] = {}
 
-    def landed(number: int, trial: Trial, trace: Trace) -> None:
+    async def landed(number: int, trial: Trial, trace: Trace) -> None:
         assert trace.key == trial.key
         found[number] = trace
 
     world = World(env={}, root=Path(), now=lambda: 0.0)
     asyncio.run(
         execute(
-            iter(list(enumerate(trials(count, turns)))),
+            iter([(number, trial, None) for number, trial in enumerate(trials(count, turns))]),
             {"bot": agent},
             RunOptions.model_validate(options),
             world,
@@ -228,13 +228,17 @@ def test_a_scenario_cannot_be_held_without_a_simulated_user():
     )
     found: list[Trace] = []
     agent = Scripted(hello)
+
+    async def landed(_number: int, _trial: Trial, trace: Trace) -> None:
+        found.append(trace)
+
     asyncio.run(
         execute(
-            iter([(0, Trial(TrialKey(agent="bot", evalset="e", case="x"), case))]),
+            iter([(0, Trial(TrialKey(agent="bot", evalset="e", case="x"), case), None)]),
             {"bot": agent},
             RunOptions(),
             World(env={}, root=Path(), now=lambda: 0.0),
-            lambda _number, _trial, trace: found.append(trace),
+            landed,
         )
     )
 

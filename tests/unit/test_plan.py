@@ -8,8 +8,9 @@ import pytest
 
 from ci_eval.config import load
 from ci_eval.errors import EvalSetError, NothingSelectedError, UsageError
-from ci_eval.plan import Plan, Selection, open_evalset, plan
-from ci_eval.plugins import World
+from ci_eval.opening import open_evalset
+from ci_eval.plan import Plan, Selection, plan
+from ci_eval.world import World
 
 CONFIG = """\
 agents:

@@ -12,9 +12,9 @@ from ci_eval import plugins, reference
 from ci_eval.config import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions, load
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
 from ci_eval.errors import UsageError
-from ci_eval.plugins import World
 from ci_eval.records import Record
 from ci_eval.reference import KINDS, catalogue, descriptions, json_schema, table
+from ci_eval.world import World
 
 SCHEMA = json_schema()
 

@@ -1,5 +1,7 @@
 """What each criterion makes of a trace, and what becomes of the trial."""
 
+import asyncio
+
 import pytest
 from project import REFUNDS, case, turn
 
@@ -26,7 +28,7 @@ def scored(criteria: dict[str, Criterion], done: object = REFUNDS, **more: objec
     expected = EvalCase.model_validate({**REFUNDS, "line": 7})
     given = {"key": KEY, "invocations": done["conversation"], **more}
     trace = Trace.model_validate(given)
-    return score(Trial(KEY, expected, "f"), trace, criteria)
+    return asyncio.run(score(Trial(KEY, expected, "f"), trace, criteria, {}))
 
 
 def test_a_trial_is_as_good_as_its_worst_criterion():

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ci_eval.plugins import World
 from ci_eval.validate import Checked, check
+from ci_eval.world import World
 
 HELLO = {"parts": [{"text": "Hello"}]}
 TURN = {

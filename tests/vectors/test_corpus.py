@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ci_eval.agents.recorded import Recorded
-from ci_eval.plan import open_evalset
-from ci_eval.plugins import World
+from ci_eval.opening import open_evalset
 from ci_eval.validate import Checked, check
+from ci_eval.world import World
 
 CORPUS = Path(os.environ.get("CI_EVAL_CORPUS", "nowhere"))
 NOT_YET = "a criterion of ADK's that this version does not have yet"

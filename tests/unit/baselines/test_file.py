@@ -10,9 +10,10 @@ from runs import make_run, meta, results
 
 from ci_eval.baselines.file import FileStore
 from ci_eval.errors import BaselineError, UsageError
-from ci_eval.plugins import Past, World
+from ci_eval.plugins import Past
 from ci_eval.records import Status
 from ci_eval.results import InvocationScore, Run
+from ci_eval.world import World
 
 STORE = FileStore(path="base/line.json")
 NOT_ROOT = pytest.mark.skipif(

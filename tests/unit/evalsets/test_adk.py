@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ci_eval.errors import EvalSetError
+from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets import _reading
 from ci_eval.evalsets.adk import Adk
-from ci_eval.plugins import OpenedEvalSet
 from ci_eval.records import EvalCase
 
 HELLO = {"parts": [{"text": "Hello"}]}

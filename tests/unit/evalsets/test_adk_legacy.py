@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from ci_eval.errors import EvalSetError
+from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets.adk_legacy import AdkFlat, AdkLegacy
-from ci_eval.plan import reader_of
-from ci_eval.plugins import EvalSetReader, OpenedEvalSet
+from ci_eval.opening import reader_of
+from ci_eval.plugins import EvalSetReader
 
 ROLL = {
     "query": "Roll",

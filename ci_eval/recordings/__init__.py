@@ -1,0 +1,1 @@
+"""Formats of files that hold conversations which took place."""

@@ -1,0 +1,24 @@
+"""What the outside gives to those who may not look for themselves."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class World:
+    """What the outside gives: the environment, the folder, the clock."""
+
+    env: Mapping[str, str]
+    """The environment of this process, as `cli` read it."""
+    root: Path
+    """The folder of the configuration; relative paths in it start here."""
+    now: Callable[[], float]
+    """Seconds since the epoch."""
+    folder: str = ""
+    """The same folder as the user named it; empty where that is the current one."""
+
+    def shown(self, given: str) -> str:
+        """Return what the user calls the file that the configuration calls `given`."""
+        return os.path.normpath(Path(self.folder) / given)
