@@ -51,7 +51,7 @@ def compare(
         ),
         changes=tuple(changes),
         added=tuple(_added(columns, baseline)),
-        vanished=() if meta.filtered else tuple(_vanished(columns, newest.columns)),
+        vanished=() if meta.filtered else tuple(_vanished(meta, columns, newest.columns)),
         not_comparable=tuple(incomparable),
     )
 
@@ -97,11 +97,13 @@ def _added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
             yield f"{evalset}/{case}"
 
 
-def _vanished(now: Columns, old: Columns) -> Iterator[Vanished]:
+def _vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
     """Yield what the newest run of the baseline had; the largest thing that is gone, once."""
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
     seen: set[tuple[str, str]] = set()
     for agent, evalset, criterion in old.groups:
+        if criterion in meta.disabled:
+            continue
         kind, name = next(
             (
                 (kind, name)

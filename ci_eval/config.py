@@ -9,9 +9,11 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from ci_eval import foreign, plugins
-from ci_eval.config_criteria import read_criteria
+from ci_eval.config_criteria import Criteria, read_criteria
+from ci_eval.criterion_names import DIALECTS, Dialect
 from ci_eval.documents import Document, Loc, read_yaml
 from ci_eval.errors import ConfigError, Problem, UnknownPluginError
+from ci_eval.eval_config import EvalConfigFile
 from ci_eval.explain import describe, explain
 from ci_eval.plugins import Agent, AnyCriterion, BaselineStore, Plugin, PluginRegistry, Reporter
 from ci_eval.records import Record
@@ -23,7 +25,6 @@ NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 """What an agent, an evalset or a criterion may be called; criteria may hold one `/` too."""
 REPORTS = ("junit", "markdown", "summary", "annotations")
 """What is published where nothing else is said."""
-Dialect = Literal["adk", "adk@2.3"]
 Choice = Literal["pass", "warn", "fail"]
 
 
@@ -71,6 +72,8 @@ class EvalSetSpec(Record):
     """A file or a glob, from the folder of the configuration; `file.json:case1,case2` too."""
     cases: tuple[str, ...] = ()
     """Only these cases; all where empty."""
+    tags: tuple[str, ...] = ()
+    """Only cases that have all of these tags."""
 
 
 class MatrixRow(Record):
@@ -105,9 +108,12 @@ class ConfigFile(Record):
     agents: dict[str, Any] = Field(min_length=1)
     """What is evaluated, by name."""
     evalsets: dict[str, Any] = Field(min_length=1)
-    """What they are evaluated on, by name: a path, or `{path, cases}`."""
-    criteria: dict[str, Any] = Field(min_length=1)
-    """What they are scored by: a threshold, or options; `from` reads ADK's own file."""
+    """What they are evaluated on, by name: a path, or `{path, cases, tags}`."""
+    criteria: dict[str, Any] = Field(default_factory=dict)
+    """What they are scored by: a threshold, or options; `from` reads the eval config of ADK or
+    AgentFlow."""
+    preset: Any = None
+    """Ready sets of criteria, by name: one, a list, or `{name: options}`."""
     run: RunOptions = RunOptions()
     """How the agents are run."""
     baseline: dict[str, Any] | None = None
@@ -138,6 +144,10 @@ class Config:
     matrix: tuple[MatrixRow, ...]
     document: Document
     """The file as it was read, which knows the line of everything."""
+    disabled: tuple[str, ...] = ()
+    """The criteria that are switched off."""
+    mock: bool = False
+    """Whether nothing is to be executed, as AgentFlow's `mock_mode` asks for."""
     warnings: tuple[Problem, ...] = ()
 
     @property
@@ -153,6 +163,16 @@ class Config:
             for name, criterion in self.criteria.items()
             if any(row.covers(agents=agent, evalsets=evalset, criteria=name) for row in rows)
         }
+
+
+def _run_options(written: RunOptions, file: EvalConfigFile | None) -> RunOptions:
+    """Return how to run: as it is written, else as the eval config says."""
+    unsaid = {
+        name: value
+        for name, value in (file.run if file else {}).items()
+        if name not in written.model_fields_set
+    }
+    return RunOptions.model_validate({**written.model_dump(), **unsaid})
 
 
 def load(path: Path, *, shown: str, world: World) -> Config:
@@ -185,14 +205,15 @@ class _Reader:
             self._problem(f"is no configuration of ci-eval: {foreign.described(raw)}")
             raw = {}
         file = self._validated(ConfigFile, raw, ()) if raw else None
-        dialect: Dialect = "adk@2.3" if raw.get("dialect") == "adk@2.3" else "adk"
+        dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
         agents = self._each("agents", raw, self._agent)
         evalsets = self._each("evalsets", raw, self._evalset)
-        criteria = self._criteria(raw.get("criteria"), dialect)
+        read = self._criteria(raw, dialect)
+        criteria = {name: each for name, each in read.found.items() if each.enabled}
         baseline = self._baseline(raw.get("baseline"))
         reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)
-        self._check_references(raw, criteria)
+        self._check_references(raw, read.found)
         self._problems.sort(key=self._place)
         if file is None or any(problem.severity == "error" for problem in self._problems):
             raise ConfigError(problems=self._problems)
@@ -203,11 +224,13 @@ class _Reader:
             agents=agents,
             evalsets=evalsets,
             criteria=criteria,
-            run=file.run,
+            run=_run_options(file.run, read.file),
             baseline=baseline,
             gate=file.gate,
             reports=reports,
             matrix=file.matrix,
+            disabled=tuple(name for name in read.found if name not in criteria),
+            mock=bool(read.file and read.file.mock),
             document=self._document,
             warnings=tuple(self._problems),
         )
@@ -260,18 +283,24 @@ class _Reader:
         found = self._validated(EvalSetSpec, given, loc)
         return found if isinstance(found, EvalSetSpec) else None
 
-    def _criteria(self, raw: Any, dialect: str) -> dict[str, AnyCriterion]:
-        if not isinstance(raw, dict) or not raw:
-            return {}
-        found, problems = read_criteria(
-            self._document, ("criteria",), dialect=dialect, world=self._world
-        )
-        self._problems += problems
-        is_right = not any(problem.severity == "error" for problem in problems)
-        if is_right and all(criterion.informational for criterion in found.values()):
+    def _criteria(self, raw: dict[str, Any], dialect: Dialect | None) -> Criteria:
+        read = read_criteria(self._document, dialect=dialect, world=self._world) if raw else None
+        if read is None:
+            return Criteria()
+        self._problems += read.problems
+        used = [each for each in read.found.values() if each.enabled]
+        if any(problem.severity == "error" for problem in read.problems):
+            return read
+        if not used and isinstance(raw.get("criteria", {}), dict):
+            if "criteria" in raw:
+                message = "nothing would be measured; name criteria, or a `preset`"
+                self._problem(message, ("criteria",))
+            else:
+                self._problem("'criteria' is missing, or a 'preset' instead")
+        elif used and all(each.informational for each in used):
             message = "every criterion only measures, so nothing could ever pass or fail"
             self._problem(message, ("criteria",))
-        return found
+        return read
 
     def _reports(self, entries: Iterable[Any]) -> dict[str, Reporter]:
         found: dict[str, Reporter] = {}

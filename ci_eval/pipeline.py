@@ -14,7 +14,7 @@ from ci_eval import __version__, plugins, templating
 from ci_eval.columns import Columns
 from ci_eval.compare import compare
 from ci_eval.config import Config, GateOptions
-from ci_eval.errors import UsageError
+from ci_eval.errors import NothingSelectedError, UsageError
 from ci_eval.execute import ToTry, execute
 from ci_eval.findings import Comparison, Report, Totals
 from ci_eval.fingerprint import fingerprint
@@ -81,8 +81,11 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     Raises:
         UsageError: an agent can never start.
         BaselineError: the baseline cannot be read; said before anything is run.
+        NothingSelectedError: the configuration asks for nothing to be executed.
 
     """
+    if plan.config.mock:
+        raise NothingSelectedError("nothing was run: `mock_mode` of the eval config asks for that")
     past = load_baseline(plan.config, world)
     observed = observe(plan, world, outputs)
     report = judge(observed, plan.config.gate, past)
@@ -220,6 +223,7 @@ def describe(plan: Plan, world: World) -> RunMeta:
         },
         repeats=plan.repeats,
         filtered=plan.filtered,
+        disabled=config.disabled,
         overrides={
             name: module for point in plugins.POINTS for name, module in point.overridden.items()
         },

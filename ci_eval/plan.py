@@ -1,6 +1,5 @@
 """A configuration to the trials it asks for: names and cases, nothing run yet."""
 
-import fnmatch
 import glob
 import os
 from collections import Counter
@@ -8,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from ci_eval import needs
 from ci_eval.config import Config, EvalSetSpec
 from ci_eval.documents import Loc, contained, repository_of
 from ci_eval.errors import NothingSelectedError, Problem, UsageError
@@ -15,25 +15,12 @@ from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.fingerprint import of_case
 from ci_eval.opening import open_evalset
 from ci_eval.plugins import AnyCriterion
-from ci_eval.records import EvalCase, Trial, TrialKey
+from ci_eval.records import Trial, TrialKey
 from ci_eval.registry import did_you_mean
+from ci_eval.selecting import Meant, PlannedEvalSet, Selection, fits
 from ci_eval.world import World
 
 SUFFIXES = (".evalset.json", ".test.json", ".json")
-
-
-@dataclass(frozen=True)
-class Selection:
-    """The part of a suite that is asked for; an empty tuple means all."""
-
-    agents: tuple[str, ...] = ()
-    evalsets: tuple[str, ...] = ()
-    cases: tuple[str, ...] = ()
-    """Ids or patterns such as `refund_*`."""
-    criteria: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.agents or self.evalsets or self.cases or self.criteria)
 
 
 @dataclass(frozen=True)
@@ -41,49 +28,32 @@ class Plan:
     """What will be tried."""
 
     config: Config
-    evalsets: Mapping[str, "PlannedEvalSet"]
+    evalsets: Mapping[str, PlannedEvalSet]
     pairs: Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
     """For each agent and evalset that meet, the criteria."""
     repeats: int
     filtered: bool
     warnings: tuple[Problem, ...]
+    places: frozenset[tuple[str, str, str]] | None = None
+    """Agents, evalsets and cases of which alone there are trials; `None` where of all."""
 
     @property
     def count(self) -> int:
         """How many trials there are."""
+        if self.places is not None:
+            return sum(1 for _ in self.trials())
         return sum(self.evalsets[evalset].count for _, evalset in self.pairs) * self.repeats
 
     def trials(self) -> Iterator[Trial]:
         """Yield every trial, the repeats of a case one after the other."""
         for agent, evalset in self.pairs:
             for case in self.evalsets[evalset].cases():
+                if self.places is not None and (agent, evalset, case.eval_id) not in self.places:
+                    continue
                 fingerprint = of_case(case)
                 for repeat in range(self.repeats):
                     key = TrialKey(agent=agent, evalset=evalset, case=case.eval_id, repeat=repeat)
                     yield Trial(key, case, fingerprint)
-
-
-@dataclass(frozen=True)
-class PlannedEvalSet:
-    """An evalset with the cases of it that are meant."""
-
-    opened: OpenedEvalSet
-    shown: str
-    """What the user calls the file."""
-    patterns: tuple[tuple[str, ...], ...]
-    """Each a list of ids or patterns of which one must fit."""
-    count: int
-
-    def cases(self) -> Iterator[EvalCase]:
-        """Yield the cases that are meant, in the order of the file."""
-        return (case for case in self.opened.cases() if _fits(case.eval_id, self.patterns))
-
-
-def _fits(case: str, patterns: Sequence[Sequence[str]]) -> bool:
-    return all(
-        any(case == pattern or fnmatch.fnmatchcase(case, pattern) for pattern in group)
-        for group in patterns
-    )
 
 
 def plan(
@@ -122,7 +92,9 @@ class _Planner:
             for name in evalsets
         }
         pairs = {pair: chosen for pair, chosen in pairs.items() if chosen}
-        self._check_needs(evalsets, pairs)
+        self.problems += needs.problems(
+            self.config, evalsets, pairs, partly=bool(self.selection.criteria)
+        )
         self._raise()
         found = Plan(
             self.config,
@@ -131,6 +103,7 @@ class _Planner:
             repeats,
             bool(self.selection),
             tuple(dict.fromkeys((*self.config.warnings, *self.problems))),
+            self.selection.places,
         )
         if not found.count:
             raise NothingSelectedError(f"nothing to run: {self._why_nothing(opened, evalsets)}")
@@ -138,7 +111,8 @@ class _Planner:
 
     def _why_nothing(self, opened: Mapping[str, object], evalsets: Mapping[str, object]) -> str:
         if opened and not evalsets:
-            return "no case is left" if self.selection.cases else "the evalsets hold no case"
+            chosen = self.selection.cases or self.selection.tags
+            return "no case is left" if chosen else "the evalsets hold no case"
         return "no agent, evalset and criterion meet"
 
     def _raise(self) -> None:
@@ -211,50 +185,27 @@ class _Planner:
         unused = set(self.selection.cases)
         found: dict[str, PlannedEvalSet] = {}
         for name, (entry, spec, evalset) in opened.items():
-            groups = tuple(filter(None, (spec.cases, self.selection.cases)))
+            meant = Meant(
+                tuple(filter(None, (spec.cases, self.selection.cases))),
+                frozenset((*spec.tags, *self.selection.tags)),
+            )
             count = evalset.facts.cases
-            if groups:
+            if meant.patterns or meant.tags:
                 ids = [case.eval_id for case in evalset.cases()]
                 self._check_ids(entry, spec, ids)
-                unused -= {want for want in unused if any(_fits(each, [[want]]) for each in ids)}
-                count = sum(_fits(each, groups) for each in ids)
+                unused -= {want for want in unused if any(fits(each, [[want]]) for each in ids)}
+                count = sum(map(meant, evalset.cases()))
             if count:
-                found[name] = PlannedEvalSet(evalset, self.world.shown(spec.path), groups, count)
+                found[name] = PlannedEvalSet(evalset, self.world.shown(spec.path), meant, count)
         for missing in sorted(unused):
             self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
         return found
 
     def _check_ids(self, entry: str, spec: EvalSetSpec, ids: Sequence[str]) -> None:
         for case in spec.cases:
-            if not any(_fits(each, [[case]]) for each in ids):
+            if not any(fits(each, [[case]]) for each in ids):
                 message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
                 self._problem(message, ("evalsets", entry))
-
-    def _check_needs(
-        self,
-        evalsets: Mapping[str, PlannedEvalSet],
-        pairs: Mapping[tuple[str, str], Mapping[str, AnyCriterion]],
-    ) -> None:
-        """Refuse a criterion that no case can be scored by; warn where some score 0 for it."""
-        used: dict[str, set[str]] = {}
-        for (_, evalset), criteria in pairs.items():
-            for name in criteria:
-                used.setdefault(name, set()).add(evalset)
-        for name, sets in used.items():
-            criterion = self.config.criteria[name]
-            facts = [evalsets[each].opened.facts for each in sorted(sets)]
-            if not criterion.supports_scenario and all(f.cases == f.scenarios for f in facts):
-                message = "no case can be scored by it: it compares with a written conversation"
-                self._problem(message, ("criteria", name))
-            if criterion.needs_response:
-                self._warn_of_missing_responses(name, [evalsets[each] for each in sorted(sets)])
-
-    def _warn_of_missing_responses(self, name: str, evalsets: Sequence[PlannedEvalSet]) -> None:
-        for evalset in evalsets:
-            for line in evalset.opened.facts.without_response:
-                message = f"the case expects no response somewhere, which scores 0 in {name!r}"
-                problem = Problem(message, evalset.shown, line, severity="warning")
-                self.problems.append(problem)
 
     def _problem(self, message: str, loc: Loc) -> None:
         self.problems.append(self.config.document.problem(message, loc))

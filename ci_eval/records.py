@@ -194,15 +194,20 @@ class RubricContent(AdkRecord):
     """A property that a judge answers yes or no to."""
 
     text_property: str | None = None
+    """The property, in a sentence."""
 
 
 class Rubric(AdkRecord):
     """One property that a response or a trajectory is judged on."""
 
     rubric_id: str
+    """What it is called in the evidence."""
     rubric_content: RubricContent
+    """What is judged."""
     description: str | None = None
+    """For readers; no judge sees it."""
     type: str | None = None
+    """Which criteria it is meant for, where a case brings it: their `rubric_type`."""
 
 
 class ToolCall(NamedTuple):
@@ -234,8 +239,7 @@ class Invocation(AdkRecord):
     cost_usd: float | None = None
     """What the models cost, where the agent says so; ours, ADK has no such field."""
     nodes: tuple[str, ...] | None = None
-    """The nodes of a graph in the order of their visits, expected or observed; `None` where
-    nobody looked.  Ours, ADK has no such field."""
+    """The nodes of a graph as they were visited, `None` where nobody looked; ours, too."""
 
     @property
     def user(self) -> str:
@@ -310,8 +314,7 @@ class EvalCase(AdkRecord):
     tags: tuple[str, ...] = ()
     """Words to select the case by; ours, ADK has no such field."""
     assertions: tuple[dict[str, Json], ...] = ()
-    """What must hold of this case beside what every case is scored by, each a criterion with its
-    options, as `ci/assertions` reads them; ours, ADK has no such field."""
+    """What must hold of this case alone, as `ci/assertions` reads it; ours, too."""
     line: int | None = Field(default=None, exclude=True)
     """Where the case starts in its file; not part of the data."""
 

@@ -15,6 +15,7 @@ from ci_eval import plugins
 from ci_eval.config import ConfigFile, EvalSetSpec
 from ci_eval.errors import UsageError
 from ci_eval.plugins import AnyCriterion, Plugin, PluginRegistry
+from ci_eval.presets import PRESETS
 from ci_eval.registry import did_you_mean
 
 KINDS: dict[str, PluginRegistry[Any]] = {
@@ -160,6 +161,7 @@ def json_schema() -> dict[str, Any]:
     evalset = {"anyOf": [{"type": "string"}, _schema_of(EvalSetSpec, shared)]}
     properties["evalsets"]["additionalProperties"] = evalset
     properties["criteria"] |= _criteria_schema(shared)
+    properties["preset"] |= _presets_schema(shared)
     stores = [_store_schema(name, shared) for name in plugins.baseline]
     properties["baseline"] = {**properties["baseline"], "anyOf": [*stores, {"type": "null"}]}
     properties["reports"]["items"] = {"anyOf": [{"enum": list(plugins.reporter)}, _reports(shared)]}
@@ -168,6 +170,7 @@ def json_schema() -> dict[str, Any]:
         **schema,
         "$defs": shared,
         "title": "ci-eval configuration",
+        "anyOf": [{"required": ["criteria"]}, {"required": ["preset"]}],
     }
 
 
@@ -211,17 +214,47 @@ def _reports(shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _criteria_schema(shared: dict[str, Any]) -> dict[str, Any]:
-    named: dict[str, Any] = {"from": {"type": "string", "description": "ADK's test_config.json."}}
+    """Return the schema of the criteria, each under its qualified name and under its bare ones."""
+    named: dict[str, Any] = {
+        "from": {"type": "string", "description": "The eval config of ADK or of AgentFlow."}
+    }
+    bare: dict[str, dict[str, dict[str, Any]]] = {}
     for name in plugins.criterion:
         model = plugins.criterion[name]
-        threshold = [] if model.takes_threshold == "never" else [{"type": "number"}]
-        empty = [] if model.takes_threshold == "always" else [{"type": "null"}]
-        schema = {
-            "anyOf": [*threshold, *empty, _plugin_schema(model, shared)],
-            "description": inspect.cleandoc(model.__doc__ or ""),
-        }
+        schema = _criterion_schema(model, shared)
         named[name] = schema
-        if "@" not in name:
-            named[name.rpartition("/")[2]] = schema
+        for short in (name.rpartition("/")[2], *model.aliases) if "@" not in name else ():
+            bare.setdefault(short, {})[name] = schema
+    for short, meanings in bare.items():
+        named[short] = {
+            "anyOf": [each for schema in meanings.values() for each in schema["anyOf"]],
+            "description": "\n\n".join(
+                f"{name}: {schema['description']}" for name, schema in meanings.items()
+            ),
+        }
     own = {"type": "object", "required": ["use"], "properties": {"use": {"type": "string"}}}
     return {"properties": named, "additionalProperties": own}
+
+
+def _criterion_schema(model: type[AnyCriterion], shared: dict[str, Any]) -> dict[str, Any]:
+    number = [] if model.takes_threshold == "never" else [{"type": "number"}]
+    needs = model.model_json_schema(by_alias=False).get("required")
+    may_be_bare = model.takes_threshold != "always" or model.model_fields["threshold"].default
+    empty = [{"type": "null"}] if may_be_bare and not needs else []
+    return {
+        "anyOf": [*number, *empty, _plugin_schema(model, shared)],
+        "description": inspect.cleandoc(model.__doc__ or ""),
+    }
+
+
+def _presets_schema(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the presets: a name, a name with options, or a list of these."""
+    options = {
+        name: {**_schema_of(model, shared), "description": inspect.cleandoc(model.__doc__ or "")}
+        for name, model in PRESETS.items()
+    }
+    one = [
+        {"enum": list(PRESETS)},
+        {"type": "object", "properties": options, "additionalProperties": False},
+    ]
+    return {"anyOf": [*one, {"type": "array", "items": {"anyOf": one}}, {"type": "null"}]}

@@ -93,6 +93,8 @@ class RunMeta(Stored):
     repeats: int = 1
     filtered: bool = False
     """Whether only a part of the suite was selected."""
+    disabled: tuple[str, ...] = ()
+    """Criteria that are switched off, and so are not missed."""
     overrides: Mapping[str, str] = {}
     """Plugins that took the name of another, with their modules."""
     warnings: tuple[str, ...] = ()

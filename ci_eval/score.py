@@ -52,13 +52,14 @@ async def _score(
     try:
         if isinstance(criterion, Criterion):
             return _bounded(criterion.score(case, trace))
-        if scorer is None:
-            raise TrialError("unsupported", "nothing here scores it")
-        return _bounded(await scorer.score(case, trace))
+        if scorer:
+            return _bounded(await scorer.score(case, trace))
+        reason = "nothing here can score it"
     except TrialError as exc:
-        return criterion.unscored(Status.ERROR, str(exc))
+        reason = str(exc)
     except Exception as exc:  # noqa: BLE001  # one of three: a criterion that fails is an error here
-        return criterion.unscored(Status.ERROR, f"{type(exc).__name__}: {exc}")
+        reason = f"{type(exc).__name__}: {exc}"
+    return criterion.unscored(Status.ERROR, reason)
 
 
 def _lacking(criterion: AnyCriterion, case: EvalCase) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ci_eval.config import load
-from ci_eval.config_criteria import read_eval_config
 from ci_eval.documents import MAX_CONFIG, read_text
 from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
+from ci_eval.eval_config import read_eval_config
 from ci_eval.heads import read_head
 from ci_eval.json_text import parse_relaxed
 from ci_eval.opening import open_evalset, reader_of
@@ -68,8 +68,7 @@ def check(name: str, world_of: Callable[[Path], World]) -> Checked:
         if kind == "config":
             return _config(path, name, world_of(path))
         if kind == "eval_config":
-            _, problems = read_eval_config(path, shown=name, dialect="adk")
-            return Checked(name, kind, None, tuple(problems))
+            return _eval_config(path, name)
         return _evalset(path, name)
     except CiEvalError as exc:
         return Checked(name, kind, None, exc.problems)
@@ -124,6 +123,19 @@ def _config(path: Path, name: str, world: World) -> Checked:
         return Checked(name, "config", None, exc.problems)
     cases = sum(evalset.count for evalset in planned.evalsets.values())
     return Checked(name, "config", cases, planned.warnings)
+
+
+def _eval_config(path: Path, name: str) -> Checked:
+    """Check an eval config by itself: whose it is may be for a configuration to say."""
+    read = read_eval_config(path, shown=name, dialect=None)
+    if read.dialect is None:
+        # Either reading may be meant, so what is wrong in both is wrong.
+        read = read_eval_config(path, shown=name, dialect="adk")
+        message = (
+            "ADK and AgentFlow read this differently; a configuration that names it says `dialect:`"
+        )
+        read.problems.append(Problem(message, name, 1, severity="warning"))
+    return Checked(name, "eval_config", None, tuple(read.problems))
 
 
 def _evalset(path: Path, name: str) -> Checked:

@@ -12,9 +12,10 @@ from ci_eval import config as configuration
 from ci_eval import console, pipeline
 from ci_eval.config import Config
 from ci_eval.errors import ConfigError
-from ci_eval.plan import Plan, Selection
+from ci_eval.plan import Plan
 from ci_eval.plan import plan as make_plan
 from ci_eval.run_file import read_run
+from ci_eval.selecting import Selection
 from ci_eval.world import World
 
 

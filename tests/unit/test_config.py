@@ -196,10 +196,10 @@ def test_each_part_must_be_there(folder: Path) -> None:
     assert refusal(folder, "version: 1\n") == [
         "ci-eval.yaml:1: 'agents' is missing",
         "ci-eval.yaml:1: 'evalsets' is missing",
-        "ci-eval.yaml:1: 'criteria' is missing",
+        "ci-eval.yaml:1: 'criteria' is missing, or a 'preset' instead",
     ]
     assert refusal(folder, MINIMAL.partition("criteria")[0] + "criteria: {}\n") == [
-        "ci-eval.yaml:5: criteria: must not be empty"
+        "ci-eval.yaml:5: criteria: nothing would be measured; name criteria, or a `preset`"
     ]
     assert refusal(folder, "agents: {}\nevalsets:\ncriteria: []\n") == [
         "ci-eval.yaml:1: agents: must not be empty",
@@ -212,7 +212,7 @@ def test_each_part_must_be_there(folder: Path) -> None:
     ("line", "said"),
     [
         ("version: 2", "version: expected 1, found 2"),
-        ("dialect: adk2", "dialect: expected 'adk' or 'adk@2.3', found 'adk2'"),
+        ("dialect: adk2", "dialect: expected 'adk', 'adk@2.3' or 'agentflow', found 'adk2'"),
         ("name: ''", "name: must not be empty"),
         (f"name: {'x' * 101}", "name: must not be longer than 100 characters"),
         ("name: 5", "name: expected text, found 5"),
@@ -313,7 +313,7 @@ def test_an_agent_has_exactly_one_type(folder: Path, agent: str, said: str) -> N
         ("''", "evalsets.smoke.path: must not be empty"),
         ("{cases: [a]}", "evalsets.smoke: 'path' is missing"),
         ("{path: a, cases: a}", "evalsets.smoke.cases: expected a list, found 'a'"),
-        ("{path: a, line: 5}", "evalsets.smoke.line: unknown key; known: cases, path"),
+        ("{path: a, line: 5}", "evalsets.smoke.line: unknown key; known: cases, path, tags"),
     ],
 )
 def test_an_evalset_is_a_path(folder: Path, evalset: str, said: str) -> None:

@@ -132,7 +132,6 @@ def test_a_validator_of_ours_speaks_for_itself() -> None:
 def test_everything_is_said_at_once() -> None:
     found = said(ConfigFile, {"agents": {}, "run": {"repeats": 0, "timeout": 1}})
     assert sorted(message for _, message in found) == [
-        "'criteria' is missing",
         "'evalsets' is missing",
         "must be at least 1, found 0",
         "must not be empty",

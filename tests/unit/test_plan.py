@@ -9,7 +9,8 @@ import pytest
 from ci_eval.config import load
 from ci_eval.errors import EvalSetError, NothingSelectedError, UsageError
 from ci_eval.opening import open_evalset
-from ci_eval.plan import Plan, Selection, plan
+from ci_eval.plan import Plan, plan
+from ci_eval.selecting import Selection
 from ci_eval.world import World
 
 CONFIG = """\

@@ -1,0 +1,259 @@
+"""Eval configs as others write them: ADK's `test_config.json` and AgentFlow's EvalConfig.
+
+Both hold `{"criteria": {name: …}}`, and four names mean different things in the two.  So a file
+is read in the dialect that its content gives away; where nothing does, in the one that the
+configuration names, and else `test_config.json`, which ADK looks for, is taken for ADK's.
+
+AgentFlow's have two shapes: up to 0.7.4 the keys are names of criteria, from 0.7.5.1 on they are
+slots of which the unused ones are null.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.criterion_names import AMBIGUOUS, Dialect, belongs_to, resolve
+from ci_eval.documents import MAX_CONFIG, Loc, read_text
+from ci_eval.errors import Problem, Severity, UnknownPluginError
+from ci_eval.explain import describe, explain
+from ci_eval.json_text import JsonText, parse_relaxed
+from ci_eval.plugins import AnyCriterion
+from ci_eval.registry import did_you_mean
+
+ADK_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
+AGENTFLOW_KEYS = (
+    "criteria",
+    "user_simulator_config",
+    "parallel",
+    "max_concurrency",
+    "timeout",
+    "verbose",
+    "mock_mode",
+    "reporter",
+)
+_CRITERION_FIELDS = frozenset(
+    {
+        "threshold",
+        "match_type",
+        "judge_model",
+        "num_samples",
+        "rubrics",
+        "keywords",
+        "check_args",
+        "enabled",
+        "api_style",
+    }
+)
+"""What AgentFlow's CriterionConfig holds for every criterion, whether it reads it or not."""
+_OPTIONS_OF_ADK = frozenset({"judge_model_options", "ignore_args", "stop_signal"})
+_TIMEOUT_S = 300.0
+_CONCURRENCY = 4
+"""AgentFlow's defaults."""
+_LONGEST_S = 1e9
+
+
+@dataclass
+class EvalConfigFile:
+    """What an eval config asks for."""
+
+    dialect: Dialect | None = None
+    """Whose file it is; `None` where nothing tells."""
+    criteria: dict[str, AnyCriterion] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    run: dict[str, float] = field(default_factory=dict)
+    """How the agents are to be run, as `run:` of a configuration says it."""
+    mock: bool = False
+    """Whether nothing is to be executed."""
+
+
+def read_eval_config(path: Path, *, shown: str, dialect: Dialect | None) -> EvalConfigFile:
+    """Read the eval config at `path`: its criteria, and what is wrong with it.
+
+    `dialect` is the one that the user named; `None` where they named none.  Comments and
+    trailing commas, which ADK refuses, are read with a warning.
+
+    Raises:
+        UsageError: it cannot be read, or is no JSON.
+
+    """
+    document, relaxed = parse_relaxed(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
+    reader = _Reader(document)
+    reader.file.problems += relaxed
+    value = document.value
+    if not isinstance(value, dict):
+        reader.problem(f"expected an object, found {describe(value)}", ())
+        return reader.file
+    told = dialect_of(value, path.name)
+    meant = told or dialect
+    # An ADK file is read by the rules of the ADK version that was named.
+    reader.file.dialect = dialect if told == "adk" and dialect == "adk@2.3" else meant
+    reader.read(value)
+    return reader.file
+
+
+def dialect_of(value: Mapping[str, Any], name: str) -> Dialect | None:
+    """Return whose the eval config `value` in a file called `name` is; `None` if either's."""
+    signs = set(_signs(value))
+    if len(signs) == 1:
+        return signs.pop()
+    return "adk" if not signs and name == "test_config.json" else None
+
+
+def _signs(value: Mapping[str, Any]) -> Iterator[Dialect]:
+    """Yield a dialect for everything that only files of that dialect hold."""
+    keys = {_snake(key) for key in value}
+    if keys & {"custom_metrics", "live_model_config"} or keys - value.keys():
+        yield "adk"
+    if keys & (set(AGENTFLOW_KEYS) - set(ADK_KEYS)):
+        yield "agentflow"
+    criteria = value.get("criteria")
+    for name, spec in criteria.items() if isinstance(criteria, Mapping) else ():
+        of_adk, of_agentflow = belongs_to(name, "adk"), belongs_to(name, "agentflow")
+        if of_adk != of_agentflow:
+            yield "adk" if of_adk else "agentflow"
+        yield from _signs_of(spec)
+
+
+def _signs_of(spec: Any) -> Iterator[Dialect]:
+    if isinstance(spec, int | float | str):
+        yield "adk"
+    if not isinstance(spec, Mapping):
+        return
+    match_type = spec.get("match_type")
+    if {_snake(key) for key in spec} & _OPTIONS_OF_ADK or spec.keys() - set(map(_snake, spec)):
+        yield "adk"
+    elif spec.keys() & (_CRITERION_FIELDS - {"threshold", "match_type", "rubrics"}):
+        yield "agentflow"
+    if match_type is not None and match_type not in ("EXACT", "IN_ORDER", "ANY_ORDER"):
+        yield "adk"
+    rubrics = spec.get("rubrics")
+    for rubric in rubrics if isinstance(rubrics, list) else ():
+        if isinstance(rubric, Mapping) and {"rubric_content", "content"} & rubric.keys():
+            yield "adk" if "rubric_content" in rubric else "agentflow"
+
+
+class _Reader:
+    def __init__(self, document: JsonText) -> None:
+        self._document = document
+        self.file = EvalConfigFile()
+
+    def read(self, value: Mapping[str, Any]) -> None:
+        """Read the whole file."""
+        is_agentflow = self.file.dialect == "agentflow"
+        self._check_keys(value, AGENTFLOW_KEYS if is_agentflow else ADK_KEYS)
+        if is_agentflow:
+            self._read_run(value)
+        criteria = value.get("criteria")
+        if is_agentflow and isinstance(criteria, Mapping):
+            criteria = {name: spec for name, spec in criteria.items() if spec is not None}
+        if not isinstance(criteria, Mapping) or not criteria:
+            odd = criteria is not None and not isinstance(criteria, Mapping)
+            found = (
+                f"expected an object, found {describe(criteria)}" if odd else "names no criteria"
+            )
+            self.problem(f"{found}, so nothing would be measured", ("criteria",))
+            return
+        custom = value.get("custom_metrics", value.get("customMetrics"))
+        for name, spec in criteria.items():
+            if isinstance(custom, Mapping) and name in custom:
+                message = "a metric of your own code, which this version does not run"
+                self.problem(message, ("criteria", name))
+            else:
+                self._read_one(name, spec, ("criteria", name))
+
+    def problem(self, message: str, loc: Loc, *, severity: Severity = "error") -> None:
+        """Note what is wrong at `loc`."""
+        self.file.problems.append(self._document.problem(message, loc, severity=severity))
+
+    def _check_keys(self, value: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        whose = "AgentFlow" if known is AGENTFLOW_KEYS else "ADK"
+        for key in value:
+            if _snake(key) not in known:
+                message = f"unknown key, which {whose} ignores{did_you_mean(key, known)}"
+                self.problem(message, (key,), severity="warning")
+
+    def _read_run(self, value: Mapping[str, Any]) -> None:
+        """Read how AgentFlow is to run the cases."""
+        timeout = value.get("timeout", _TIMEOUT_S)
+        at_once = value.get("max_concurrency", _CONCURRENCY) if value.get("parallel") else 1
+        self.file.mock = value.get("mock_mode") is True
+        if _is_number(timeout) and 0 < timeout <= _LONGEST_S:
+            self.file.run["timeout_s"] = timeout
+        else:
+            self.problem(f"expected seconds, found {describe(timeout)}", ("timeout",))
+        if _is_number(at_once) and at_once in range(1, 10_001):
+            self.file.run["concurrency"] = int(at_once)
+        else:
+            message = f"expected a number from 1 to 10000, found {describe(at_once)}"
+            self.problem(message, ("max_concurrency",))
+
+    def _read_one(self, name: str, spec: Any, loc: Loc) -> None:
+        given = _options(spec)
+        if given is None:
+            self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
+            return
+        if self.file.dialect is None and name in AMBIGUOUS:
+            message = (
+                "means one thing to ADK and another to AgentFlow, and nothing here tells whose "
+                "file this is; say `dialect: adk` or `dialect: agentflow` in the configuration"
+            )
+            self.problem(message, loc)
+            return
+        try:
+            model = resolve(name, self.file.dialect or "adk")
+        except UnknownPluginError as exc:
+            self.problem(str(exc), loc)
+            return
+        try:
+            self.file.criteria[name] = model.model_validate(self._without_unread(model, given, loc))
+        except ValidationError as exc:
+            for inner, message in explain(exc, model):
+                self.problem(message, (*loc, *inner))
+
+    def _without_unread(
+        self, model: type[AnyCriterion], given: dict[str, Any], loc: Loc
+    ) -> dict[str, Any]:
+        """Drop the options that no field is like; those that look misspelt stay, as errors."""
+        aliases = [info.alias for info in model.model_fields.values() if info.alias]
+        known = [*model.model_fields, *aliases]
+        shared = _CRITERION_FIELDS if self.file.dialect == "agentflow" else frozenset()
+        kept = {}
+        for key, value in given.items():
+            if key in known:
+                kept[key] = value
+            elif key not in shared:
+                if did_you_mean(key, model.model_fields).startswith("."):
+                    kept[key] = value
+                else:
+                    message = "an option that nothing reads, ignored"
+                    self.problem(message, (*loc, key), severity="warning")
+        return kept
+
+
+def _options(spec: Any) -> dict[str, Any] | None:
+    """Return the options that `spec` stands for, a threshold also as ADK takes it.
+
+    ADK takes true, and digits in quotes.
+    """
+    if isinstance(spec, Mapping):
+        return dict(spec)
+    if spec is None:
+        return {}
+    try:
+        threshold = float(spec)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return {"threshold": threshold} if math.isfinite(threshold) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", lambda found: "_" + found[0].lower(), key)

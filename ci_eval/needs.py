@@ -1,0 +1,82 @@
+"""What criteria need and what cases have: told before anything is run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ci_eval.config import Config
+from ci_eval.errors import Problem
+from ci_eval.plugins import AnyCriterion, JudgedCriterion
+from ci_eval.selecting import PlannedEvalSet
+
+Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
+"""For each agent and evalset that meet, the criteria."""
+
+
+def problems(
+    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs, *, partly: bool
+) -> Iterator[Problem]:
+    """Yield what keeps a criterion from measuring anything, and what no criterion reads.
+
+    `partly` says that only some of the criteria were asked for.
+    """
+    used: dict[str, set[str]] = {}
+    for (_, evalset), criteria in pairs.items():
+        for name in criteria:
+            used.setdefault(name, set()).add(evalset)
+    for name, sets in used.items():
+        criterion = config.criteria[name]
+        chosen = [evalsets[each] for each in sorted(sets)]
+        message = _hindrance(criterion, chosen)
+        if message:
+            yield config.document.problem(message, ("criteria", name))
+        if criterion.needs_response:
+            yield from _missing_responses(name, chosen)
+        if criterion.reads_assertions:
+            yield from _wrong_assertions(criterion, chosen)
+    if not partly:
+        yield from _unread_assertions(config, evalsets, pairs)
+
+
+def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
+    """Say why `criterion` can score no case at all; nothing where it can."""
+    facts = [each.opened.facts for each in evalsets]
+    if isinstance(criterion, JudgedCriterion):
+        return "asks a model, which this version does not do yet"
+    if not criterion.supports_scenario and all(each.cases == each.scenarios for each in facts):
+        return "no case can be scored by it: it compares with a written conversation"
+    lacking = ""
+    for case in (case for each in evalsets for case in each.cases()):
+        lacking = criterion.lacks(case)
+        if not lacking:
+            return ""
+    return f"no case can be scored by it: {lacking}" if lacking else ""
+
+
+def _missing_responses(name: str, evalsets: Sequence[PlannedEvalSet]) -> Iterator[Problem]:
+    for evalset in evalsets:
+        for line in evalset.opened.facts.without_response:
+            message = f"the case expects no response somewhere, which scores 0 in {name!r}"
+            yield Problem(message, evalset.shown, line, severity="warning")
+
+
+def _wrong_assertions(
+    criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]
+) -> Iterator[Problem]:
+    for evalset in evalsets:
+        for case in evalset.cases() if evalset.opened.facts.with_assertions else ():
+            for message in criterion.faults(case):
+                yield Problem(message, evalset.shown, case.line, f"case {case.eval_id!r}")
+
+
+def _unread_assertions(
+    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
+) -> Iterator[Problem]:
+    """Yield the evalsets whose cases assert what nothing checks."""
+    reading = {
+        evalset
+        for (_, evalset), criteria in pairs.items()
+        if any(config.criteria[name].reads_assertions for name in criteria)
+    }
+    for name, evalset in evalsets.items():
+        if evalset.opened.facts.with_assertions and name not in reading:
+            message = "cases assert what nothing checks; add `ci/assertions: 1` to the criteria"
+            yield Problem(message, evalset.shown, 1)
