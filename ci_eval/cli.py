@@ -10,6 +10,7 @@ import click
 
 from ci_eval.ending import apart_from_json, complain, guarded, print_json
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
+from ci_eval.evalset_commands import evalsets
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report
@@ -84,6 +85,7 @@ def _out_option(command: Command) -> Command:
 
 def _selection_options(command: Command) -> Command:
     for name, what in (
+        ("tag", "Only cases with this tag; repeated, with all of them."),
         ("criterion", "Only this criterion; may be repeated."),
         ("case", "Only this case, by id or pattern; may be repeated."),
         ("evalset", "Only this evalset; may be repeated."),
@@ -103,10 +105,14 @@ def cli() -> None:
     """
 
 
+cli.add_command(evalsets)
+
+
 @cli.command()
 @_config_option
 @_selection_options
 @click.option("--repeats", type=click.IntRange(1, 1000), help="How often each case is tried.")
+@click.option("--failed", is_flag=True, help="Only what did not pass in the run that --out holds.")
 @click.option("--resume", is_flag=True, help="Try only what --out does not hold yet.")
 @click.option("--record", type=click.Path(), help="Write the traces here, for a recorded agent.")
 @click.option("--baseline-save", is_flag=True, help="Store the run in the baseline afterwards.")
@@ -139,7 +145,7 @@ def _run(
     """Run and return the report and what of it is published; no report if interrupted."""
     from ci_eval import console, pipeline, wiring
 
-    world, plan = wiring.plan(config, options)
+    world, plan = wiring.plan(config, options, again=folder if options["failed"] else None)
     reports = tuple(plan.config.reports)
     if options["baseline_save"]:
         wiring.require_baseline(plan.config)
@@ -228,14 +234,25 @@ def validate(files: tuple[str, ...], *, as_json: bool) -> int:
 
 @cli.command(name="list")
 @click.argument("kind", required=False)
+@click.argument("name", required=False)
 @_json_option
-def list_plugins(kind: str | None, *, as_json: bool) -> int:
-    """List what a configuration can name: agents, evalsets, criteria, baselines, reporters."""
+def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
+    """List what a configuration can name, or tell all about one: `list criteria ci/regex`.
+
+    KIND is one of agents, evalsets, recordings, criteria, baselines and reporters.
+    """
     from ci_eval.reference import catalogue, table
 
+    if kind and name and not as_json:
+        from ci_eval.pages import page
+
+        click.echo(page(kind, name), nl=False)
+        return ExitCode.PASSED
     found = catalogue(kind, options=as_json)
     if as_json:
-        print_json(found)
+        print_json(
+            {of: [e for e in each if name in (None, e["name"])] for of, each in found.items()}
+        )
     else:
         click.echo(table(found), nl=False)
     return ExitCode.PASSED

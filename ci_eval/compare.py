@@ -28,7 +28,7 @@ def compare(
 
     `false_block` is the rate at which noise may be called a regression, over all criteria,
     evalsets and agents together; `max_drop` is the share of a criterion's interval that a
-    drop must have to count.
+    drop must have to count, of the baseline's mean where it has no interval.
     """
     newest = baseline[0]
     pooled, incomparable = _pool(meta, columns, baseline)
@@ -141,22 +141,30 @@ class _Judged:
         self.now = self.columns.groups[name]
         self.before: Column = self.pooled.groups.get(name, {})
         self.sign = 1.0 if self.facts.better == "higher" else -1.0
-        self.scale = self.facts.interval[1] - self.facts.interval[0] if self.facts.interval else 1.0
-        self.least = self.max_drop * self.scale
         # Missing observations count as the best there could have been, so a regression is
         # one whatever they had shown.
         self.pairs = dict(self._pairs(best_of(self.facts)))
+        self.scale = self._scale()
+        self.least = self.max_drop * self.scale
         self.differences = [self.sign * (after - base) for after, base in self.pairs.values()]
         self.p_values = self._tests()
         cells = [self.before[case] for case in self.pairs]
         # A case that was observed once says nothing of how much the others vary.
         self.steady = any(c.measured > 1 for c in cells) and not any(c.varied for c in cells)
 
+    def _scale(self) -> float:
+        """Return what drops are shares of: the interval, else the mean of the baseline."""
+        if self.facts.interval:
+            return self.facts.interval[1] - self.facts.interval[0]
+        return abs(math.fsum(base for _, base in self.pairs.values())) / max(len(self.pairs), 1)
+
     def _tests(self) -> list[float]:
         """Return the p-values of both guards: many cases a little worse, some cases broken."""
         if not self.pairs or self.facts.informational:
             return []
-        return [drift_test(self.differences), flip_test(self._flips(), len(self.pairs))]
+        # A test sees billionths, which are much of what a call costs.
+        shares = [each / (self.scale or 1.0) for each in self.differences]
+        return [drift_test(shares), flip_test(self._flips(), len(self.pairs))]
 
     def _flips(self) -> int:
         """Return how many cases passed before and fail now."""

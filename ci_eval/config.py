@@ -54,7 +54,8 @@ class GateOptions(Record):
     false_block: float = Field(default=0.02, gt=0, lt=1)
     """The probability of blocking a change that made nothing worse, over all tests together."""
     max_drop: float = Field(default=0.02, ge=0, le=1)
-    """A drop of less than this share of the criterion's interval never blocks."""
+    """A drop of less than this share of the criterion's interval never blocks; of the baseline's
+    mean, where a measure has no interval."""
     max_errors: int = Field(default=0, ge=0)
     """How many cases may end in an error before no verdict is given."""
     on_missing: Literal["threshold", "warn", "fail"] = "threshold"

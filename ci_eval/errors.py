@@ -111,6 +111,13 @@ class TrialError(Exception):
         super().__init__(message)
 
 
+class BadAnswerError(TrialError):
+    """What a worker's function returned could not be understood; says what it did, as a verb."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("protocol", message)
+
+
 class DisturbedError(TrialError):
     """A trial was cut off because its worker died or was killed for another one's sake.
 

@@ -43,7 +43,7 @@ def _object(head: Mapping[str, Json]) -> str:
     is_adk = bool({"eval_id", "evalId"} & case.keys())
     if not is_adk and {"eval_case_id", "prompt", "agent_data", "responses"} & case.keys():
         return "a dataset or a trace of agents-cli"
-    if "content" in _message(_first(case.get("conversation"))):
+    if "evalCases" in head and "content" in _message(_first(case.get("conversation"))):
         return "an evalset of trpc-agent-go"
     if {"eval_cases", "evalCases"} & head.keys():
         return ""

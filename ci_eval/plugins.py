@@ -172,6 +172,9 @@ class RecordingReader(Plugin):
         """
 
 
+MAX_VALUE = 1e15
+"""What is greater comes from an agent that reports nonsense, and would spoil every sum."""
+
 # --- Criteria -------------------------------------------------------------------------------
 
 
@@ -257,6 +260,8 @@ class AnyCriterion(Plugin):
         `evidence` tells what was compared over the whole conversation; it is kept where the
         score did not pass.
         """
+        if value is not None and abs(value) > MAX_VALUE:
+            return self.unscored(Status.ERROR, f"{value:g} is more than can be a measurement")
         status = self.status_of(value)
         keep = status is Status.FAILED or self.informational
         return Score(

@@ -5,7 +5,7 @@ import importlib
 import inspect
 import itertools
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -123,29 +123,36 @@ def table(found: dict[str, list[dict[str, Any]]]) -> str:
     return "\n".join(line for kind, entries in found.items() for line in _section(kind, entries))
 
 
-def _section(kind: str, entries: list[dict[str, Any]]) -> Iterable[str]:
-    yield kind
-    width = max((len(entry["name"]) for entry in entries), default=0)
-    for entry in entries:
-        yield f"  {entry['name'].ljust(width)}  {entry['summary']}{_facts(entry)}"
+def _section(kind: str, entries: list[dict[str, Any]]) -> Iterator[str]:
+    heads = FACTS if kind == "criteria" else ()
+    rows = [(kind, *heads, "")]
+    rows += [(f"  {each['name']}", *facts(each), each["summary"]) for each in entries]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join((*cells, row[-1])).rstrip()
+    if any(each.get("judged") for each in entries):
+        yield "  Criteria with a judge are read and checked; this version does not run them yet."
     yield ""
 
 
-def _facts(entry: dict[str, Any]) -> str:
+FACTS = ("reference", "rubrics", "judge", "simulation", "values")
+"""What a criterion compares with, needs, asks, can score, and gives: heads of a table."""
+
+
+def facts(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a table says of a criterion under `FACTS`; nothing of another plugin."""
     if "judged" not in entry:
-        return ""
-    facts = [
-        name
-        for name, holds in (
-            ("reference", entry["needs_reference"]),
-            ("rubrics", entry["needs_rubrics"]),
-            ("judge", entry["judged"]),
-            ("scenarios", entry["supports_scenario"]),
-            ("informational", entry["informational"]),
-        )
-        if holds
+        return ()
+    said = [
+        "yes" if entry[name] else "no"
+        for name in ("needs_reference", "needs_rubrics", "judged", "supports_scenario")
     ]
-    return f" [{', '.join(facts)}]" if facts else ""
+    interval = entry["interval"]
+    values = f"{interval[0]:g} to {interval[1]:g}" if interval else "any"
+    direction = "" if entry["higher_is_better"] else ", lower is better"
+    shown = " (shown only)" if entry["informational"] else ""
+    return (*said, f"{values}{direction}{shown}")
 
 
 # --- As a schema ------------------------------------------------------------------------------

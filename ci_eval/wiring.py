@@ -11,9 +11,10 @@ from typing import Any
 from ci_eval import config as configuration
 from ci_eval import console, pipeline
 from ci_eval.config import Config
-from ci_eval.errors import ConfigError
+from ci_eval.errors import ConfigError, NothingSelectedError
 from ci_eval.plan import Plan
 from ci_eval.plan import plan as make_plan
+from ci_eval.records import Status
 from ci_eval.run_file import read_run
 from ci_eval.selecting import Selection
 from ci_eval.world import World
@@ -36,16 +37,39 @@ def load(config: str) -> tuple[Config, World]:
     return configuration.load(path, shown=config, world=around), around
 
 
-def plan(config: str, options: Mapping[str, Any]) -> tuple[World, Plan]:
-    """Return what the options of `run` and `plan` ask for."""
+def plan(
+    config: str, options: Mapping[str, Any], *, again: Path | None = None
+) -> tuple[World, Plan]:
+    """Return what the options of `run` and `plan` ask for.
+
+    `again` is the folder of a run of which only what did not pass is meant.
+
+    Raises:
+        NothingSelectedError: everything passed there.
+
+    """
     loaded, around = load(config)
     selection = Selection(
         agents=options["agent"],
         evalsets=options["evalset"],
         cases=options["case"],
         criteria=options["criterion"],
+        tags=options["tag"],
+        places=_not_passed(again / "run.json") if again else None,
     )
     return around, make_plan(loaded, around, selection=selection, repeats=options["repeats"])
+
+
+def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
+    """Return the agents, evalsets and cases that failed or were errors in a stored run."""
+    found = frozenset(
+        (result.key.agent, result.key.evalset, result.key.case)
+        for result in read_run(path, shown=str(path)).results()
+        if result.status in (Status.FAILED, Status.ERROR)
+    )
+    if not found:
+        raise NothingSelectedError(f"nothing to run again: everything passed in {path}")
+    return found
 
 
 def in_actions(around: World) -> bool:

@@ -1,13 +1,10 @@
 """What an agent answers: its reply, as JSON, to the invocation that it tells of."""
 
-import re
-
 from pydantic import Field, ValidationError
 
 from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
-from ci_eval.json_text import parse_json
 from ci_eval.records import (
     Content,
     FunctionCall,
@@ -20,20 +17,13 @@ from ci_eval.records import (
     Part,
     Record,
 )
+from ci_eval.workers.wire import shown
 
 EXPECTED = (
     'expected a text, or {"response": text, "tool_calls": [{"name", "args", "result"?}], '
     '"usage"?: {"input_tokens", "output_tokens", "cost_usd"}}'
 )
 """The shape of a reply, for messages."""
-SHOWN_CHARS = 200
-"""How much of a wrong reply a message shows."""
-
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"  # a whole character
-    rb"|(?P<half>u[dD][89a-fA-F][\da-fA-F]{2})|.)"
-)
-"""A backslash in JSON, with what belongs to it."""
 
 
 class ReplyCall(Record):
@@ -61,20 +51,6 @@ class Reply(Record):
     usage: ReplyUsage | None = None
     nodes: tuple[str, ...] | None = None
     """The nodes of a graph in the order of their visits."""
-
-
-def read_json(line: bytes) -> Json:
-    """Return the JSON value `line`, with U+FFFD for halves of characters.
-
-    Agents cut texts where they should not; a file could not hold what comes of it.
-
-    Raises:
-        ValueError: it is not JSON, or could not be written again; says so as a verb phrase.
-
-    """
-    if rb"\ud" in line or rb"\uD" in line:
-        line = _ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], line)
-    return parse_json(line)
 
 
 def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocation:
@@ -108,12 +84,6 @@ def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocatio
 def unexpected(what: str, last_words: str = "") -> TrialError:
     """Return the error of an agent that did `what` instead of giving a proper reply."""
     return TrialError("protocol", f"the agent {what}; {EXPECTED}{last_words}")
-
-
-def shown(value: object) -> str:
-    """Return the beginning of `value` as Python writes it."""
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
 
 
 def _trajectory(reply: Reply) -> IntermediateData | InvocationEvents:

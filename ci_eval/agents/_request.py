@@ -1,12 +1,8 @@
 """What an agent is given: the message, and what is known of the conversation."""
 
-import json
 from typing import Any
 
 from ci_eval.records import Content, Json, Trial
-
-encode = json.JSONEncoder(separators=(",", ":")).encode
-"""Write a value as one line of JSON."""
 
 
 def as_asked(message: Content) -> Json:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ci_eval.agents._reply import read_json, shown, to_invocation, unexpected
-from ci_eval.agents._request import as_asked, encode, opening
+from ci_eval.agents._reply import to_invocation, unexpected
+from ci_eval.agents._request import as_asked, opening
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.processes import (
@@ -22,6 +22,7 @@ from ci_eval.processes import (
     refused,
 )
 from ci_eval.records import Content, Invocation, Json, Trial
+from ci_eval.workers.wire import encode, read_json, shown
 from ci_eval.world import World
 
 GRACE_S = 1.0

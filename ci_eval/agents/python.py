@@ -4,12 +4,18 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from pydantic import Field, field_validator
 
-from ci_eval.agents._pool import WORKER, Pool
+from ci_eval.agents._reply import to_invocation, unexpected
+from ci_eval.agents._request import as_asked, opening
+from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.plugins import Agent, RunningAgent, agent
-from ci_eval.processes import Declared, Launch, agent_environment, find_program, refused
+from ci_eval.processes import Declared, agent_environment, find_program, refused
+from ci_eval.records import Content, Invocation, Json, Trial
+from ci_eval.workers.pool import Lease, Pool, launch
+from ci_eval.workers.wire import shown
 from ci_eval.world import World
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -62,17 +68,14 @@ class Python(Agent):
         """Hold conversations; leaving the context ends the workers."""
         # An interpreter that vanished after the check fails in the words of the system.
         interpreter = self._find_interpreter(world) or str(self.interpreter)
-        root = world.root.resolve()
-        launch = Launch(
-            argv=(interpreter, WORKER, str(root), self.python),
-            env=agent_environment(world.env, self.env),
-            cwd=root,
+        pool = Pool(
+            launch(interpreter, self.python, world, self.env),
+            workers=self.workers,
+            threads=self.threads,
         )
-        # An agent may remember a session by its id for longer than a run.
-        prefix = f"ci-eval-{world.now() * 1000:.0f}-"
-        pool = Pool(launch, workers=self.workers, threads=self.threads, session_prefix=prefix)
         try:
-            yield pool
+            # An agent may remember a session by its id for longer than a run.
+            yield _Running(pool, f"ci-eval-{world.now() * 1000:.0f}-")
         finally:
             await pool.stop()
 
@@ -81,3 +84,42 @@ class Python(Agent):
             return sys.executable
         env = agent_environment(world.env, self.env)
         return find_program(self.interpreter, root=world.root, env=env)
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The workers of the callable."""
+
+    pool: Pool
+    session_prefix: str
+
+    async def open(self, trial: Trial, *, alone: bool = False) -> "_Conversation":
+        lease = await self.pool.open(alone=alone)
+        return _Conversation(lease, opening(trial, f"{self.session_prefix}{lease.number}"))
+
+
+class _Conversation:
+    """One conversation with the callable."""
+
+    held = None
+
+    def __init__(self, lease: Lease, session: dict[str, Json]) -> None:
+        self._lease = lease
+        self._opening = {"session": session}
+        self._state: dict[str, Json] | None = None
+
+    async def send(self, message: Content) -> Invocation:
+        request = {"message": as_asked(message), **self._opening}
+        self._opening = {}
+        try:
+            answer = await self._lease.ask(request)
+        except BadAnswerError as exc:
+            raise unexpected(str(exc)) from exc
+        self._state = answer.get("state")
+        if not isinstance(self._state, dict | None):
+            raise TrialError("protocol", f"the agent left {shown(self._state)} as its state")
+        return to_invocation(message, answer["reply"], seconds=answer["seconds"])
+
+    async def close(self) -> dict[str, Json] | None:
+        await self._lease.end()
+        return self._state

@@ -7,8 +7,9 @@ named:
 * `adk`: ADK 2.13. Words of any script count; scripts written without spaces are cut into
   characters.
 * `adk@2.3`: ADK 2.3. Only a-z and 0-9 count: `café` is `caf`, and a Japanese text has no words.
+* `agentflow`: the words of `adk`, unstemmed.
 
-Under both, English words are stemmed. ASCII text is cut by the `rouge-score` package, as ADK
+Under ADK's, English words are stemmed. ASCII text is cut by the `rouge-score` package, as ADK
 has it cut; what surrounds that package in ADK (NumPy, Abseil, NLTK) is never imported.
 """
 
@@ -21,7 +22,7 @@ from typing import Final, Literal
 
 from ci_eval.criteria import _porter
 
-Rules = Literal["adk", "adk@2.3"]
+Rules = Literal["adk", "adk@2.3", "agentflow"]
 """Whose idea of a word to follow."""
 
 _Cutter = Callable[[str], list[str]]
@@ -52,8 +53,13 @@ def rouge1_f(candidate: str, reference: str, *, rules: Rules) -> float:
     of the reference's), without regard to order: from 0.0, where no word is shared, which holds
     between two empty texts too, to 1.0 for the same words.
     """
-    cut = _cut_any_script if rules == "adk" else _ascii_cutter()
-    return _f1(cut(candidate), cut(reference))
+    return _f1(words(candidate, rules=rules), words(reference, rules=rules))
+
+
+def words(text: str, *, rules: Rules) -> list[str]:
+    """Return the words that count, each as often as it occurs, in an order of their own."""
+    cut_ascii = _ascii_cutter(stemmed=rules != "agentflow")
+    return cut_ascii(text) if rules == "adk@2.3" else _cut_any_script(text, cut_ascii)
 
 
 def _f1(candidate: list[str], reference: list[str]) -> float:
@@ -69,24 +75,26 @@ def _f1(candidate: list[str], reference: list[str]) -> float:
 
 
 @functools.cache
-def _ascii_cutter() -> _Cutter:
-    """Return the function that cuts text into stemmed words of a-z and 0-9."""
+def _ascii_cutter(*, stemmed: bool) -> _Cutter:
+    """Return the function that cuts text into words of a-z and 0-9."""
     # Imported when first needed: most runs of the command never score a text.
     from rouge_score.tokenize import tokenize
 
+    if not stemmed:
+        return functools.partial(tokenize, stemmer=None)
     stem = functools.lru_cache(maxsize=_STEMS_KEPT)(_porter.stem)
     return functools.partial(tokenize, stemmer=SimpleNamespace(stem=stem))
 
 
-def _cut_any_script(text: str) -> list[str]:
-    """Cut text into words as ADK 2.13 does, in an order of its own."""
+def _cut_any_script(text: str, cut_ascii: _Cutter) -> list[str]:
+    """Cut text into words as ADK 2.13 does, those of ASCII by `cut_ascii` and first."""
     # A short cut with the same outcome: to ASCII text neither the normalisation nor `_Spacing`
     # does anything the cutter does not do as well.
     if text.isascii():
-        return _ascii_cutter()(text)
-    words = unicodedata.normalize("NFKC", text).lower().translate(_SPACING).split()
-    plain = " ".join(word for word in words if word.isascii())
-    return [*_ascii_cutter()(plain), *(word for word in words if not word.isascii())]
+        return cut_ascii(text)
+    spaced = unicodedata.normalize("NFKC", text).lower().translate(_SPACING).split()
+    plain = " ".join(word for word in spaced if word.isascii())
+    return [*cut_ascii(plain), *(word for word in spaced if not word.isascii())]
 
 
 class _Spacing(dict[int, str]):

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from typing import ClassVar, Literal
 
 from ci_eval.criteria._turns import Turn, averaged, observed
+from ci_eval.criteria._usage import tokens_of
 from ci_eval.plugins import Criterion, criterion
 from ci_eval.records import EvalCase, Invocation, InvocationEvent, Json, Trace
 from ci_eval.results import Score
@@ -70,12 +71,7 @@ class TokenUsage(Efficiency):
 
     def measure(self, invocation: Invocation) -> Turn:
         """Add up what the events report."""
-        tokens: dict[str, Json] = {}
-        for event in invocation.events or ():
-            for name, fields in _TOKENS.items():
-                counts = [_count(event.usage_metadata, field) for field in fields]
-                if any(count is not None for count in counts):
-                    tokens[name] = tokens.get(name, 0) + sum(count or 0 for count in counts)
+        tokens: dict[str, Json] = {**tokens_of(invocation)}
         if not {"input", "output"} & tokens.keys():
             return Turn(None, tokens or None)
         return Turn(float(tokens.get("input", 0) + tokens.get("output", 0)), tokens)
@@ -105,21 +101,5 @@ class InvocationDuration(Efficiency):
         return Turn(total, {"model_s": model, "tool_s": tool, "framework_s": rest})
 
 
-_TOKENS = {
-    "input": ("prompt_token_count", "tool_use_prompt_token_count"),
-    "output": ("candidates_token_count", "thoughts_token_count"),
-    "cached": ("cached_content_token_count",),
-    "reasoning": ("thoughts_token_count",),
-    "tool_use": ("tool_use_prompt_token_count",),
-}
-
-
 def _by_model(event: InvocationEvent) -> bool:
     return event.usage_metadata is not None or event.model_version is not None
-
-
-def _count(usage: dict[str, Json] | None, field: str) -> int | None:
-    head, *rest = field.split("_")
-    camel = head + "".join(word.title() for word in rest)
-    value = (usage or {}).get(field, (usage or {}).get(camel))
-    return value if isinstance(value, int) else None

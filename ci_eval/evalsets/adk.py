@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from ci_eval.documents import Loc
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
+from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.explain import describe, explain
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import EvalSetReader, evalset
@@ -32,9 +33,11 @@ class Adk(EvalSetReader):
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it is an object with a list of cases."""
-        return isinstance(head, Mapping) and bool(
-            {"eval_cases", "evalCases", "eval_set_id", "evalSetId"} & head.keys()
+        """Say whether it is an object with a list of cases that are not AgentFlow's."""
+        return (
+            isinstance(head, Mapping)
+            and bool({"eval_cases", "evalCases", "eval_set_id", "evalSetId"} & head.keys())
+            and not AgentFlow.sniff(head)
         )
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:

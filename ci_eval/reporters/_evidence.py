@@ -38,7 +38,10 @@ class Exhibit:
 
 
 def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> Iterator[Exhibit]:
-    """Yield the evidence of a score, of the first invocations that did not pass."""
+    """Yield the evidence of a score: of the whole, then of the first invocations that failed."""
+    for exhibit in _told(score.evidence or {}):
+        if exhibit.lines:
+            yield Exhibit(exhibit.title, exhibit.kind, tuple(_first([*exhibit.lines], max_lines)))
     several = len(score.invocations) > 1
     telling = (
         (position, part.evidence)

@@ -72,6 +72,7 @@ def test_the_defaults_in_action_yml_are_those_of_the_command_line(
         "config": cli.DEFAULT_CONFIG,
         "working-directory": ".",
         "out": cli.DEFAULT_OUT,
+        "failed": "false",
         "resume": "false",
         "baseline-save": "false",
     }

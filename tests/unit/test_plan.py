@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ci_eval import plugins
 from ci_eval.config import load
 from ci_eval.errors import EvalSetError, NothingSelectedError, UsageError
 from ci_eval.opening import open_evalset
@@ -411,7 +412,7 @@ def test_what_is_no_evalset_is_told_by_what_it_is(tmp_path: Path, text: str, fou
     path.write_text(text)
     with pytest.raises(EvalSetError) as caught:
         open_evalset(path, shown="a.json")
-    known = "adk, adk_flat, adk_legacy"
+    known = ", ".join(plugins.evalset)
     assert (
         str(caught.value) == f"a.json:1: is no evalset that is known here ({known}): found {found}"
     )

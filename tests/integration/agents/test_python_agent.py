@@ -12,11 +12,12 @@ import pytest
 from pydantic import ValidationError
 from talks import Place, Talk, converse, dies, trial, until
 
-from ci_eval.agents import _link, _pool
-from ci_eval.agents.python import Python
+from ci_eval.agents.python import Python, _Running
 from ci_eval.errors import DisturbedError, TrialError
 from ci_eval.plugins import RunningAgent
 from ci_eval.records import Content, FunctionCall, Part, ToolCall
+from ci_eval.workers import link as _link
+from ci_eval.workers import pool as _pool
 
 ENV = ["COVERAGE_*"]
 """So that what runs in workers is measured, too."""
@@ -577,12 +578,12 @@ def test_an_answer_that_crosses_the_end_of_time_spares_the_worker(place: Place, 
     code = "import os\ndef answer(message): return str(os.getpid())"
 
     async def hold(running: RunningAgent) -> Any:
-        assert isinstance(running, _pool.Pool)
+        assert isinstance(running, _Running)
         before = await converse(running, "a")
         session = await running.open(trial())
         sending = asyncio.create_task(session.send(Content.of_text("a", role="user")))
         await asyncio.sleep(0)
-        [link] = running._links
+        [link] = running.pool._links
         if first == "answer":
             while link._waiting:  # noqa: ASYNC110  # each turn of the loop counts
                 await asyncio.sleep(0)
@@ -701,8 +702,8 @@ def test_a_worker_dies_with_ci_eval_though_its_callable_hangs(place: Place) -> N
             task = asyncio.create_task(converse(running, "a"))
             await until(place.pid)
             await asyncio.sleep(0.2)
-            assert isinstance(running, _pool.Pool)
-            [link] = running._links
+            assert isinstance(running, _Running)
+            [link] = running.pool._links
             link._child.end_input()
             await task
             return int(link._child.exit_code or 0)

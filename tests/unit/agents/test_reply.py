@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from ci_eval.agents._reply import EXPECTED, read_json, to_invocation, unexpected
+from ci_eval.agents._reply import EXPECTED, to_invocation, unexpected
 from ci_eval.errors import TrialError
 from ci_eval.records import Content, Invocation, ToolCall
+from ci_eval.workers.wire import read_json
 
 QUESTION = Content.of_text("Will it rain?", role="user")
 

@@ -63,8 +63,8 @@ def test_adk_2_3_scores_as_the_rouge_score_package_does(candidate: str, referenc
 
 @given(st.text(st.characters(max_codepoint=127), max_size=40))
 def test_ascii_text_has_the_same_words_by_the_short_cut_as_by_the_long_way(text: str) -> None:
-    by_the_long_way = Counter(_rouge._cut_any_script(f"{text} é"))
-    assert Counter(_rouge._cut_any_script(text)) + Counter(["é"]) == by_the_long_way
+    by_the_long_way = Counter(_rouge.words(f"{text} é", rules="adk"))
+    assert Counter(_rouge.words(text, rules="adk")) + Counter(["é"]) == by_the_long_way
 
 
 @given(st.text(st.characters(max_codepoint=127), max_size=40), st.text(max_size=20))
@@ -130,7 +130,24 @@ def test_other_scripts_have_words_under_adk_and_none_under_adk_2_3(text: str) ->
     ],
 )
 def test_adk_cuts_each_script_by_its_own_rule(text: str, words: list[str]) -> None:
-    assert sorted(_rouge._cut_any_script(text)) == sorted(words)
+    assert sorted(_rouge.words(text, rules="adk")) == sorted(words)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference", "score"),
+    [
+        ("running", "runs", 0.0),
+        ("Running!", "running", 1.0),
+        ("a a b", "a b", 0.8),  # of 3 words and 2, 2 are shared: counted, not as sets
+        ("東京", "東北", 0.5),
+        ("naïve cafés", "naïve café", 0.5),
+        ("", "", 0.0),
+    ],
+)
+def test_agentflow_has_the_words_of_adk_unstemmed(
+    candidate: str, reference: str, score: float
+) -> None:
+    assert _rouge.rouge1_f(candidate, reference, rules="agentflow") == pytest.approx(score)
 
 
 def test_scoring_imports_neither_nltk_nor_numpy_nor_abseil() -> None:

@@ -1,24 +1,31 @@
-"""Worker processes that hold the conversations of an agent, several at a time."""
+"""Worker processes that answer for a function of the user's, several conversations at a time."""
 
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
-from ci_eval.agents._link import Link
-from ci_eval.agents._reply import shown, to_invocation
-from ci_eval.agents._request import as_asked, opening
 from ci_eval.errors import TrialError
-from ci_eval.plugins import Session
-from ci_eval.processes import Launch
-from ci_eval.records import Content, Invocation, Json, Trial
+from ci_eval.processes import Declared, Launch, agent_environment
+from ci_eval.workers.link import Link
+from ci_eval.world import World
 
-WORKER = str(Path(__file__).with_name("_worker.py"))
+WORKER = str(Path(__file__).with_name("worker.py"))
 """The file that a worker runs."""
 MAX_STARTS = 2
 """How often in a row a worker may fail to start before it is not tried any more."""
+
+
+def launch(interpreter: str, target: str, world: World, env: Declared) -> Launch:
+    """Return how a worker for `target`, a `module:callable`, is started."""
+    root = world.root.resolve()
+    return Launch(
+        argv=(interpreter, WORKER, str(root), target),
+        env=agent_environment(world.env, env),
+        cwd=root,
+    )
 
 
 @dataclass
@@ -46,28 +53,29 @@ class Pool:
     are needed, and so is the replacement of one that died.
     """
 
-    def __init__(
-        self, launch: Launch, *, workers: int, threads: int | None, session_prefix: str
-    ) -> None:
+    def __init__(self, launch: Launch, *, workers: int, threads: int | None) -> None:
         self._launch = launch
         self._seats = [_Seat() for _ in range(workers)]
         self._room = asyncio.Semaphore(workers * threads) if threads else None
         self._single_rooms = asyncio.Semaphore(workers)
-        self._session_prefix = session_prefix
         self._numbers = count(1)
         self._links: set[Link] = set()
         self._failures = 0
         self._failure = ""
 
-    async def open(self, trial: Trial, *, alone: bool = False) -> Session:
-        """Begin the conversation of `trial` when there is room for it."""
+    async def open(self, *, alone: bool = False) -> "Lease":
+        """Begin a conversation when there is room for it; `alone` in a worker of its own.
+
+        Raises:
+            TrialError: no worker can start.
+
+        """
         async with AsyncExitStack() as leaving:
             link = await (self._own_link(leaving) if alone else self._shared_link(leaving))
             number = next(self._numbers)
             link.begin(number)
             leaving.callback(link.finish, number)
-            session = opening(trial, f"{self._session_prefix}{number}")
-            return _Conversation(link, number, session, leaving.pop_all())
+            return Lease(link, number, leaving.pop_all())
 
     async def stop(self) -> None:
         """End every worker."""
@@ -108,29 +116,19 @@ class Pool:
         return link
 
 
-class _Conversation:
+@dataclass(frozen=True)
+class Lease:
     """One conversation, in one worker."""
 
-    held = None
+    link: Link
+    number: int
+    """Of the conversation, in its pool."""
+    leaving: AsyncExitStack
 
-    def __init__(
-        self, link: Link, number: int, session: dict[str, Json], leaving: AsyncExitStack
-    ) -> None:
-        self._link = link
-        self._number = number
-        self._opening = {"session": session}
-        self._leaving = leaving
-        self._state: dict[str, Json] | None = None
+    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return what the worker answers, as `Link.ask` does."""
+        return await self.link.ask(self.number, request)
 
-    async def send(self, message: Content) -> Invocation:
-        request = {"message": as_asked(message), **self._opening}
-        self._opening = {}
-        answer = await self._link.ask(self._number, request)
-        self._state = answer.get("state")
-        if not isinstance(self._state, dict | None):
-            raise TrialError("protocol", f"the agent left {shown(self._state)} as its state")
-        return to_invocation(message, answer["reply"], seconds=answer["seconds"])
-
-    async def close(self) -> dict[str, Json] | None:
-        await self._leaving.aclose()
-        return self._state
+    async def end(self) -> None:
+        """Let the worker forget the conversation."""
+        await self.leaving.aclose()

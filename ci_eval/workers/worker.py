@@ -1,6 +1,6 @@
 """Runs a Python callable for ci-eval, under the interpreter that the callable needs.
 
-ci-eval starts this file by its path, `python _worker.py FOLDER MODULE:CALLABLE`, and imports it
+ci-eval starts this file by its path, `python worker.py FOLDER MODULE:CALLABLE`, and imports it
 nowhere.  So it makes do with the standard library of Python 3.8 and imports nothing of ci-eval.
 Both sides write lines of JSON; `id` is the number of a conversation.
 

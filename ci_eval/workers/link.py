@@ -1,4 +1,4 @@
-"""Our end of the line to one worker process; `_worker.py` is the other."""
+"""Our end of the line to one worker process; `worker.py` is the other."""
 
 import asyncio
 import re
@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
-from ci_eval.agents._reply import read_json, unexpected
-from ci_eval.agents._request import encode
-from ci_eval.errors import DisturbedError, TrialError
+from ci_eval.errors import BadAnswerError, DisturbedError, TrialError
 from ci_eval.processes import Child, Launch
+from ci_eval.workers.wire import encode, read_json
 
 START_TIMEOUT_S = 300.0
 """How long a worker may take to import what it is to run."""
@@ -89,6 +88,7 @@ class Link:
         When it is cancelled, the call is ended, and the worker with it where need be.
 
         Raises:
+            BadAnswerError: what was returned is no JSON.
             TrialError: there is no answer, because of this conversation.
             DisturbedError: there is no answer, perhaps because of another one.
 
@@ -206,5 +206,5 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
     if error is None:
         return answer
     if error["kind"] == "protocol":
-        raise unexpected(error["message"])
+        raise BadAnswerError(error["message"])
     raise TrialError(error["kind"], error["message"])

@@ -1,0 +1,85 @@
+"""AgentFlow's criteria that need no judge: what they share.
+
+Documented semantics are what AgentFlow's documentation promises; observed ones are the formulas
+that 10xscale-agentflow 0.10.1 computes.  `tests/vectors` holds the latter to the package.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+from ci_eval.criteria._turns import pairs
+from ci_eval.plugins import Criterion
+from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall, Trace
+from ci_eval.results import InvocationScore, Score
+
+
+class AgentFlowCriterion(Criterion):
+    """A measure that AgentFlow documents."""
+
+    threshold: float | None = 0.8
+    """The value from which on a case passes."""
+    semantics: Literal["documented", "observed"] = "documented"
+    """`observed`: the formula of the published package 10xscale-agentflow 0.10.1 instead."""
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say that there is nothing to measure in a conversation without turns."""
+        return "has no invocation" if case.conversation == () else ""
+
+
+class Sequenced(AgentFlowCriterion):
+    """A measure of what was done in a whole case, one turn's after the other's.
+
+    The value is of the case as a whole.  The values of the invocations are shown beside it;
+    it is not their mean.
+    """
+
+    needs_reference: ClassVar[bool] = True
+    supports_scenario: ClassVar[bool] = False
+    unseen: ClassVar[str]
+    """What an agent that did not report what is compared did not report."""
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Score all invocations as one, and each of them."""
+        turns = list(pairs(case, trace))
+        for number, (_, actual) in enumerate(turns, 1):
+            if self.done(actual) is None:
+                reason = f"the agent did not report {self.unseen} (invocation {number})"
+                return self.unscored(Status.ERROR, reason)
+        sides = [(self.done(expected) or (), self.done(actual) or ()) for expected, actual in turns]
+        wanted = [item for expected, _ in sides for item in expected]
+        done = [item for _, actual in sides for item in actual]
+        parts = [self._part(self.compare(*each)) for each in sides]
+        return self.scored(self.compare(wanted, done), parts, evidence=self.shown(wanted, done))
+
+    def _part(self, value: float) -> InvocationScore:
+        return InvocationScore(status=self.status_of(value), value=value)
+
+    @abstractmethod
+    def done(self, invocation: Invocation) -> Sequence[Any] | None:
+        """Return what was done in `invocation`; `None` where nobody looked."""
+
+    @abstractmethod
+    def compare(self, expected: Sequence[Any], actual: Sequence[Any]) -> float:
+        """Return how far `actual` is what is expected, from 0.0 to 1.0."""
+
+    @abstractmethod
+    def shown(self, expected: Sequence[Any], actual: Sequence[Any]) -> dict[str, Json]:
+        """Return the evidence."""
+
+
+class OfToolCalls(Sequenced):
+    """A measure of the tool calls of a case."""
+
+    unseen: ClassVar[str] = "its tool calls: an empty list is how it says that it made none"
+
+    def done(self, invocation: Invocation) -> Sequence[ToolCall] | None:
+        """Return the tool calls."""
+        return None if invocation.intermediate_data is None else invocation.tool_calls
+
+    def shown(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> dict[str, Json]:
+        """Return both lists of calls."""
+        return {
+            "expected_tool_calls": [{"name": each.name, "args": each.args} for each in expected],
+            "actual_tool_calls": [{"name": each.name, "args": each.args} for each in actual],
+        }

@@ -1,0 +1,52 @@
+"""The formulas by which 10xscale-agentflow 0.10.1 compares sequences.
+
+Every one is a share of what is expected, so that what nobody expected mostly costs nothing; and
+what matches is found greedily, from the front.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Hashable, Sequence
+
+from ci_eval.criteria._sequences import MatchType
+
+Answers = Sequence[Hashable]
+"""Everything that one thing which was done is accepted for."""
+
+
+def observed_share(
+    expected: Sequence[Hashable], actual: Sequence[Answers], kind: MatchType
+) -> float:
+    """Return the matched share of `expected`, which is not empty."""
+    match kind:
+        case "EXACT":
+            found = sum(item in each for item, each in zip(expected, actual, strict=False))
+        case "IN_ORDER":
+            found = _prefix(expected, actual)
+        case "ANY_ORDER":
+            found = _taken(expected, actual)
+    return found / len(expected)
+
+
+def _prefix(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
+    """Return how many expected elements, from the first on, are met in order."""
+    met = 0
+    for each in actual:
+        if met < len(expected) and expected[met] in each:
+            met += 1
+    return met
+
+
+def _taken(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
+    """Return how many expected elements find something, each the first that is left."""
+    places: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+    for position, each in enumerate(actual):
+        for answer in each:
+            places[answer].append(position)
+    taken: set[int] = set()
+    for item in expected:
+        waiting = places.get(item, deque())
+        while waiting and waiting[0] in taken:
+            waiting.popleft()
+        if waiting:
+            taken.add(waiting.popleft())
+    return len(taken)

@@ -1,0 +1,62 @@
+"""Pairs made so that what they are worth adds up to the most."""
+
+from collections.abc import Sequence
+
+
+def best_total(credits: Sequence[Sequence[float]]) -> float:
+    """Return the most that the credits add up to where each row has a column of its own.
+
+    Where there are more rows than columns, the other rows go without.  This is the Hungarian
+    method with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987), of the order
+    of the smaller number squared times the larger.
+    """
+    if not credits or not credits[0]:
+        return 0.0
+    if len(credits) > len(credits[0]):
+        credits = [list(column) for column in zip(*credits, strict=True)]
+    rows, columns = len(credits), len(credits[0])
+    of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)
+    partner = [0] * (columns + 1)  # the row of each column; both count from 1, and 0 is nobody
+    for row in range(1, rows + 1):
+        _augment(row, credits, of_row, of_column, partner)
+    return sum(credits[row - 1][column] for column, row in enumerate(partner[1:]) if row)
+
+
+def _augment(
+    row: int,
+    credits: Sequence[Sequence[float]],
+    of_row: list[float],
+    of_column: list[float],
+    partner: list[int],
+) -> None:
+    """Give `row` a column, by the cheapest way of moving the other rows."""
+    columns = len(of_column) - 1
+    partner[0] = row
+    column = 0
+    least = [float("inf")] * (columns + 1)
+    came_from = [0] * (columns + 1)
+    done = [False] * (columns + 1)
+    while True:
+        done[column] = True
+        mine = partner[column]
+        step, following = float("inf"), 0
+        for other in range(1, columns + 1):
+            if done[other]:
+                continue
+            cost = -credits[mine - 1][other - 1] - of_row[mine] - of_column[other]
+            if cost < least[other]:
+                least[other], came_from[other] = cost, column
+            if least[other] < step:
+                step, following = least[other], other
+        for other in range(columns + 1):
+            if done[other]:
+                of_row[partner[other]] += step
+                of_column[other] -= step
+            else:
+                least[other] -= step
+        column = following
+        if not partner[column]:
+            break
+    while column:
+        partner[column] = partner[came_from[column]]
+        column = came_from[column]

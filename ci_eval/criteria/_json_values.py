@@ -1,0 +1,35 @@
+"""JSON values compared as JSON means them: `true` is not 1, and 1 is 1.0."""
+
+from ci_eval.records import Json
+
+
+def equal(expected: Json, actual: Json) -> bool:
+    """Say whether two values are the same."""
+    match expected, actual:
+        case dict(), dict():
+            return expected.keys() == actual.keys() and all(
+                equal(value, actual[key]) for key, value in expected.items()
+            )
+        case list(), list():
+            return len(expected) == len(actual) and all(map(equal, expected, actual))
+        case (bool(), _) | (_, bool()):
+            return expected is actual
+        case _:
+            return bool(expected == actual)
+
+
+def within(expected: Json, actual: Json) -> bool:
+    """Say whether `actual` holds all of `expected`, and perhaps more.
+
+    An object holds another where it has each of its keys, and under it a value that holds the
+    other's; a list where each element of the other is held by some element of it.
+    """
+    match expected, actual:
+        case dict(), dict():
+            return all(
+                key in actual and within(value, actual[key]) for key, value in expected.items()
+            )
+        case list(), list():
+            return all(any(within(each, other) for other in actual) for each in expected)
+        case _:
+            return equal(expected, actual)

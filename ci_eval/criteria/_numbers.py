@@ -1,0 +1,55 @@
+"""The numbers in a text that people read."""
+
+import re
+from collections.abc import Iterator
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import Literal
+
+DecimalMark = Literal[".", ","]
+"""What stands before the fraction of a number."""
+
+
+def _pattern(mark: str, group: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""
+        (?<![A-Za-z_0-9]) (?<![0-9]{mark})      # H2O names something, as does the end of 1.2.3
+        (?P<sign>(?<![.,)])[-+\u2212])?
+        [$\u20ac\u00a3\u00a5]?
+        (?P<whole>
+            [0-9]{{1,3}}(?:[{group}\u2019'\u00a0\u2009\u202f][0-9]{{3}})++(?![0-9])
+          | [0-9]++
+          | (?={mark}[0-9])
+        )
+        (?:{mark}(?P<fraction>[0-9]++))?
+        (?:[eE](?P<exponent>[-+\u2212]?[0-9]{{1,3}})(?![0-9A-Za-z]))?
+        """,
+        re.VERBOSE,
+    )
+
+
+_PATTERNS = {".": _pattern(r"\.", ","), ",": _pattern(",", ".")}
+_EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+"""Digits enough that no tolerance meets a rounded difference; numbers without end are refused
+nowhere and near to nothing."""
+
+
+def numbers(text: str, mark: DecimalMark = ".") -> Iterator[Decimal]:
+    """Yield the numbers in `text`, from the left."""
+    for found in _PATTERNS[mark].finditer(text):
+        sign = "-" if found["sign"] in ("-", "\u2212") else ""
+        whole = re.sub("[^0-9]", "", found["whole"]) or "0"
+        fraction = f".{found['fraction']}" if found["fraction"] else ""
+        exponent = (found["exponent"] or "0").replace("\u2212", "-")
+        yield Decimal(f"{sign}{whole}{fraction}E{exponent}")
+
+
+def near(one: Decimal, other: Decimal, *, tolerance: float, relative: float) -> bool:
+    """Say whether two numbers differ by at most `tolerance`, or by that share of `other`."""
+    share = _EXACT.multiply(decimal(relative), other.copy_abs())
+    difference = _EXACT.subtract(one, other).copy_abs()
+    return difference <= max(decimal(tolerance), share)
+
+
+def decimal(number: float) -> Decimal:
+    """Return the decimal number that one writes down for `number`: 0.1 is one tenth."""
+    return Decimal(repr(number))

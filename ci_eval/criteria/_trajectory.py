@@ -1,0 +1,50 @@
+"""What an agent did with its tools, over a whole conversation."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from ci_eval.criteria._share import Share
+from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall, Trace
+from ci_eval.results import Score
+
+NO_INVOCATION = "the conversation has no invocation"
+NOT_CAPTURED = "the trace does not say which tools were called: it has no 'intermediate_data'"
+_MAX_SHOWN = 100
+"""How many calls the evidence names."""
+
+
+class OfTrajectory(Share):
+    """A share that the tool calls of the whole conversation decide."""
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Score all tool calls of the conversation, in order."""
+        if not trace.invocations:
+            return self.scored(None, reason=NO_INVOCATION)
+        if not is_captured(trace):
+            return self.unscored(Status.ERROR, NOT_CAPTURED)
+        return self.judged_by(case, calls_of(trace.invocations))
+
+    @abstractmethod
+    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+        """Score the tool calls."""
+
+
+def is_captured(trace: Trace) -> bool:
+    """Say whether anybody looked for tool calls, which is not the same as finding some."""
+    return any(each.intermediate_data is not None for each in trace.invocations)
+
+
+def calls_of(invocations: Iterable[Invocation]) -> list[ToolCall]:
+    """Return the tool calls of these invocations, in order."""
+    return [call for invocation in invocations for call in invocation.tool_calls]
+
+
+def is_called(call: ToolCall, pattern: str) -> bool:
+    """Say whether the call is one of the tool `pattern`, where `*` stands for anything."""
+    return fnmatchcase(call.name or "", pattern)
+
+
+def shown(calls: Sequence[ToolCall]) -> list[Json]:
+    """Return calls for the evidence."""
+    return [{"name": call.name, "args": call.args} for call in calls[:_MAX_SHOWN]]

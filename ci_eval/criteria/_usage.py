@@ -1,0 +1,30 @@
+"""Tokens, as the events of a trajectory report them."""
+
+from ci_eval.records import Invocation, Json
+
+_TOKENS = {
+    "input": ("prompt_token_count", "tool_use_prompt_token_count"),
+    "output": ("candidates_token_count", "thoughts_token_count"),
+    "cached": ("cached_content_token_count",),
+    "reasoning": ("thoughts_token_count",),
+    "tool_use": ("tool_use_prompt_token_count",),
+}
+"""The kinds of tokens, each with the fields of Gemini's usage metadata that make it up."""
+
+
+def tokens_of(invocation: Invocation) -> dict[str, int]:
+    """Return the tokens of an invocation by their kind, as far as they are reported."""
+    tokens: dict[str, int] = {}
+    for event in invocation.events or ():
+        for kind, fields in _TOKENS.items():
+            counts = [_count(event.usage_metadata, field) for field in fields]
+            if any(count is not None for count in counts):
+                tokens[kind] = tokens.get(kind, 0) + sum(count or 0 for count in counts)
+    return tokens
+
+
+def _count(usage: dict[str, Json] | None, field: str) -> int | None:
+    head, *rest = field.split("_")
+    camel = head + "".join(word.title() for word in rest)
+    value = (usage or {}).get(field, (usage or {}).get(camel))
+    return value if isinstance(value, int) else None

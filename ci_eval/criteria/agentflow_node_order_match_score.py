@@ -1,0 +1,74 @@
+"""AgentFlow's node order: the nodes of a graph that a case visits against the expected ones."""
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Final
+
+from ci_eval.criteria._agentflow import Sequenced
+from ci_eval.criteria._agentflow_observed import observed_share
+from ci_eval.criteria._sequences import MatchType, matches, share
+from ci_eval.plugins import criterion
+from ci_eval.records import EvalCase, Invocation, Json
+
+_START: Final = "__start__"
+_END: Final = "__end__"
+_ENDS: Final = frozenset({_END, "END"})
+
+
+@criterion("agentflow/node_order_match_score")
+class NodeOrderMatch(Sequenced):
+    """Whether a case visits the nodes of a graph that are expected: 1 or 0, or the share.
+
+    The nodes of all invocations are one sequence.  Where graphs begin and end is compared only
+    where it is expected: `__start__`, and `END`, which is the same as `__end__`.  A case that
+    expects no nodes is skipped.  Observed semantics: a share of the expected nodes as for the
+    tool trajectory, with every name as it is; 1 where no nodes are expected.
+    """
+
+    aliases: ClassVar[tuple[str, ...]] = ("node_order", "node_order_score")
+    unseen: ClassVar[str] = "the nodes that it visited: give them as `nodes` in each answer"
+
+    match_type: MatchType = "EXACT"
+    """`EXACT`: the same nodes in the same order and no others. `IN_ORDER`: the expected ones in
+    order, others may stand between. `ANY_ORDER`: the expected ones, in any order, among others."""
+    partial: bool = False
+    """Give the share that matches instead of 1 or 0: the longest common subsequence by the number
+    of expected nodes (under `EXACT` by the longer of both), in any order the nodes in common."""
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say that there is nothing to compare with, where no nodes are expected."""
+        lacking = super().lacks(case)
+        if lacking or self.semantics == "observed" or any(turn.nodes for turn in _turns(case)):
+            return lacking
+        return "expects no nodes"
+
+    def done(self, invocation: Invocation) -> Sequence[str] | None:
+        """Return the nodes that were visited."""
+        return invocation.nodes
+
+    def compare(self, expected: Sequence[str], actual: Sequence[str]) -> float:
+        """Compare the visits."""
+        if self.semantics == "observed":
+            if not expected:
+                return 1.0
+            return observed_share(expected, [(name,) for name in actual], self.match_type)
+        wanted = [_END if name in _ENDS else name for name in expected]
+        done = list(_without_ends(actual, but={_START, _END} & set(wanted)))
+        if self.partial:
+            return share(wanted, done, self.match_type)
+        return float(matches(wanted, done, self.match_type))
+
+    def shown(self, expected: Sequence[str], actual: Sequence[str]) -> dict[str, Json]:
+        """Return both lists of nodes."""
+        return {"expected_nodes": list(expected), "actual_nodes": list(actual)}
+
+
+def _turns(case: EvalCase) -> Sequence[Invocation]:
+    return case.conversation or ()
+
+
+def _without_ends(nodes: Sequence[str], *, but: set[str]) -> Iterator[str]:
+    """Yield the nodes without those where a graph begins and ends, except for the ones in `but`."""
+    for each in nodes:
+        name = _END if each in _ENDS else each
+        if name not in (_START, _END) or name in but:
+            yield name

@@ -1,0 +1,72 @@
+"""AgentFlow's ROUGE match: the words of the last response against those that are expected."""
+
+import re
+from typing import ClassVar
+
+from ci_eval.criteria._agentflow import AgentFlowCriterion
+from ci_eval.criteria._rouge import rouge1_f, words
+from ci_eval.plugins import criterion
+from ci_eval.records import EvalCase, Status, Trace
+from ci_eval.results import Score
+
+
+@criterion("agentflow/rouge_match")
+class RougeMatch(AgentFlowCriterion):
+    """ROUGE-1 F of the last response: how many words it shares with the last expected one.
+
+    Words are counted as often as they occur and cut as for `adk/response_match_score`, but not
+    stemmed.  A case whose expected responses have no words is skipped.  Observed semantics: the
+    words are sets of what stands between punctuation; two texts without words score 1, and a
+    case that expects no response scores 0.5, or 1 where none was given.
+    """
+
+    needs_reference: ClassVar[bool] = True
+    supports_scenario: ClassVar[bool] = False
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say that there is nothing to compare with, where no words are expected."""
+        lacking = super().lacks(case)
+        if lacking or self.semantics == "observed":
+            return lacking
+        expected = _last_expected(case)
+        if not expected:
+            return "expects no response"
+        return "" if words(expected, rules="agentflow") else "expects a response without words"
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Score the last response."""
+        if not trace.invocations:
+            return self.unscored(Status.ERROR, "no response was observed")
+        actual = trace.invocations[-1].response
+        if self.semantics == "observed":
+            expected = _last_given(case)
+            value = _observed(actual, expected)
+        else:
+            expected = _last_expected(case)
+            value = rouge1_f(actual, expected, rules="agentflow")
+        return self.scored(value, evidence={"expected": expected, "actual": actual})
+
+
+def _last_expected(case: EvalCase) -> str:
+    """Return the last expected response that says something."""
+    return next((turn.response for turn in reversed(case.conversation or ()) if turn.response), "")
+
+
+def _last_given(case: EvalCase) -> str:
+    """Return the last expected response, which the package takes even where it is empty."""
+    given = (turn for turn in reversed(case.conversation or ()) if turn.final_response is not None)
+    return next((turn.response for turn in given), "")
+
+
+def _observed(actual: str, expected: str) -> float:
+    if not expected:
+        return 0.5 if actual else 1.0
+    done, wanted = _observed_words(actual), _observed_words(expected)
+    if not done or not wanted:
+        return float(not done and not wanted)
+    precision, recall = len(done & wanted) / len(done), len(done & wanted) / len(wanted)
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _observed_words(text: str) -> set[str]:
+    return set(re.sub(r"[^\w\s]", " ", text.lower()).split())

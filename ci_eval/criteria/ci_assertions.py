@@ -1,0 +1,174 @@
+"""What cases assert of themselves."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+from pydantic import ValidationError
+
+from ci_eval import plugins
+from ci_eval.criteria._share import Share
+from ci_eval.documents import dotted
+from ci_eval.errors import TrialError
+from ci_eval.explain import explain
+from ci_eval.plugins import Criterion
+from ci_eval.records import EvalCase, Json, Status, Trace
+from ci_eval.registry import did_you_mean
+from ci_eval.results import Score
+
+_PREFIX = "ci/"
+_KEPT = 4096
+"""How many different assertions stay built; cases often assert the same."""
+
+
+@plugins.criterion("ci/assertions")
+class Assertions(Share):
+    """The share of what a case asserts of itself that holds.
+
+    The `assertions` of a case are a list of criteria, each with its options, its threshold among
+    them, or with the one value that matters most to it:
+
+        [{"contains": "refunded"}, {"tool_order": ["find_order", "refund"]},
+         {"latency_s": 5}, {"adk/response_match_score": {"threshold": 0.6}}]
+
+    The names are those of criteria, of ours without `ci/`. An assertion holds where the case
+    passes its criterion. 1 where all hold, 0 where none does; one that cannot be measured makes
+    the score an error. One that has nothing to measure in what the agent did, such as
+    `tool_errors` without a tool call, is left out; a case without assertions, or of which none is
+    left, is skipped. Criteria that ask a model or run code of yours cannot be asserted.
+    """
+
+    reads_assertions: ClassVar[bool] = True
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say that nothing is asserted."""
+        return "" if case.assertions else "has no assertions"
+
+    def faults(self, case: EvalCase) -> Iterator[str]:
+        """Yield what is wrong with each assertion."""
+        for position, given in enumerate(case.assertions, 1):
+            assertion = _read(given)
+            for message in assertion.problems or filter(None, [_lacking(assertion, case)]):
+                yield f"assertion {position} ({assertion.name!r}): {message}"
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Check every assertion."""
+        found = [(each, _checked(each, case, trace)) for each in map(_read, case.assertions)]
+        errors = [
+            f"{each.name}: {score.reason}" for each, score in found if score.status == "error"
+        ]
+        if errors:
+            return self.unscored(Status.ERROR, "; ".join(errors))
+        counted = [(each, score) for each, score in found if score.status != "skipped"]
+        if not counted:
+            reasons = dict.fromkeys(score.reason for _, score in found)
+            return self.scored(None, reason="; ".join(reasons) or self.lacks(case))
+        failed = [(each, score) for each, score in counted if score.status == "failed"]
+        holding = len(counted) - len(failed)
+        return self.scored(
+            holding / len(counted),
+            reason=f"{holding} of {len(counted)} assertions hold",
+            evidence=_evidence(failed),
+        )
+
+
+class _Assertion(NamedTuple):
+    """One assertion of a case."""
+
+    name: str
+    options: Json
+    criterion: Criterion | None
+    """What checks it; `None` where there are problems."""
+    problems: tuple[str, ...] = ()
+
+
+def _read(given: Mapping[str, Json]) -> _Assertion:
+    """Return the assertion that a case gives."""
+    return _built(json.dumps(given, sort_keys=True))
+
+
+@lru_cache(maxsize=_KEPT)
+def _built(text: str) -> _Assertion:
+    given = json.loads(text)
+    name = next(iter(given), "")
+    if len(given) != 1:
+        return _Assertion(name, given, None, ("expected one criterion with its options",))
+    options = given[name]
+    model = _model(name)
+    if isinstance(model, str):
+        return _Assertion(name, options, None, (model,))
+    try:
+        criterion = model.model_validate(_spelled_out(model, options))
+    except ValidationError as exc:
+        told = (filter(None, (dotted(loc), message)) for loc, message in explain(exc, model))
+        return _Assertion(name, options, None, tuple(map(": ".join, told)))
+    if criterion.informational:
+        return _Assertion(name, options, None, ("asserts nothing without a threshold",))
+    if not criterion.enabled:
+        return _Assertion(name, options, None, ("is switched off, and so asserts nothing",))
+    return _Assertion(name, options, criterion)
+
+
+def _model(name: str) -> type[Criterion] | str:
+    """Return the criterion that `name` means, or why it cannot be asserted."""
+    qualified = name if "/" in name else _PREFIX + name
+    if qualified not in plugins.criterion:
+        known = [each.removeprefix(_PREFIX) for each in plugins.criterion]
+        return f"unknown criterion{did_you_mean(name.removeprefix(_PREFIX), known)}"
+    model = plugins.criterion[qualified]
+    if model.reads_assertions:
+        return "assertions cannot be asserted"
+    if model.judged:
+        return "asks a model, which an assertion cannot; name it under `criteria`"
+    if not issubclass(model, Criterion):
+        return "runs code of yours, which an assertion cannot; name it under `criteria`"
+    return model
+
+
+def _spelled_out(model: type[Criterion], options: Json) -> Json:
+    if options is None or isinstance(options, dict):
+        return options or {}
+    return {model.shorthand: options}
+
+
+def _lacking(assertion: _Assertion, case: EvalCase) -> str:
+    """Say what the case does not have that its own assertion needs."""
+    criterion = assertion.criterion
+    if criterion is None:
+        return ""
+    if case.conversation is None and not criterion.supports_scenario:
+        return "needs a written conversation, not a scenario"
+    lacking = criterion.lacks(case)
+    return f"the case {lacking}" if lacking else ""
+
+
+def _checked(assertion: _Assertion, case: EvalCase, trace: Trace) -> Score:
+    """Return the score of one assertion; one that is wrong is an error."""
+    criterion = assertion.criterion
+    if criterion is None:
+        raise TrialError("unsupported", f"{assertion.name}: {'; '.join(assertion.problems)}")
+    lacking = _lacking(assertion, case)
+    if lacking:
+        return criterion.unscored(Status.ERROR, lacking)
+    try:
+        return criterion.score(case, trace)
+    except TrialError as exc:
+        return criterion.unscored(Status.ERROR, str(exc))
+
+
+def _evidence(failed: Sequence[tuple[_Assertion, Score]]) -> dict[str, Json]:
+    """Return what failed, and what was compared in each."""
+    if len(failed) == 1:
+        [(assertion, score)] = failed
+        return {"failed_assertion": {assertion.name: assertion.options}, **_compared(score)}
+    return {
+        f"failed_assertion_{position}": {assertion.name: assertion.options, **_compared(score)}
+        for position, (assertion, score) in enumerate(failed, 1)
+    }
+
+
+def _compared(score: Score) -> dict[str, Json]:
+    parts = (part.evidence for part in score.invocations if part.status == "failed")
+    evidence = score.evidence or next(filter(None, parts), None) or {}
+    return {"value": score.value, **evidence}

@@ -1,0 +1,196 @@
+"""A criterion that is a Python function of the user's."""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import Field, ValidationError, field_validator
+
+from ci_eval.errors import BadAnswerError, DisturbedError, TrialError
+from ci_eval.explain import explain
+from ci_eval.plugins import Scorer, WorkerCriterion, criterion
+from ci_eval.processes import Declared, agent_environment, find_program, refused
+from ci_eval.records import EvalCase, Invocation, Json, Record, Status, ToolCall, Trace
+from ci_eval.results import Score
+from ci_eval.workers.pool import Pool, launch
+from ci_eval.workers.wire import shown
+from ci_eval.world import World
+
+MAX_DISTURBANCES = 3
+"""How often a call is made again because a neighbour took its worker down."""
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_EXPECTED = 'expected true, false, a number from 0 to 1, None, or {"score", "reason"?, "evidence"?}'
+
+
+class Returned(Record):
+    """What the function returns where it says more than a number."""
+
+    score: bool | float | None
+    reason: str = ""
+    evidence: dict[str, Json] | None = None
+
+
+@criterion("ci/python")
+class Python(WorkerCriterion):
+    """What a Python function of your own says, `module:function`, in a process of its own.
+
+    It is called once for a trial, with one dictionary: `response` and `expected_response` (the
+    last ones, as texts), `tool_calls` and `expected_tool_calls` (of the whole conversation, each
+    `{"name", "args", "result"}`), `invocations` (the same for each message, with the `message`),
+    `final_state`, `duration_s`, and `case` (the case as ADK writes it). It returns true or false,
+    a number from 0 to 1, `None` where it does not apply (the score is skipped), or
+    `{"score": …, "reason": text, "evidence": {…}}`.  What it raises, and anything else that it
+    returns, is an error, never a score.
+    """
+
+    shorthand: ClassVar[str] = "python"
+    example: ClassVar[Mapping[str, Json]] = {"python": "checks:polite"}
+
+    threshold: float | None = 1.0
+    """The value from which on a case passes."""
+    python: str
+    """The module and the function in it, such as `checks:polite`; modules are found from the
+    folder of the configuration, which is the working directory, too."""
+    interpreter: str | None = None
+    """The Python that has what the function imports, from the folder of the configuration, or a
+    name to be found on the PATH; left out, the one of ci-eval."""
+    env: Declared = Field(default_factory=dict)
+    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
+    on, or names with values."""
+    timeout_s: float = Field(default=60.0, gt=0)
+    """Seconds that one call may take; it is an error then."""
+
+    @field_validator("python")
+    @classmethod
+    def _names_a_function(cls, value: str) -> str:
+        if not _TARGET.fullmatch(value):
+            raise ValueError(
+                f"expected 'module:function', such as 'checks:polite', found {value!r}"
+            )
+        return value
+
+    def options(self) -> dict[str, Json]:
+        """Return what decides the value; where and how long it runs does not."""
+        return {"python": self.python}
+
+    def check(self, world: World) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the interpreter and the environment."""
+        for message in refused(self.env):
+            yield "env", message
+        if self.interpreter and not self._find_interpreter(world):
+            yield "interpreter", f"there is no program {self.interpreter!r}"
+
+    @asynccontextmanager
+    async def start(self, world: World) -> AsyncIterator[Scorer]:
+        """Start a worker when the first trial is to be scored; leaving the context ends it."""
+        interpreter = self._find_interpreter(world) or str(self.interpreter)
+        pool = Pool(launch(interpreter, self.python, world, self.env), workers=1, threads=None)
+        try:
+            yield _Function(self, pool)
+        finally:
+            await pool.stop()
+
+    def _find_interpreter(self, world: World) -> str | None:
+        if self.interpreter is None:
+            return sys.executable
+        env = agent_environment(world.env, self.env)
+        return find_program(self.interpreter, root=world.root, env=env)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """The function, in its worker."""
+
+    criterion: Python
+    pool: Pool
+
+    async def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Return what the function says of one trial."""
+        told = _told(case, trace)
+        for disturbances in range(1, MAX_DISTURBANCES + 1):
+            try:
+                return self._score(await self._call(told, alone=disturbances > 1))
+            except DisturbedError:
+                if disturbances == MAX_DISTURBANCES:
+                    raise
+        raise AssertionError
+
+    async def _call(self, told: dict[str, Json], *, alone: bool) -> Json:
+        lease = await self.pool.open(alone=alone)
+        try:
+            async with asyncio.timeout(self.criterion.timeout_s):
+                answer = await lease.ask({"message": told, "session": {}})
+        except TimeoutError:
+            message = f"{self.criterion.python} was not done after {self.criterion.timeout_s:g} s"
+            raise TrialError("timeout", message) from None
+        except BadAnswerError as exc:
+            raise TrialError("protocol", f"{self.criterion.python} {exc}; {_EXPECTED}") from exc
+        finally:
+            await lease.end()
+        return answer["reply"]
+
+    def _score(self, reply: Json) -> Score:
+        given = reply if isinstance(reply, dict) else {"score": reply}
+        try:
+            returned = Returned.model_validate(given, strict=True)
+        except ValidationError as exc:
+            wrong = "; ".join(message for _, message in explain(exc, Returned))
+            raise self._unexpected(f"{shown(reply)}: {wrong}") from exc
+        if returned.score is None:
+            reason = returned.reason or f"{self.criterion.python} says that it does not apply"
+            return self.criterion.unscored(Status.SKIPPED, reason)
+        if not 0 <= returned.score <= 1:
+            raise self._unexpected(shown(reply))
+        return self.criterion.scored(
+            float(returned.score), reason=returned.reason, evidence=returned.evidence
+        )
+
+    def _unexpected(self, what: str) -> TrialError:
+        return TrialError("protocol", f"{self.criterion.python} returned {what}; {_EXPECTED}")
+
+
+# --- What the function is told ----------------------------------------------------------------
+
+
+def _told(case: EvalCase, trace: Trace) -> dict[str, Json]:
+    expected: Sequence[Invocation] = case.conversation or ()
+    actual = trace.invocations
+    return {
+        "response": _last_response(actual),
+        "expected_response": _last_response(expected),
+        "tool_calls": [_call(call) for each in actual for call in each.tool_calls],
+        "expected_tool_calls": [_call(call) for each in expected for call in each.tool_calls],
+        "invocations": [
+            _turn(each, expected[number] if number < len(expected) else None)
+            for number, each in enumerate(actual)
+        ],
+        "final_state": trace.final_state,
+        "duration_s": trace.duration_s,
+        "case": case.model_dump(mode="json", exclude_none=True),
+    }
+
+
+def _turn(actual: Invocation, expected: Invocation | None) -> dict[str, Json]:
+    return {
+        "message": actual.user,
+        "response": actual.response,
+        "expected_response": _response(expected),
+        "tool_calls": [_call(call) for call in actual.tool_calls],
+        "expected_tool_calls": [_call(call) for call in expected.tool_calls] if expected else [],
+    }
+
+
+def _last_response(invocations: Sequence[Invocation]) -> str | None:
+    return _response(invocations[-1]) if invocations else None
+
+
+def _response(invocation: Invocation | None) -> str | None:
+    return invocation.response if invocation and invocation.final_response else None
+
+
+def _call(call: ToolCall) -> dict[str, Json]:
+    return {"name": call.name, "args": call.args, "result": call.result}

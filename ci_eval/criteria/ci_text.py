@@ -1,0 +1,159 @@
+"""What a response says: the expected text, certain texts, a pattern."""
+
+from abc import abstractmethod
+from typing import ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from ci_eval.criteria._patterns import Pattern, matches
+from ci_eval.criteria._responses import expects_response, said
+from ci_eval.criteria._share import Share, Texts, share
+from ci_eval.criteria._turns import Turn, averaged, pairs
+from ci_eval.plugins import criterion
+from ci_eval.records import EvalCase, Json, Status, Trace
+from ci_eval.results import Score
+
+
+@criterion("ci/exact_match")
+class ExactMatch(Share):
+    """The share of responses that are, letter by letter, what is expected.
+
+    Each final response is compared with the expected one of its invocation: 1 where they are
+    equal, 0 where they differ or the agent gave none. The value is the mean over the
+    invocations that expect a response; a case without one is skipped. With `expected`, the last
+    response alone is compared, with that text. Thoughts are no part of a response.
+    """
+
+    needs_reference: ClassVar[bool] = True
+    shorthand: ClassVar[str] = "expected"
+
+    expected: str | None = None
+    """The text of the last response, instead of what the cases expect."""
+    strip: bool = True
+    """Leave out white space at both ends before comparing."""
+    ignore_case: bool = False
+    """Take capital letters for small ones."""
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say that no response is expected."""
+        return "" if self.expected is not None or expects_response(case) else "expects no response"
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Compare each response that is expected, or the last one with the fixed text."""
+        if self.expected is not None:
+            turns = [self._turn(self.expected, said(turn)) for turn in trace.invocations[-1:]]
+            return averaged(self, turns)
+        compared = (
+            self._turn(said(expected), said(actual)) if expected.final_response else Turn(None)
+            for expected, actual in pairs(case, trace)
+        )
+        return averaged(self, list(compared))
+
+    def _turn(self, expected: str, actual: str) -> Turn:
+        equal = self._plain(expected) == self._plain(actual)
+        return Turn(float(equal), {"expected": expected, "actual": actual})
+
+    def _plain(self, text: str) -> str:
+        text = text.strip() if self.strip else text
+        return text.casefold() if self.ignore_case else text
+
+
+class InResponses(Share):
+    """Something that is looked for in responses."""
+
+    absent: bool = False
+    """Ask that it is not there."""
+    ignore_case: bool = False
+    """Take capital letters for small ones."""
+    responses: Literal["last", "all"] | None = None
+    """`last`: look into the last response only. `all`: into each one of the conversation, where
+    one that has it is enough. Left out: the last, and all for what must be absent."""
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Look into the responses that are meant."""
+        del case
+        if not trace.invocations:
+            return self.scored(None, reason="the conversation has no response")
+        which = self.responses or ("all" if self.absent else "last")
+        meant = trace.invocations if which == "all" else trace.invocations[-1:]
+        if self.absent and all(each.final_response is None for each in meant):
+            return self.unscored(Status.ERROR, "there is no response it could be absent from")
+        return self.judged_by([said(each) for each in meant])
+
+    @abstractmethod
+    def judged_by(self, responses: list[str]) -> Score:
+        """Score the texts of the responses, of which there is at least one."""
+
+
+@criterion("ci/contains")
+class Contains(InResponses):
+    """The share of certain texts that the response contains.
+
+    1 where all of them are there, 0 where none is. Looked at is the last response of the
+    conversation. With `any`, one of the texts is enough; with `absent`, the value is the share
+    of texts that no response contains, and an error where there is no response at all. White
+    space counts, and thoughts are no part of a response.
+    """
+
+    shorthand: ClassVar[str] = "text"
+    example: ClassVar = {"text": ["refunded", "order 7"]}
+
+    text: Texts
+    """The text, or a list of texts."""
+    any: bool = False
+    """Be content with one of the texts."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if self.any and self.absent:
+            raise ValueError("'any' and 'absent' exclude each other")
+        return self
+
+    def judged_by(self, responses: list[str]) -> Score:
+        """Look for each text."""
+        plain = [self._plain(response) for response in responses]
+        found = [any(self._plain(text) in response for response in plain) for text in self.text]
+        value = float(any(found)) if self.any else share(each != self.absent for each in found)
+        wrong: list[Json] = [
+            text for text, is_there in zip(self.text, found, strict=True) if is_there == self.absent
+        ]
+        evidence: dict[str, Json] = {
+            "found" if self.absent else "missing": wrong,
+            "actual": "\n\n".join(responses),
+        }
+        return self.scored(value, evidence=evidence)
+
+    def _plain(self, text: str) -> str:
+        return text.casefold() if self.ignore_case else text
+
+
+@criterion("ci/regex")
+class Regex(InResponses):
+    r"""Whether the response matches a regular expression: 1 or 0.
+
+    Looked at is the last response of the conversation. With `absent`, the value is 1 where no
+    response matches, and an error where there is no response at all. The syntax is that of
+    Python's `re`, with flags inside the pattern: `(?s)` lets a dot match a line's end, `(?m)` lets
+    `^` and `$` match at each line. A pattern that looks for more than a second is an error, not a
+    result. Thoughts are no part of a response.
+    """
+
+    shorthand: ClassVar[str] = "pattern"
+    example: ClassVar = {"pattern": r"[Oo]rder \d+"}
+
+    pattern: Pattern
+    """What is looked for, anywhere in the response."""
+    full: bool = False
+    """Ask that the pattern matches the whole response, from end to end."""
+
+    def judged_by(self, responses: list[str]) -> Score:
+        """Look for the pattern."""
+        found = [text for text in responses if self._matches(text)]
+        evidence: dict[str, Json] = {
+            "unwanted_pattern" if self.absent else "pattern": self.pattern,
+            "actual": "\n\n".join(found if self.absent else responses),
+        }
+        return self.scored(float(bool(found) != self.absent), evidence=evidence)
+
+    def _matches(self, text: str) -> bool:
+        return matches(self.pattern, text, ignore_case=self.ignore_case, full=self.full)

@@ -1,0 +1,146 @@
+"""Which tools were called: those that had to be, those that must not be, and in which order."""
+
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from ci_eval.criteria._share import NotEmpty, Texts, share
+from ci_eval.criteria._trajectory import OfTrajectory, calls_of, is_called, shown
+from ci_eval.plugins import criterion
+from ci_eval.records import EvalCase, Json, ToolCall
+from ci_eval.results import Score
+
+
+@criterion("ci/required_tools")
+class RequiredTools(OfTrajectory):
+    """The share of required tools that were called at least once in the conversation.
+
+    1 where each of them was called, 0 where none was; arguments, order and further calls do not
+    matter. Required are the tools whose calls the case expects, or those in `tools`; a case that
+    expects no call is skipped without these. A trace that does not tell of tools is an error.
+    """
+
+    needs_reference: ClassVar[bool] = True
+    shorthand: ClassVar[str] = "tools"
+
+    tools: Texts | None = None
+    """A tool, or a list of tools, instead of what the cases expect. `*` stands for anything:
+    `get_*` is satisfied by any tool that begins so."""
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say that no tool call is expected."""
+        return "" if self._required(case) else "expects no tool call"
+
+    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+        """Look for each required tool."""
+        required = self._required(case)
+        if not required:
+            return self.scored(None, reason=self.lacks(case))
+        missing: list[Json] = [
+            name for name in required if not any(is_called(call, name) for call in calls)
+        ]
+        value = share(name not in missing for name in required)
+        return self.scored(value, evidence={"missing_tools": missing, "called": _names(calls)})
+
+    def _required(self, case: EvalCase) -> list[str]:
+        if self.tools:
+            return list(dict.fromkeys(self.tools))
+        expected = calls_of(case.conversation or ())
+        return list(dict.fromkeys(call.name for call in expected if call.name))
+
+
+@criterion("ci/forbidden_tools")
+class ForbiddenTools(OfTrajectory):
+    """The share of forbidden tools that were never called in the conversation.
+
+    1 where none of them was called, 0 where each was. A trace that does not tell of tools is an
+    error: what nobody looked for was not avoided.
+    """
+
+    shorthand: ClassVar[str] = "tools"
+    example: ClassVar = {"tools": ["delete_*", "send_email"]}
+
+    tools: Texts
+    """A tool, or a list of tools. `*` stands for anything: `delete_*` forbids every tool that
+    begins so."""
+
+    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+        """Look for calls of forbidden tools."""
+        del case
+        forbidden = list(dict.fromkeys(self.tools))
+        wrong = [call for call in calls if any(is_called(call, name) for name in forbidden)]
+        value = share(not any(is_called(call, name) for call in wrong) for name in forbidden)
+        return self.scored(value, evidence={"forbidden_calls": shown(wrong)})
+
+
+def _as_chains(value: object) -> object:
+    flat = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    return (value,) if flat and value else value
+
+
+def _without_circle(chains: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for first, then in (pair for chain in chains for pair in pairwise(chain)):
+        order.add(then, first)
+    try:
+        order.prepare()
+    except CycleError as exc:
+        raise ValueError(f"goes round in a circle: {' > '.join(exc.args[1])}") from exc
+    return chains
+
+
+_Chain = Annotated[tuple[NotEmpty, ...], Field(min_length=2)]
+_Chains = Annotated[
+    tuple[_Chain, ...],
+    BeforeValidator(_as_chains, json_schema_input_type=Sequence[str] | Sequence[Sequence[str]]),
+    Field(min_length=1),
+    AfterValidator(_without_circle),
+]
+
+
+@criterion("ci/tool_order")
+class ToolOrder(OfTrajectory):
+    """The share of steps, from one tool to the next, that were taken in the right order.
+
+    `[search, book, pay]` has two steps. A step holds where both tools were called in the
+    conversation and the first call of the former came before the first call of the latter, so
+    that nothing happened too early. Other calls may stand between, and tools may be called again.
+    Several lists make a partial order: what they do not order may come in any order.
+
+    1 where every step holds, 0 where none does. With `if_called`, a step whose latter tool was
+    not called is left out, and a case of which nothing is left is skipped. A trace that does not
+    tell of tools is an error.
+    """
+
+    shorthand: ClassVar[str] = "order"
+    example: ClassVar = {"order": ["find_order", "refund"]}
+
+    order: _Chains
+    """Tools, first to last; or a list of such lists."""
+    if_called: bool = False
+    """Ask only that no tool is called before the one it follows, not that each is called."""
+
+    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+        """Compare the first calls of the tools of each step."""
+        del case
+        first = {call.name: len(calls) - at for at, call in enumerate(reversed(calls), 1)}
+        steps = dict.fromkeys(pair for chain in self.order for pair in pairwise(chain))
+        looked_at = [step for step in steps if step[1] in first or not self.if_called]
+        if not looked_at:
+            return self.scored(None, reason="none of the tools that follow another was called")
+        holding = [
+            former in first and latter in first and first[former] < first[latter]
+            for former, latter in looked_at
+        ]
+        broken: list[Json] = [
+            " > ".join(step) for step, holds in zip(looked_at, holding, strict=True) if not holds
+        ]
+        evidence: dict[str, Json] = {"broken_steps": broken, "called": _names(calls)}
+        return self.scored(share(holding), evidence=evidence)
+
+
+def _names(calls: Sequence[ToolCall]) -> list[Json]:
+    return [each["name"] for each in shown(calls)]

@@ -1,0 +1,211 @@
+"""An evalset file in another format: by the user's choice, or because the old one is outdated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_eval.documents import read_text
+from ci_eval.errors import EvalSetError, Problem, UsageError
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalset_store import evalset_files, id_from, write
+from ci_eval.evalset_writing import FORMATS, document_text, losses, read_back
+from ci_eval.heads import Syntax, read_head, syntax_of
+from ci_eval.json_text import parse_strict
+from ci_eval.opening import open_evalset, reader_of
+from ci_eval.records import EvalCase, Json, SessionInput
+from ci_eval.registry import did_you_mean
+
+OLDER = ("adk_flat", "adk_legacy")
+"""The formats that ADK calls older, and still reads in places."""
+_OF_A_SET = ("name", "description", "creation_timestamp", "metadata")
+"""What files say of all of their cases, beside the id."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A file that is ready to be written."""
+
+    path: Path
+    shown: str
+    text: str
+    cases: int
+    warnings: tuple[Problem, ...]
+
+
+def convert(source: str, to: str, out: str | None) -> Written:
+    """Return the evalset `source` in the format `to`, for the file `out`.
+
+    Without `out` the file stands beside `source`, and ends as such files do.
+
+    Raises:
+        UsageError: `source` has errors, or cannot be written in that format.
+
+    """
+    if to not in FORMATS:
+        raise UsageError(f"unknown format to write{did_you_mean(to, FORMATS)}")
+    path, target = Path(source), FORMATS[to]
+    opened = open_evalset(path, shown=source)
+    aim = Path(out) if out else path.with_name(_stem(path) + target.suffix)
+    syntax = syntax_of(aim)
+    if aim.suffix == "" or syntax not in target.syntaxes:
+        known = ", ".join(target.syntaxes)
+        raise UsageError(f"{aim} does not end like the syntaxes of {to!r}: {known}")
+    _refuse_unspeakable(opened, to, source)
+    more = _said_of_all(path, source)
+    set_id = _set_id(opened, path)
+    cases = list(opened.cases())
+    text = document_text(to, syntax, set_id, cases, more)
+    after = read_back(text, name=aim.name, shown=str(aim))
+    if after.header.format != to:
+        message = f"would be read as {after.header.format!r}; another name may help"
+        raise EvalSetError(problems=[Problem(message, str(aim))])
+    lost = losses(cases, after.cases(), shown=str(aim), target=to)
+    lost += _lost_of_all(more, set_id, to, syntax, aim)
+    return Written(aim, str(aim), text, len(cases), (*opened.warnings, *lost))
+
+
+def migrate(source: str, out: str | None, session: SessionInput | None) -> Written | None:
+    """Return the evalset `source` in ADK's present format; nothing where it has that already.
+
+    Ids of cases stay, so that a baseline knows them.  `session` is what the cases begin with
+    that name no session of their own.
+
+    Raises:
+        UsageError: it has errors, or is of a format that is not ADK's.
+
+    """
+    path = Path(source)
+    opened = open_evalset(path, shown=source)
+    if opened.header.format == "adk":
+        return None
+    if opened.header.format not in OLDER:
+        message = f"is of the format {opened.header.format!r}, not of an older one of ADK's"
+        hint = f"`ci-eval evalset convert {source} --to adk` writes it as ADK has it"
+        raise UsageError(problems=[Problem(message, source)], hint=hint)
+    aim = Path(out) if out else path
+    cases = [_begun(case, session) for case in opened.cases()]
+    set_id = id_from(path.name)
+    text = document_text("adk", "json", set_id, cases, {"name": set_id})
+    after = read_back(text, name=aim.name, shown=str(aim))
+    lost = losses(cases, after.cases(), shown=str(aim), target="adk")
+    lost += _unread(path, source)
+    return Written(aim, str(aim), text, len(cases), (*opened.warnings, *lost))
+
+
+def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
+    """Return each file of an older format in and below `folder`, as `migrate` does.
+
+    Raises:
+        UsageError: with every problem of all of them.
+
+    """
+    found: list[Written] = []
+    problems: list[Problem] = []
+    for path, shown in evalset_files(Path(folder), folder):
+        try:
+            if _is_older(path, shown):
+                written = migrate(shown, None, session)
+                found += [written] if written else []
+        except UsageError as exc:
+            problems += exc.problems
+    if problems:
+        raise EvalSetError(problems=problems, hint="nothing was migrated")
+    return found
+
+
+def save(written: Sequence[Written], *, backup: bool = False) -> None:
+    """Write the files; with `backup`, what was there is kept as `NAME.bak`.
+
+    Raises:
+        UsageError: there is a backup already, or a link, or no folder; then nothing is written.
+
+    """
+    copies = {each.path: each.path.with_name(f"{each.path.name}.bak") for each in written}
+    there = [copy for copy in copies.values() if backup and (copy.exists() or copy.is_symlink())]
+    if there:
+        raise UsageError(problems=[Problem("is there already", str(copy)) for copy in there])
+    for each in written:
+        if backup and each.path.exists():
+            write(copies[each.path], read_text(each.path, shown=each.shown))
+        write(each.path, each.text)
+
+
+def _is_older(path: Path, shown: str) -> bool:
+    if syntax_of(path) != "json":
+        return False
+    reader = reader_of(read_head(path, shown=shown))
+    return reader is not None and reader.type_name in OLDER
+
+
+def _begun(case: EvalCase, session: SessionInput | None) -> EvalCase:
+    if session is None or case.session_input is not None:
+        return case
+    return case.model_copy(update={"session_input": session})
+
+
+def _stem(path: Path) -> str:
+    name = path.name
+    for suffix in (".evalset.json", ".test.json"):
+        name = name.removesuffix(suffix)
+    return name if name != path.name else path.stem
+
+
+def _set_id(opened: OpenedEvalSet, path: Path) -> str:
+    """Return the id of the set; in ADK's older formats that is no more than the file's name."""
+    if opened.header.format in OLDER:
+        return id_from(path.name)
+    return opened.header.eval_set_id
+
+
+def _said_of_all(path: Path, shown: str) -> dict[str, Json]:
+    head = read_head(path, shown=shown)
+    return {key: head[key] for key in _OF_A_SET if head.get(key)} if isinstance(head, dict) else {}
+
+
+def _lost_of_all(
+    more: dict[str, Json], set_id: str, to: str, syntax: Syntax, aim: Path
+) -> list[Problem]:
+    """Return a warning for what was said of the whole set, and has no place any more."""
+    kept = {
+        "adk": {"name", "description", "creation_timestamp"},
+        "agentflow": {"name", "description"},
+    }
+    lost = [key for key in more if key not in kept.get(to, ()) and more[key] != set_id]
+    if syntax == "jsonl" and set_id != aim.stem:
+        lost.append("eval_set_id")
+    return [
+        Problem(f"the format {to!r} does not keep {key!r}", str(aim), severity="warning")
+        for key in lost
+    ]
+
+
+def _refuse_unspeakable(opened: OpenedEvalSet, to: str, shown: str) -> None:
+    if to != "agentflow" or not opened.facts.scenarios:
+        return
+    found = [
+        Problem(
+            "is a scenario, which AgentFlow's files cannot hold", shown, case.line, case.eval_id
+        )
+        for case in opened.cases()
+        if case.conversation is None
+    ]
+    raise EvalSetError(problems=found)
+
+
+def _unread(path: Path, shown: str) -> list[Problem]:
+    """Return a warning for what older files say and nobody reads, ADK neither."""
+    document = parse_strict(read_text(path, shown=shown), shown=shown)
+    turns = [
+        (loc, turn)
+        for position, each in enumerate(document.value)
+        for loc, turn in (
+            [((position, "data", at), turn) for at, turn in enumerate(each["data"])]
+            if "data" in each
+            else [((position,), each)]
+        )
+    ]
+    return [
+        document.problem("is not kept", (*loc, "mock_tool_output"), severity="warning")
+        for loc, turn in turns
+        if turn.get("mock_tool_output") is not None
+    ]

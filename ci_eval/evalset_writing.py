@@ -1,0 +1,352 @@
+"""Cases as the formats of evalset files have them, and what each format cannot hold.
+
+A writer may leave out what its format has no place for.  That nothing is lost unsaid does not
+hang on its care: what was written is read again, and compared with what was meant.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from ci_eval.errors import EvalSetError, Problem, UsageError
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalset_text import yaml_text
+from ci_eval.heads import Syntax
+from ci_eval.opening import open_evalset
+from ci_eval.records import (
+    Content,
+    EvalCase,
+    IntermediateData,
+    Invocation,
+    InvocationEvents,
+    Json,
+    ToolCall,
+)
+
+MAX_NAMED = 3
+"""How many cases a warning names of those that lose the same."""
+
+
+_ADKS = ("name", "description", "creation_timestamp")
+_AGENTFLOWS = ("name", "description", "metadata")
+"""What, beside the id, such files say of a set as a whole."""
+
+
+# --- ADK --------------------------------------------------------------------------------------
+
+_NOT_ADKS = {"conversation": {"__all__": {"nodes", "cost_usd"}}}
+"""Fields of ours at places where ADK refuses what it does not know."""
+
+
+def adk_case(case: EvalCase) -> dict[str, Json]:
+    """Return `case` as ADK writes it: without what is not said, or is the default anyway."""
+    return case.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_ADKS)
+
+
+def _adk_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
+    head, tail = _parts(more, _ADKS[:2]), _parts(more, _ADKS[2:])
+    return {"eval_set_id": set_id, **head, "eval_cases": cases, **tail}
+
+
+def _parts(more: Mapping[str, Json], keys: Iterable[str]) -> dict[str, Json]:
+    return {key: more[key] for key in keys if more.get(key)}
+
+
+# --- Our own ----------------------------------------------------------------------------------
+
+
+def own_case(case: EvalCase) -> dict[str, Json]:
+    """Return `case` as files with `cases:` have it."""
+    found: dict[str, Json] = {"id": case.eval_id}
+    if case.tags:
+        found["tags"] = list(case.tags)
+    if case.session_input and case.session_input.state:
+        found["state"] = case.session_input.state
+    scenario = case.conversation_scenario
+    if scenario:
+        found["scenario"] = {"start": scenario.starting_prompt, "plan": scenario.conversation_plan}
+    turns = [_own_turn(turn) for turn in case.conversation or ()]
+    if len(turns) == 1:
+        found |= turns[0]
+    elif not scenario:
+        found["turns"] = turns
+    if case.final_session_state:
+        found["final_state"] = case.final_session_state
+    if case.rubrics:
+        found["rubrics"] = [
+            {"id": rubric.rubric_id, "text": rubric.rubric_content.text_property}
+            for rubric in case.rubrics
+        ]
+    if case.assertions:
+        found["assert"] = [dict(each) for each in case.assertions]
+    return found
+
+
+def _own_turn(turn: Invocation) -> dict[str, Json]:
+    found: dict[str, Json] = {"prompt": turn.user}
+    if turn.final_response is not None:
+        found["expected"] = turn.response
+    if turn.intermediate_data is not None:
+        found["expected_tools"] = [
+            call.name if call.args is None else {"name": call.name, "args": call.args}
+            for call in turn.tool_calls
+        ]
+    if turn.nodes is not None:
+        found["expected_nodes"] = list(turn.nodes)
+    return found
+
+
+def _own_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
+    del more
+    return {"name": set_id, "cases": cases}
+
+
+# --- AgentFlow --------------------------------------------------------------------------------
+
+
+def agentflow_case(case: EvalCase) -> dict[str, Json]:
+    """Return `case` as AgentFlow's `EvalSet.save` writes it, without empty fields."""
+    found: dict[str, Json] = {"eval_id": case.eval_id}
+    extra = case.model_extra or {}
+    found |= {key: extra[key] for key in ("name", "description") if key in extra}
+    found["conversation"] = [_agentflow_turn(turn) for turn in case.conversation or ()]
+    if case.session_input:
+        kept = {"app_name", "user_id", "state"} | (case.session_input.model_extra or {}).keys()
+        found["session_input"] = case.session_input.model_dump(mode="json", include=kept)
+    if case.tags:
+        found["tags"] = list(case.tags)
+    if "metadata" in extra:
+        found["metadata"] = extra["metadata"]
+    return found
+
+
+def _agentflow_turn(turn: Invocation) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    if turn.invocation_id:
+        found["invocation_id"] = turn.invocation_id
+    found["user_content"] = {"role": "user", "content": turn.user}
+    if turn.intermediate_data is not None:
+        found["expected_tool_trajectory"] = list(_agentflow_calls(turn))
+    if turn.nodes is not None:
+        found["expected_node_order"] = list(turn.nodes)
+    if isinstance(turn.intermediate_data, IntermediateData):
+        said = turn.intermediate_data.intermediate_responses
+        texts = [Content(parts=parts).text for _, parts in said]
+        if texts:
+            found["expected_intermediate_responses"] = [
+                {"role": "assistant", "content": text} for text in texts
+            ]
+    if turn.final_response is not None:
+        found["expected_final_response"] = {"role": "assistant", "content": turn.response}
+    return found
+
+
+def _agentflow_calls(turn: Invocation) -> Iterator[dict[str, Json]]:
+    for call, identity in zip(turn.tool_calls, _call_ids(turn), strict=True):
+        found: dict[str, Json] = {"name": call.name, "args": call.args or {}}
+        if identity is not None:
+            found["call_id"] = identity
+        if call.result is not None:
+            found["result"] = call.result
+        yield found
+
+
+def _agentflow_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
+    # `metadata` tells its files from ADK's where no case does.
+    head = {"metadata": {}} | _parts(more, _AGENTFLOWS)
+    return {"eval_set_id": set_id, **head, "eval_cases": cases}
+
+
+# --- All of them ------------------------------------------------------------------------------
+
+
+class Format(NamedTuple):
+    """How a format of evalset files is written."""
+
+    case: Callable[[EvalCase], dict[str, Json]]
+    """Makes one case of the file."""
+    document: Callable[[str, Sequence[Json], Mapping[str, Json]], Json]
+    """Makes the whole of an id, the cases, and what else the source says of them all."""
+    syntaxes: tuple[Syntax, ...]
+    """In which it is written; the first where nothing else is asked for."""
+    suffix: str
+    """What the names of such files end with."""
+    keeps: tuple[str, ...] = ()
+    """What, beside the id, such a file says of the set as a whole."""
+
+
+FORMATS = {
+    "adk": Format(adk_case, _adk_document, ("json",), ".evalset.json", _ADKS),
+    "cases": Format(own_case, _own_document, ("yaml", "json", "jsonl"), ".yaml"),
+    "agentflow": Format(
+        agentflow_case, _agentflow_document, ("json",), ".evalset.json", _AGENTFLOWS
+    ),
+}
+"""The formats that can be written."""
+
+
+def document_text(
+    name: str, syntax: Syntax, set_id: str, cases: Iterable[EvalCase], more: Mapping[str, Json]
+) -> str:
+    """Return the text of an evalset in the format `name`.
+
+    Raises:
+        UsageError: the format is not written in that syntax.
+
+    """
+    target = FORMATS[name]
+    if syntax not in target.syntaxes:
+        known = ", ".join(target.syntaxes)
+        raise UsageError(f"the format {name!r} is not written as {syntax}, only as {known}")
+    items = [target.case(case) for case in cases]
+    if syntax == "jsonl":
+        return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items)
+    value = target.document(set_id, items, more)
+    if syntax == "yaml":
+        return yaml_text(value)
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def read_back(text: str, *, name: str, shown: str) -> OpenedEvalSet:
+    """Return the evalset that `text` would be in a file called `name`.
+
+    Raises:
+        EvalSetError: it would be none.
+
+    """
+    with TemporaryDirectory(prefix="ci-eval-") as folder:
+        path = Path(folder) / name
+        path.write_text(text, encoding="utf-8", newline="")
+        opened = open_evalset(path, shown=shown)
+        cases = tuple(opened.cases())
+    return OpenedEvalSet(opened.header, cases.__iter__, opened.facts, opened.warnings)
+
+
+# --- What was lost ----------------------------------------------------------------------------
+
+
+def losses(
+    before: Iterable[EvalCase], after: Iterable[EvalCase], *, shown: str, target: str
+) -> list[Problem]:
+    """Return a warning for each part of the cases `before` that is not the same `after`.
+
+    Raises:
+        EvalSetError: the cases are not the same ones.
+
+    """
+    originals, kept = list(before), list(after)
+    wanted, found = ([case.eval_id for case in cases] for cases in (originals, kept))
+    if wanted != found:
+        changed = ", ".join(map(repr, (set(wanted) - set(found)) or found[:MAX_NAMED]))
+        message = f"would not hold the same cases as before: {changed}"
+        raise EvalSetError(problems=[Problem(message, shown)])
+    parts: dict[str, list[str]] = {}
+    for one, other in zip(originals, kept, strict=True):
+        for part in dict.fromkeys(_differing(facts_of(one), facts_of(other), "")):
+            parts.setdefault(part, []).append(one.eval_id)
+    return [
+        Problem(
+            f"the format {target!r} does not keep {part!r} of {_named(ids)}",
+            shown,
+            severity="warning",
+        )
+        for part, ids in parts.items()
+    ]
+
+
+def _named(ids: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, ids[:MAX_NAMED]))
+    return shown if len(ids) <= MAX_NAMED else f"{len(ids)} cases, {shown} among them"
+
+
+def facts_of(case: EvalCase) -> dict[str, Any]:
+    """Return what `case` says, whichever way its trajectories are kept."""
+    found = case.model_dump(mode="json", exclude_defaults=True, exclude={"conversation"})
+    if case.conversation is not None:
+        found["conversation"] = list(map(_turn_facts, case.conversation))
+    return found
+
+
+def _turn_facts(turn: Invocation) -> dict[str, Any]:
+    found = turn.model_dump(mode="json", exclude_defaults=True, exclude={"intermediate_data"})
+    data = turn.intermediate_data
+    if data is None:
+        return found
+    calls, ids = turn.tool_calls, _call_ids(turn)
+    found["tool_calls"] = [
+        {"name": call.name} if call.args is None else {"name": call.name, "args": call.args}
+        for call in calls
+    ]
+    facts = {
+        "tool_call_ids": ids if any(ids) else None,
+        "tool_results": _results(turn, calls),
+    }
+    if isinstance(data, InvocationEvents):
+        facts["events"] = _beside_calls(data)
+    else:
+        said = data.model_dump(mode="json")["intermediate_responses"]
+        facts["intermediate_responses"] = said
+    return found | {key: value for key, value in facts.items() if value}
+
+
+def _call_ids(turn: Invocation) -> list[str | None]:
+    """Return the ids of the tool calls of `turn`, in their order."""
+    data = turn.intermediate_data
+    if isinstance(data, IntermediateData):
+        return [call.id for call in data.tool_uses]
+    contents = [event.content for event in turn.events or () if event.content]
+    parts = [part for content in contents for part in content.parts or ()]
+    return [part.function_call.id for part in parts if part.function_call is not None]
+
+
+def _results(turn: Invocation, calls: Sequence[ToolCall]) -> list[Json]:
+    """Return the tools' answers: each where its call is, or all where the calls have no ids."""
+    data = turn.intermediate_data
+    found = [call.result for call in calls]
+    if isinstance(data, IntermediateData) and len(data.tool_responses) != sum(
+        result is not None for result in found
+    ):
+        return [each.model_dump(mode="json", exclude_defaults=True) for each in data.tool_responses]
+    return found if any(result is not None for result in found) else []
+
+
+def _beside_calls(data: InvocationEvents) -> list[Json]:
+    """Return what events say beside the calls of tools and their answers."""
+    calls = {"function_call", "function_response"}
+    shape = {"content": {"parts": {"__all__": calls}}}
+    found = []
+    for event in data.invocation_events:
+        dumped = event.model_dump(mode="json", exclude_defaults=True, exclude=shape)
+        content = dumped.get("content", {})
+        if any(content.get("parts", ())) or dumped.keys() - {"author", "content"}:
+            found.append(dumped)
+    return found
+
+
+def _differing(before: Any, after: Any, where: str) -> Iterator[str]:
+    """Yield the parts of `before` that `after` has not, or has otherwise."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys((*before, *after)):
+            inner = f"{where}.{key}" if where else str(key)
+            if key not in before:
+                yield from _gained(after[key], inner)
+            elif key not in after:
+                yield inner
+            else:
+                yield from _differing(before[key], after[key], inner)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for one, other in zip(before, after, strict=True):
+            yield from _differing(one, other, f"{where}[]")
+    elif type(before) is not type(after) or before != after:
+        yield where
+
+
+def _gained(value: Any, where: str) -> Iterator[str]:
+    """Yield the place of what was not there before, unless it says nothing but who speaks."""
+    if where == "session_input":
+        value = value.get("state")
+    is_of_session = where.startswith("session_input")
+    if value not in ("user", "model") and not (is_of_session and not value):
+        yield where

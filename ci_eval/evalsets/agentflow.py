@@ -1,0 +1,259 @@
+"""AgentFlow's evalset: what `EvalSet.to_file` of 10xscale-agentflow writes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ci_eval.documents import Loc
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
+from ci_eval.explain import describe, explain
+from ci_eval.fingerprint import fingerprint
+from ci_eval.json_walk import Element, JsonFile
+from ci_eval.plugins import EvalSetReader, evalset
+from ci_eval.records import (
+    Content,
+    EvalCase,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    Json,
+    Part,
+    Record,
+    SessionInput,
+)
+from ci_eval.registry import did_you_mean
+
+_CASES: Final = "eval_cases"
+_HEADER: Final = {
+    "eval_set_id": (str, "text"),
+    "name": (str, "text"),
+    "description": (str, "text"),
+    _CASES: (list, "a list of cases"),
+    "metadata": (dict, "an object"),
+}
+"""What each key of the file holds."""
+
+
+class _Given(Record):
+    """A part of the file; as in AgentFlow, keys that are not known are ignored."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+
+class _Message(_Given):
+    role: str
+    content: str | tuple[dict[str, Json], ...]
+    metadata: dict[str, Json] = Field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The texts of all blocks, joined as AgentFlow joins them."""
+        if isinstance(self.content, str):
+            return self.content
+        return " ".join(block["text"] for block in self.content if _is_text(block))
+
+
+def _is_text(block: dict[str, Json]) -> bool:
+    return isinstance(block.get("text"), str)
+
+
+class _Call(_Given):
+    name: str
+    args: dict[str, Json] = Field(default_factory=dict)
+    call_id: str | None = None
+    result: Json = None
+
+
+class _Turn(_Given):
+    invocation_id: str = ""
+    user_content: _Message
+    expected_tool_trajectory: tuple[_Call, ...] = ()
+    expected_node_order: tuple[str, ...] = ()
+    expected_intermediate_responses: tuple[_Message, ...] = ()
+    expected_final_response: _Message | None = None
+
+
+_EXPECTED: Final = [key for key in _Turn.model_fields if key.startswith("expected_")]
+
+
+class _Session(_Given):
+    app_name: str = ""
+    user_id: str = "test_user"
+    state: dict[str, Json] = Field(default_factory=dict)
+    config: dict[str, Json] = Field(default_factory=dict)
+
+
+class _Case(_Given):
+    eval_id: str = ""
+    name: str = ""
+    description: str = ""
+    conversation: tuple[_Turn, ...] = ()
+    session_input: _Session = Field(default_factory=_Session)
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Json] = Field(default_factory=dict)
+
+
+@evalset("agentflow")
+class AgentFlow(EvalSetReader):
+    """AgentFlow's evalset: `{"eval_set_id", "eval_cases": [{"eval_id", "conversation"}, …]}`.
+
+    It begins like ADK's; its turns have `expected_…` keys, and a message has its text under
+    `content`.  Of a message in blocks only the texts are read, as AgentFlow itself does.  A case
+    without an id is named after what the user says, where AgentFlow names it anew at every load.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether its first case is one of AgentFlow's; without a turn `metadata` tells."""
+        if not isinstance(head, Mapping) or not isinstance(head.get(_CASES), list):
+            return False
+        case = _first(head[_CASES])
+        turn = _first(case.get("conversation"))
+        message = turn.get("user_content")
+        if isinstance(message, Mapping) and message.keys() & {"content", "parts"}:
+            return "content" in message
+        if turn:
+            return any(key in turn for key in _EXPECTED)
+        return "metadata" in head and case.keys() <= _Case.model_fields.keys()
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`; where it gives no id, its name is the id of the evalset."""
+        header: dict[str, Any] = {}
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            header.clear()
+            return _parse(JsonFile(path, shown=shown), problems, header)
+
+        return open_evalset(
+            path, shown, self.type_name, parse, set_id=lambda: header.get("eval_set_id", path.name)
+        )
+
+
+def _first(value: Json) -> Mapping[str, Json]:
+    """Return the first element of a list of objects; an empty object of anything else."""
+    return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
+
+
+def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterator[EvalCase]:
+    position = 0
+    for name, element in file.walk(frozenset({_CASES})):
+        if name == _CASES and header.get(name) == [] and not element.is_begin:
+            notes = Notes(problems, within(element, f"{name}[{position}]"))
+            position += 1
+            yield from _case(element, notes)
+        else:
+            _note_header(name, element, problems, header)
+    if _CASES not in header:
+        problems.add(f"{_CASES!r} is missing", 1)
+
+
+def _note_header(name: str, element: Element, problems: Problems, header: dict[str, Any]) -> None:
+    value = [] if element.is_begin else element.value
+    if name not in _HEADER:
+        message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
+        problems.add(message, element.line, name, severity="warning")
+    elif name in header:
+        problems.add(f"the key {name!r} is there twice", element.line)
+    elif not isinstance(value, _HEADER[name][0]):
+        message = f"expected {_HEADER[name][1]}, found {describe(value)}"
+        problems.add(message, element.line, name)
+    header.setdefault(name, value)
+
+
+# --- One case -------------------------------------------------------------------------------
+
+
+def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
+    """Yield the case that `element` holds, or note what is wrong with it."""
+    try:
+        given = _Case.model_validate(element.value)
+    except ValidationError as exc:
+        for loc, message in explain(exc, _Case):
+            notes.error(message, loc)
+        return
+    _note_unknown(given, element.value, notes, ())
+    _note_oddities(given, notes)
+    # What AgentFlow knows of a case and has no place of its own here is kept as it is.
+    more = given.model_dump(include={"name", "description", "metadata"}, exclude_defaults=True)
+    yield EvalCase(
+        eval_id=given.eval_id or _name_of(given),
+        conversation=tuple(map(_invocation, given.conversation)),
+        session_input=SessionInput(**given.session_input.model_dump()),
+        tags=given.tags,
+        line=element.line,
+        **more,
+    )
+
+
+def _name_of(case: _Case) -> str:
+    """Return a name for `case`, the same as long as the user says the same in it."""
+    said = [turn.user_content.text for turn in case.conversation]
+    return f"unnamed-{fingerprint(said)[:8]}"
+
+
+def _note_unknown(model: BaseModel, value: dict[str, Any], notes: Notes, loc: Loc) -> None:
+    """Warn of keys that no part of AgentFlow's files has."""
+    known = type(model).model_fields
+    for key, inner in value.items():
+        if key not in known:
+            notes.warning(f"unknown key, ignored{did_you_mean(key, known)}", (*loc, key))
+            continue
+        read = getattr(model, key)
+        if isinstance(read, BaseModel):
+            _note_unknown(read, inner, notes, (*loc, key))
+        elif isinstance(read, tuple):
+            for position, each in enumerate(read):
+                if isinstance(each, BaseModel):
+                    _note_unknown(each, inner[position], notes, (*loc, key, position))
+
+
+def _note_oddities(case: _Case, notes: Notes) -> None:
+    """Warn of what is read but hardly meant."""
+    if not case.eval_id:
+        notes.warning(
+            f"has no 'eval_id', so it is called {_name_of(case)!r} and becomes another case when "
+            "what the user says in it is changed; give it an id"
+        )
+    if not case.conversation:
+        notes.warning("has no invocation, so there is nothing to measure", ("conversation",))
+    for position, turn in enumerate(case.conversation):
+        for key in ("user_content", "expected_final_response"):
+            message = getattr(turn, key)
+            blocks = message.content if message and not isinstance(message.content, str) else ()
+            for number, block in enumerate(blocks):
+                if not _is_text(block):
+                    loc = ("conversation", position, key, "content", number)
+                    notes.warning("holds no text, so it is left out, as in AgentFlow", loc)
+
+
+def _invocation(turn: _Turn) -> Invocation:
+    """Return a turn as an invocation; where no response or no nodes are expected, none are."""
+    final = turn.expected_final_response
+    return Invocation(
+        invocation_id=turn.invocation_id,
+        user_content=Content.of_text(turn.user_content.text, role="user"),
+        final_response=Content.of_text(final.text, role="model") if final and final.text else None,
+        intermediate_data=_trajectory(turn),
+        nodes=turn.expected_node_order or None,
+    )
+
+
+def _trajectory(turn: _Turn) -> IntermediateData:
+    uses, responses = [], []
+    for number, call in enumerate(turn.expected_tool_trajectory, 1):
+        identity = call.call_id or f"call-{number}"
+        uses.append(FunctionCall(id=identity, name=call.name, args=call.args))
+        if call.result is not None:
+            # ADK puts whatever is no object under this key.
+            found = call.result if isinstance(call.result, dict) else {"result": call.result}
+            responses.append(FunctionResponse(id=identity, name=call.name, response=found))
+    said = turn.expected_intermediate_responses
+    return IntermediateData(
+        tool_uses=tuple(uses),
+        tool_responses=tuple(responses),
+        intermediate_responses=tuple((each.role, (Part(text=each.text),)) for each in said),
+    )
