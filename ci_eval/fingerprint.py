@@ -13,17 +13,17 @@ def fingerprint(value: Json) -> str:
 
 
 def of_case(case: EvalCase) -> str:
-    """Return the fingerprint of what a case asks and expects; ids, times and tags do not."""
+    """Return the fingerprint of what a case asks and expects; what names it does not."""
     asked = case.model_dump(
         mode="json",
         exclude_defaults=True,
         exclude={
-            "creation_timestamp": True,
-            "tags": True,
+            **dict.fromkeys(_FOR_READERS, True),
             "conversation": {"__all__": _INCIDENTAL},
         },
     )
     return fingerprint(asked)
 
 
+_FOR_READERS = ("creation_timestamp", "tags", "name", "description")
 _INCIDENTAL = {"invocation_id", "creation_timestamp"}

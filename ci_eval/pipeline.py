@@ -22,7 +22,7 @@ from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import head_commit
 from ci_eval.journal import Journal, trace_line
 from ci_eval.plan import Plan
-from ci_eval.plugins import Past, Reporter, WorkerCriterion
+from ci_eval.plugins import AnyCriterion, Past, Reporter, WorkerCriterion
 from ci_eval.records import Status, Trace, Trial, TrialKey
 from ci_eval.results import CriterionFacts, Run, RunMeta, TrialResult
 from ci_eval.run_file import RunWriter, read_run, replacing
@@ -216,7 +216,7 @@ def describe(plan: Plan, world: World) -> RunMeta:
                 threshold=criterion.threshold,
                 interval=criterion.interval,
                 informational=criterion.informational,
-                fingerprint=fingerprint([criterion.type_name, criterion.options()]),
+                fingerprint=_fingerprint(criterion, world),
             )
             for chosen in plan.pairs.values()
             for name, criterion in chosen.items()
@@ -229,6 +229,11 @@ def describe(plan: Plan, world: World) -> RunMeta:
         },
         warnings=tuple(map(str, plan.warnings)),
     )
+
+
+def _fingerprint(criterion: AnyCriterion, world: World) -> str:
+    code = criterion.made_of(world) if isinstance(criterion, WorkerCriterion) else None
+    return fingerprint([criterion.type_name, criterion.options(), *([code] if code else [])])
 
 
 class _Line:

@@ -318,6 +318,11 @@ class WorkerCriterion(AnyCriterion):
         del world
         yield from ()
 
+    def made_of(self, world: World) -> Json:
+        """Return what stands for the code: where it changed, scores are not compared."""
+        del world
+        return None
+
 
 class JudgedCriterion(AnyCriterion):
     """A measure that asks a model."""

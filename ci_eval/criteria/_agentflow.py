@@ -37,15 +37,16 @@ class Sequenced(AgentFlowCriterion):
     needs_reference: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
     unseen: ClassVar[str]
-    """What an agent that did not report what is compared did not report."""
+    """What is not there where nobody looked, and how an agent reports it."""
+    may_be_left_out: ClassVar[bool] = False
+    """Whether an agent that reports at all may leave out a turn in which there was nothing."""
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score all invocations as one, and each of them."""
         turns = list(pairs(case, trace))
-        for number, (_, actual) in enumerate(turns, 1):
-            if self.done(actual) is None:
-                reason = f"the agent did not report {self.unseen} (invocation {number})"
-                return self.unscored(Status.ERROR, reason)
+        unseen = [self.done(actual) is None for _, actual in turns]
+        if all(unseen) or (any(unseen) and not self.may_be_left_out):
+            return self.unscored(Status.ERROR, f"the agent did not report {self.unseen}")
         sides = [(self.done(expected) or (), self.done(actual) or ()) for expected, actual in turns]
         wanted = [item for expected, _ in sides for item in expected]
         done = [item for _, actual in sides for item in actual]
@@ -72,6 +73,7 @@ class OfToolCalls(Sequenced):
     """A measure of the tool calls of a case."""
 
     unseen: ClassVar[str] = "its tool calls: an empty list is how it says that it made none"
+    may_be_left_out: ClassVar[bool] = True
 
     def done(self, invocation: Invocation) -> Sequence[ToolCall] | None:
         """Return the tool calls."""

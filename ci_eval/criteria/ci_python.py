@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import ClassVar
 
 from pydantic import Field, ValidationError, field_validator
@@ -44,7 +45,8 @@ class Python(WorkerCriterion):
     `final_state`, `duration_s`, and `case` (the case as ADK writes it). It returns true or false,
     a number from 0 to 1, `None` where it does not apply (the score is skipped), or
     `{"score": …, "reason": text, "evidence": {…}}`.  What it raises, and anything else that it
-    returns, is an error, never a score.
+    returns, is an error, never a score.  Where the module changed, its scores are not compared
+    with those of a baseline; what the module imports is not looked at.
     """
 
     shorthand: ClassVar[str] = "python"
@@ -83,6 +85,14 @@ class Python(WorkerCriterion):
             yield "env", message
         if self.interpreter and not self._find_interpreter(world):
             yield "interpreter", f"there is no program {self.interpreter!r}"
+
+    def made_of(self, world: World) -> Json:
+        """Return a digest of the function's module, where that is one of the repository's."""
+        path = world.root.joinpath(*self.python.partition(":")[0].split("."))
+        for each in (path.with_suffix(".py"), path / "__init__.py"):
+            if each.is_file():
+                return sha256(each.read_bytes()).hexdigest()
+        return None
 
     @asynccontextmanager
     async def start(self, world: World) -> AsyncIterator[Scorer]:

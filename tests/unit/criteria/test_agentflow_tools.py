@@ -222,13 +222,14 @@ def test_what_was_compared_is_kept_where_it_did_not_pass() -> None:
 def test_calls_that_nobody_recorded_are_not_taken_for_none(
     model: type[OfToolCalls], semantics: str
 ) -> None:
-    score = scored(model, ["", ""], ["", None], semantics=semantics)
+    score = scored(model, ["", ""], [None, None], semantics=semantics)
 
     assert (score.status, score.value) == (Status.ERROR, None)
     assert score.reason == (
         "the agent did not report its tool calls: "
-        "an empty list is how it says that it made none (invocation 2)"
+        "an empty list is how it says that it made none"
     )
+    assert scored(model, ["a", ""], ["a", None], semantics=semantics).value == 1.0
 
 
 @pytest.mark.parametrize("model", [ToolNameMatch, ToolTrajectory])
