@@ -10,7 +10,7 @@ import click
 
 from ci_eval.ending import apart_from_json, complain, guarded, print_json
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
-from ci_eval.evalset_commands import evalsets
+from ci_eval.editing.commands import evalsets
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report

@@ -50,7 +50,16 @@ _CRITERION_FIELDS = frozenset(
     }
 )
 """What AgentFlow's CriterionConfig holds for every criterion, whether it reads it or not."""
-_OPTIONS_OF_ADK = frozenset({"judge_model_options", "ignore_args", "stop_signal"})
+_OPTIONS_OF_ADK = frozenset(
+    {
+        "judge_model_options",
+        "ignore_args",
+        "stop_signal",
+        "rubric_type",
+        "evaluate_intermediate_nl_responses",
+        "include_intermediate_responses_in_final",
+    }
+)
 _TIMEOUT_S = 300.0
 _CONCURRENCY = 4
 """AgentFlow's defaults."""
@@ -63,6 +72,8 @@ class EvalConfigFile:
 
     dialect: Dialect | None = None
     """Whose file it is; `None` where nothing tells."""
+    unclear: bool = False
+    """Whether nothing tells, and a name in it means one thing to ADK and another to AgentFlow."""
     criteria: dict[str, AnyCriterion] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     run: dict[str, float] = field(default_factory=dict)
@@ -88,20 +99,18 @@ def read_eval_config(path: Path, *, shown: str, dialect: Dialect | None) -> Eval
     if not isinstance(value, dict):
         reader.problem(f"expected an object, found {describe(value)}", ())
         return reader.file
-    told = dialect_of(value, path.name)
-    meant = told or dialect
-    # An ADK file is read by the rules of the ADK version that was named.
-    reader.file.dialect = dialect if told == "adk" and dialect == "adk@2.3" else meant
+    told = dialect_of(value)
+    if told == "adk" and dialect == "adk@2.3":
+        told = dialect  # an ADK file is read by the rules of the ADK version that was named
+    reader.file.dialect = told or dialect or ("adk" if path.name == "test_config.json" else None)
     reader.read(value)
     return reader.file
 
 
-def dialect_of(value: Mapping[str, Any], name: str) -> Dialect | None:
-    """Return whose the eval config `value` in a file called `name` is; `None` if either's."""
+def dialect_of(value: Mapping[str, Any]) -> Dialect | None:
+    """Return whose eval config `value` unmistakably is; `None` where it may be either's."""
     signs = set(_signs(value))
-    if len(signs) == 1:
-        return signs.pop()
-    return "adk" if not signs and name == "test_config.json" else None
+    return signs.pop() if len(signs) == 1 else None
 
 
 def _signs(value: Mapping[str, Any]) -> Iterator[Dialect]:
@@ -180,8 +189,9 @@ class _Reader:
     def _read_run(self, value: Mapping[str, Any]) -> None:
         """Read how AgentFlow is to run the cases."""
         timeout = value.get("timeout", _TIMEOUT_S)
-        at_once = value.get("max_concurrency", _CONCURRENCY) if value.get("parallel") else 1
-        self.file.mock = value.get("mock_mode") is True
+        parallel = self._switch(value, "parallel")
+        at_once = value.get("max_concurrency", _CONCURRENCY) if parallel else 1
+        self.file.mock = self._switch(value, "mock_mode")
         if _is_number(timeout) and 0 < timeout <= _LONGEST_S:
             self.file.run["timeout_s"] = timeout
         else:
@@ -192,12 +202,19 @@ class _Reader:
             message = f"expected a number from 1 to 10000, found {describe(at_once)}"
             self.problem(message, ("max_concurrency",))
 
+    def _switch(self, value: Mapping[str, Any], key: str) -> bool:
+        switch = value.get(key, False)
+        if not isinstance(switch, bool):
+            self.problem(f"expected true or false, found {describe(switch)}", (key,))
+        return switch is True
+
     def _read_one(self, name: str, spec: Any, loc: Loc) -> None:
         given = _options(spec)
         if given is None:
             self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
             return
         if self.file.dialect is None and name in AMBIGUOUS:
+            self.file.unclear = True
             message = (
                 "means one thing to ADK and another to AgentFlow, and nothing here tells whose "
                 "file this is; say `dialect: adk` or `dialect: agentflow` in the configuration"

@@ -67,5 +67,10 @@ def _first_line(path: Path, shown: str) -> list[Json]:
 
 def _columns(path: Path, shown: str) -> list[Json]:
     with reading(path, shown=shown) as file:
-        header = next(csv.reader(file), [])
+        rows = csv.reader(file)
+        try:
+            header = next(rows, [])
+        except csv.Error as exc:
+            problem = Problem(f"is not CSV: {exc}", shown, rows.line_num)
+            raise UsageError(problems=[problem]) from exc
     return [dict.fromkeys(header, "")] if header else []

@@ -1,7 +1,7 @@
 """A JSON document of any length, walked: the memory of its longest element is enough."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import IO, Any, NoReturn
 
 from ci_eval.documents import Loc, reading
 from ci_eval.errors import Problem, UsageError
-from ci_eval.json_text import MAX_DEPTH, NotJsonError, Places, decode, skip
+from ci_eval.json_text import MAX_DEPTH, NotJsonError, Places, decode, parse_json, skip
 
 MAX_ELEMENT_CHARS = 64 * 1024 * 1024
 """The longest element of a walked array; a longer one is an error, not a full memory."""
@@ -68,6 +68,32 @@ class JsonFile:
         """
         with reading(self._path, shown=self._shown) as file:
             yield from _walk(_Cursor(file, self._shown, self._max_depth), arrays)
+
+
+def walk_lines(
+    path: Path, *, shown: str, refuse: Callable[[str, int], None], max_depth: int = MAX_DEPTH
+) -> Iterator[Element]:
+    """Yield the value of each line of a file that holds one JSON value a line.
+
+    Blank lines are passed over; what is wrong with a line is told to `refuse`, with its number.
+
+    Raises:
+        UsageError: the file cannot be read, or has a line that is too long.
+
+    """
+    with reading(path, shown=shown) as file:
+        lines = iter(lambda: file.readline(MAX_ELEMENT_CHARS + 1), "")
+        for number, line in enumerate(lines, 1):
+            if len(line) > MAX_ELEMENT_CHARS:
+                message = f"holds a line of more than {MAX_ELEMENT_CHARS >> 20} MiB"
+                raise UsageError(problems=[Problem(message, shown, number)])
+            if line.strip():
+                try:
+                    value = parse_json(line, max_depth=max_depth)
+                except NotJsonError as exc:
+                    refuse(str(exc), number)
+                else:
+                    yield Element(value, number, line)
 
 
 def _head(cursor: "_Cursor") -> Any:

@@ -38,17 +38,14 @@ def problems(
 
 def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
     """Say why `criterion` can score no case at all; nothing where it can."""
-    facts = [each.opened.facts for each in evalsets]
     if isinstance(criterion, JudgedCriterion):
         return "asks a model, which this version does not do yet"
-    if not criterion.supports_scenario and all(each.cases == each.scenarios for each in facts):
-        return "no case can be scored by it: it compares with a written conversation"
-    lacking = ""
+    hindrance = ""
     for case in (case for each in evalsets for case in each.cases()):
-        lacking = criterion.lacks(case)
-        if not lacking:
+        hindrance = criterion.hindrance(case)
+        if not hindrance:
             return ""
-    return f"no case can be scored by it: {lacking}" if lacking else ""
+    return f"no case can be scored by it: {hindrance}" if hindrance else ""
 
 
 def _missing_responses(name: str, evalsets: Sequence[PlannedEvalSet]) -> Iterator[Problem]:

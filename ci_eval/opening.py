@@ -20,7 +20,7 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
     head = read_head(path, shown=shown)
     reader = reader_of(head, syntax_of(path))
     if reader is None:
-        found = foreign.described(head)
+        found = _described(head, syntax_of(path))
         message = f"is no evalset that is known here ({', '.join(plugins.evalset)}): found {found}"
         raise EvalSetError(problems=[Problem(message, shown, 1)])
     return reader().read(path, shown=shown)
@@ -32,3 +32,12 @@ def reader_of(head: Json, syntax: Syntax = "json") -> type[EvalSetReader] | None
         return None
     readers = (plugins.evalset[name] for name in plugins.evalset)
     return next((each for each in readers if syntax in each.syntaxes and each.sniff(head)), None)
+
+
+def _described(head: Json, syntax: Syntax) -> str:
+    """Return what a document that is no evalset seems to be."""
+    readers = (plugins.recording[name] for name in plugins.recording)
+    reader = next((each for each in readers if syntax in each.syntaxes and each.sniff(head)), None)
+    if reader is None or foreign.recognised(head):
+        return foreign.described(head)
+    return f"a recording ({reader.type_name}); an agent `{{recorded: FILE}}` replays it"

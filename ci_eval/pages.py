@@ -1,17 +1,88 @@
-"""The reference pages of plugins, as Markdown, made from their docstrings."""
+"""The reference, as Markdown, made from docstrings: of plugins, presets and configurations."""
 
 import inspect
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from pydantic import BaseModel
+
+from ci_eval.config import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.errors import UnknownPluginError
 from ci_eval.plugins import AnyCriterion, Plugin
-from ci_eval.reference import FACTS, KINDS, catalogue, facts
+from ci_eval.presets import PRESETS, Preset, expanded
+from ci_eval.reference import FACTS, KINDS, catalogue, facts, options_of
 from ci_eval.registry import did_you_mean
 
 _INHERITED = ("threshold", "enabled")
 """Options that every criterion has; they come last."""
+
+
+_CONFIG: dict[str, type[BaseModel]] = {
+    "At the top": ConfigFile,
+    "Under `evalsets:`, each": EvalSetSpec,
+    "Under `run:`": RunOptions,
+    "Under `gate:`": GateOptions,
+    "Under `matrix:`, each row": MatrixRow,
+}
+"""The parts of a configuration that are no plugins."""
+
+
+def contents(kind: str) -> str:
+    """Return a table of all plugins of a kind, with a link to the page of each below it."""
+    entries = catalogue(kind, options=False)[kind]
+    heads = ("Name", *(FACTS if kind == "criteria" else ()), "What it is")
+    rows = [(f"[`{_name(each)}`](#{anchor(_name(each))})", *_told(each)) for each in entries]
+    return _table(heads, rows)
+
+
+def _told(entry: dict[str, Any]) -> tuple[str, ...]:
+    return (*facts(entry), entry["summary"])
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return str(entry["name"])
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading.
+
+    >>> anchor("`ci/tool_order` and more")
+    'citool_order-and-more'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def presets() -> Iterator[str]:
+    """Yield the page of each preset: what it is, an example, its criteria, its options."""
+    for name, model in PRESETS.items():
+        doc = inspect.cleandoc(model.__doc__ or "")
+        example = f"```yaml\npreset: {_asked(name, model)}\n```"
+        specs = expanded(name, model.example)
+        parts = [f"## `{name}`", doc, example, _specs(specs), _option_table(options_of(model))]
+        yield "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _asked(name: str, model: type[Preset]) -> str:
+    return f"{{{name}: {_flow(model.example)}}}" if model.example else name
+
+
+def _specs(specs: dict[str, dict[str, Any]]) -> str:
+    """Return what a preset stands for."""
+    rows = []
+    for name, options in specs.items():
+        said = {key: value for key, value in options.items() if value not in (None, "", [])}
+        shown = ", ".join(f"`{key}: {_flow(value)}`" for key, value in said.items())
+        judged = "yes" if KINDS["criteria"][name].judged else "no"
+        rows.append((f"[`{name}`](criteria.md#{anchor(name)})", judged, shown))
+    return _table(("Criterion", "judge", "Options"), rows)
+
+
+def config_keys() -> Iterator[str]:
+    """Yield a section with the keys of each part of a configuration that is no plugin."""
+    for heading, model in _CONFIG.items():
+        yield f"## {heading}\n\n{_option_table(options_of(model), head='Key')}\n"
 
 
 def pages(kind: str) -> Iterator[str]:
@@ -42,11 +113,8 @@ def _more(model: type[Plugin], entry: dict[str, Any]) -> Iterator[str]:
         if model.aliases:
             yield f"Also called {', '.join(f'`{alias}`' for alias in model.aliases)}."
         yield _example(model)
-    options = entry["options"]
-    names = sorted(options, key=lambda name: name in _INHERITED)
-    if names:
-        rows = [_row(name, options[name]) for name in names]
-        yield "\n".join(["| Option | Default | Meaning |", "| --- | --- | --- |", *rows])
+    if entry["options"]:
+        yield _option_table(entry["options"])
 
 
 def _example(model: type[AnyCriterion]) -> str:
@@ -72,8 +140,21 @@ def _flow(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _row(name: str, option: dict[str, Any]) -> str:
+def _option_table(options: dict[str, dict[str, Any]], *, head: str = "Option") -> str:
+    if not options:
+        return ""
+    names = sorted(options, key=lambda name: name in _INHERITED)
+    return _table((head, "Default", "Meaning"), [_row(name, options[name]) for name in names])
+
+
+def _row(name: str, option: dict[str, Any]) -> tuple[str, str, str]:
     default = option.get("default")
-    shown = "" if default in (None, "", [], {}) else f"`{json.dumps(default, ensure_ascii=False)}`"
-    meaning = option["description"].replace("|", "\\|")
-    return f"| `{name}` | {shown} | {meaning} |"
+    plain = default not in (None, "", [], {}) and not isinstance(default, dict)
+    shown = f"`{json.dumps(default, ensure_ascii=False)}`" if plain else ""
+    return f"`{name}`", shown, option["description"]
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    ruled = [heads, ("---",) * len(heads), *rows]
+    escaped = ([cell.replace("|", "\\|") for cell in row] for row in ruled)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)

@@ -90,6 +90,7 @@ class _Planner:
             }
             for agent in agents
             for name in evalsets
+            if self._has_place(agent, name)
         }
         pairs = {pair: chosen for pair, chosen in pairs.items() if chosen}
         self.problems += needs.problems(
@@ -109,10 +110,16 @@ class _Planner:
             raise NothingSelectedError(f"nothing to run: {self._why_nothing(opened, evalsets)}")
         return found
 
+    def _has_place(self, agent: str, evalset: str) -> bool:
+        places = self.selection.places
+        return places is None or any((agent, evalset) == place[:2] for place in places)
+
     def _why_nothing(self, opened: Mapping[str, object], evalsets: Mapping[str, object]) -> str:
         if opened and not evalsets:
             chosen = self.selection.cases or self.selection.tags
             return "no case is left" if chosen else "the evalsets hold no case"
+        if self.selection.places is not None:
+            return "what did not pass is not in the suite any more, or not selected"
         return "no agent, evalset and criterion meet"
 
     def _raise(self) -> None:

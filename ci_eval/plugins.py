@@ -230,11 +230,17 @@ class AnyCriterion(Plugin):
         """Whether it is measured and shown, and never judged."""
         return self.threshold is None
 
-    def lacks(self, case: EvalCase) -> str:
-        """Say what `case` does not have that the score needs; nothing where it has all.
+    def hindrance(self, case: EvalCase) -> str:
+        """Say why `case` cannot be scored; nothing where it can.
 
-        A case that lacks something is skipped, with this as the reason.
+        A case that cannot be scored is skipped, with this as the reason.
         """
+        if case.conversation is None and not self.supports_scenario:
+            return "needs a written conversation, not a scenario"
+        return self.lacks(case)
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say what `case` does not have that the score needs; nothing where it has all."""
         del case
         return ""
 

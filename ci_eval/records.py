@@ -1,9 +1,8 @@
 """What is asked of an agent, and what it does: evalsets, cases, trials, traces.
 
-What an agent was asked and what it did (`EvalCase`, `Invocation`, `Content`, …) has the
-field names of Google ADK's evaluation files and reads both of their spellings, so an
-ADK file is read by validating it and a trace is written as ADK would write it.  The other
-records are our own.  All are frozen and survive JSON.
+`EvalCase`, `Invocation`, `Content` and what they hold have the field names of Google ADK's
+evaluation files and read both of their spellings, so an ADK file is read by validating it and
+a trace is written as ADK would write it.  All records are frozen and survive JSON.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ SCHEMA_VERSION = 1
 """The version of every stored file; raised when a reader of the old one would go wrong."""
 
 Json = Any
-"""A JSON value; pydantic's own type for it copies every value, which is slow and not needed."""
+"""A JSON value; pydantic's own type for it copies every value."""
 
 
 class Record(BaseModel):
@@ -163,10 +162,9 @@ class InvocationEvents(AdkRecord):
 
 
 def _which_data(value: object) -> str:
-    if isinstance(value, Mapping):
-        has_events = "invocation_events" in value or "invocationEvents" in value
-        return "<events>" if has_events else "<data>"
-    return "<events>" if isinstance(value, InvocationEvents) else "<data>"
+    keys = value.keys() if isinstance(value, Mapping) else ()
+    is_events = isinstance(value, InvocationEvents) or "invocation_events" in keys
+    return "<events>" if is_events or "invocationEvents" in keys else "<data>"
 
 
 IntermediateDataType = Annotated[
@@ -362,7 +360,10 @@ class Recording(Record):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
-    eval_id: str
+    eval_id: str | None = None
+    """The case; `None` where the file does not say, and the user's messages have to tell."""
+    session: str | None = None
+    """What the file calls the conversation, which may be the id of a case."""
     evalset: str | None = None
     """The evalset, as the configuration names it; left out, it fits any."""
     repeat: int = 0

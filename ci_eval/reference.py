@@ -52,7 +52,7 @@ def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
         "description": " ".join(rest.split()),
     }
     if options:
-        entry["options"] = _options(model)
+        entry["options"] = options_of(model)
     if issubclass(model, AnyCriterion):
         entry |= {
             "needs_reference": model.needs_reference,
@@ -67,13 +67,33 @@ def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
     return entry
 
 
-def _options(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+def options_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """Return the schema of each field of `model`, with its description."""
     described = descriptions(model)
-    schema = model.model_json_schema(by_alias=False)
+    schema = _json_schema(model)
     return {
         name: {"description": described.get(name, ""), **_without_title(each)}
         for name, each in schema.get("properties", {}).items()
     }
+
+
+def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return pydantic's schema of `model` under the names that are written in a file.
+
+    Those are the fields' names, and not ADK's other spelling of them; only a field that could
+    not have its name, because pydantic needs it, is written by its alias.
+    """
+    schema = model.model_json_schema(by_alias=False)
+    for name, info in model.model_fields.items():
+        if info.alias and info.alias_priority == _BY_HAND:
+            schema["properties"][info.alias] = schema["properties"].pop(name)
+            needed = schema.get("required", [])
+            schema["required"] = [info.alias if each == name else each for each in needed]
+    return schema
+
+
+_BY_HAND = 2
+"""Pydantic's priority of an alias that stands at the field itself."""
 
 
 def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
@@ -183,7 +203,7 @@ def json_schema() -> dict[str, Any]:
 
 def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of `model`, and put those of the models in it among the `shared` ones."""
-    schema = model.model_json_schema(by_alias=False)
+    schema = _json_schema(model)
     inner = schema.pop("$defs", {})
     for each in (model, *_models_in(model)):
         of_each = schema if each is model else inner[each.__name__]
@@ -197,10 +217,15 @@ def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]
 def _models_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     """Yield the models that the fields of `model` are made of."""
     for info in model.model_fields.values():
-        for part in (info.annotation, *typing.get_args(info.annotation)):
-            if isinstance(part, type) and issubclass(part, BaseModel):
-                yield part
-                yield from _models_in(part)
+        yield from _models_of(info.annotation)
+
+
+def _models_of(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        yield from _models_in(annotation)
+    for part in typing.get_args(annotation):
+        yield from _models_of(part)
 
 
 def _plugin_schema(model: type[Plugin], shared: dict[str, Any]) -> dict[str, Any]:
@@ -244,12 +269,16 @@ def _criteria_schema(shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _criterion_schema(model: type[AnyCriterion], shared: dict[str, Any]) -> dict[str, Any]:
-    number = [] if model.takes_threshold == "never" else [{"type": "number"}]
-    needs = model.model_json_schema(by_alias=False).get("required")
-    may_be_bare = model.takes_threshold != "always" or model.model_fields["threshold"].default
-    empty = [{"type": "null"}] if may_be_bare and not needs else []
+    schema = _plugin_schema(model, shared)
+    needed = schema.get("required", [])
+    default = model.model_fields["threshold"].default
+    needs_threshold = model.takes_threshold == "always" and default is None
+    if needs_threshold:
+        schema["required"] = ["threshold", *needed]
+    number = [] if needed or model.takes_threshold == "never" else [{"type": "number"}]
+    empty = [] if needed or needs_threshold else [{"type": "null"}]
     return {
-        "anyOf": [*number, *empty, _plugin_schema(model, shared)],
+        "anyOf": [*number, *empty, schema],
         "description": inspect.cleandoc(model.__doc__ or ""),
     }
 

@@ -1,14 +1,18 @@
 """Traces to results: one score for each criterion."""
 
 from collections.abc import Mapping
+from itertools import islice
+from typing import Any
 
 from ci_eval.errors import TrialError
 from ci_eval.plugins import AnyCriterion, Criterion, Scorer
-from ci_eval.records import EvalCase, Json, Status, Trace, Trial
+from ci_eval.records import Json, Status, Trace, Trial
 from ci_eval.results import InvocationScore, Score, TrialResult
 
 MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
+MAX_EVIDENCE_ITEMS = 1_000
+"""How much of a list or an object is kept as evidence."""
 
 
 Scorers = Mapping[str, Scorer]
@@ -46,9 +50,9 @@ async def _score(
     case = trial.case
     if trace.error:
         return criterion.unscored(Status.ERROR, f"not observed: {trace.error.message}")
-    lacking = _lacking(criterion, case)
-    if lacking:
-        return criterion.unscored(Status.SKIPPED, lacking)
+    hindrance = criterion.hindrance(case)
+    if hindrance:
+        return criterion.unscored(Status.SKIPPED, hindrance)
     try:
         if isinstance(criterion, Criterion):
             return _bounded(criterion.score(case, trace))
@@ -62,20 +66,14 @@ async def _score(
     return criterion.unscored(Status.ERROR, reason)
 
 
-def _lacking(criterion: AnyCriterion, case: EvalCase) -> str:
-    if case.conversation is None and not criterion.supports_scenario:
-        return "needs a written conversation, not a scenario"
-    return criterion.lacks(case)
-
-
 def _bounded(found: Score) -> Score:
-    """Return `found` with its evidence shortened."""
+    """Return `found` with its reason and its evidence shortened."""
+    update: dict[str, Any] = {"reason": _shortened_text(found.reason)}
     if found.evidence:
-        found = found.model_copy(update={"evidence": shortened(found.evidence)})
+        update["evidence"] = shortened(found.evidence)
     if any(part.evidence for part in found.invocations):
-        parts = tuple(_bounded_part(part) for part in found.invocations)
-        return found.model_copy(update={"invocations": parts})
-    return found
+        update["invocations"] = tuple(map(_bounded_part, found.invocations))
+    return found.model_copy(update=update)
 
 
 def _bounded_part(part: InvocationScore) -> InvocationScore:
@@ -83,13 +81,24 @@ def _bounded_part(part: InvocationScore) -> InvocationScore:
 
 
 def shortened(value: Json) -> Json:
-    """Return `value` with the middle of its long texts left out."""
+    """Return `value` with the middle of its long texts and the ends of long lists left out."""
+    if isinstance(value, str):
+        return _shortened_text(value)
+    if not isinstance(value, dict | list):
+        return value
+    over = len(value) - MAX_EVIDENCE_ITEMS
+    note = f"[…{over} more left out…]"
     if isinstance(value, dict):
-        return {key: shortened(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [shortened(each) for each in value]
-    if isinstance(value, str) and len(value) > MAX_EVIDENCE_CHARS:
-        half = MAX_EVIDENCE_CHARS // 2
-        left_out = len(value) - 2 * half
-        return f"{value[:half]} […{left_out} characters left out…] {value[-half:]}"
-    return value
+        first = islice(value.items(), MAX_EVIDENCE_ITEMS)
+        kept = {_shortened_text(key): shortened(each) for key, each in first}
+        return {**kept, "…": note} if over > 0 else kept
+    listed = [shortened(each) for each in value[:MAX_EVIDENCE_ITEMS]]
+    return [*listed, note] if over > 0 else listed
+
+
+def _shortened_text(text: str) -> str:
+    if len(text) <= MAX_EVIDENCE_CHARS:
+        return text
+    half = MAX_EVIDENCE_CHARS // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]} […{left_out} characters left out…] {text[-half:]}"

@@ -9,7 +9,7 @@ from ci_eval.config import load
 from ci_eval.documents import MAX_CONFIG, read_text
 from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
 from ci_eval.eval_config import read_eval_config
-from ci_eval.heads import read_head
+from ci_eval.heads import read_head, syntax_of
 from ci_eval.json_text import parse_relaxed
 from ci_eval.opening import open_evalset, reader_of
 from ci_eval.plan import plan
@@ -62,8 +62,10 @@ def check(name: str, world_of: Callable[[Path], World]) -> Checked:
     path = Path(name)
     kind = _likely(path)
     try:
-        if path.suffix not in _YAML:
-            head = _head(path, name)
+        head = _head(path, name)
+        if reader_of(head, syntax_of(path)):
+            kind = "evalset"
+        elif path.suffix not in _YAML:
             kind = _kind(head)
         if kind == "config":
             return _config(path, name, world_of(path))
@@ -78,6 +80,8 @@ def _likely(path: Path) -> Kind:
     """Return the kind that the name of a file suggests."""
     if path.suffix in _YAML:
         return "config"
+    if path.name.endswith("_config.json"):
+        return "eval_config"
     return "evalset" if path.name.endswith(("evalset.json", ".test.json")) else "unknown"
 
 
@@ -85,19 +89,23 @@ def _head(path: Path, name: str) -> Any:
     """Return the beginning of a document, which may be JSON with comments."""
     try:
         return read_head(path, shown=name)
-    except UsageError:
-        if _likely(path) == "evalset":
+    except UsageError as strict:
+        if syntax_of(path) != "json" or _likely(path) == "evalset":
             raise
         try:
             return parse_relaxed(read_text(path, shown=name, most=MAX_CONFIG), shown=name)[0].value
-        except UsageError:
-            pass
+        except UsageError as relaxed:
+            # Past the comments it saw what is really wrong.
+            if _line(relaxed) > _line(strict):
+                raise
         raise
 
 
+def _line(error: UsageError) -> int:
+    return error.problems[0].line or 0
+
+
 def _kind(head: Any) -> Kind:
-    if reader_of(head):
-        return "evalset"
     if not isinstance(head, dict):
         return "unknown"
     if {"agents", "evalsets"} & head.keys():
@@ -128,7 +136,7 @@ def _config(path: Path, name: str, world: World) -> Checked:
 def _eval_config(path: Path, name: str) -> Checked:
     """Check an eval config by itself: whose it is may be for a configuration to say."""
     read = read_eval_config(path, shown=name, dialect=None)
-    if read.dialect is None:
+    if read.unclear:
         # Either reading may be meant, so what is wrong in both is wrong.
         read = read_eval_config(path, shown=name, dialect="adk")
         message = (

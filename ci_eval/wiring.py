@@ -11,7 +11,7 @@ from typing import Any
 from ci_eval import config as configuration
 from ci_eval import console, pipeline
 from ci_eval.config import Config
-from ci_eval.errors import ConfigError, NothingSelectedError
+from ci_eval.errors import ConfigError, NothingSelectedError, UsageError
 from ci_eval.plan import Plan
 from ci_eval.plan import plan as make_plan
 from ci_eval.records import Status
@@ -62,6 +62,9 @@ def plan(
 
 def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
     """Return the agents, evalsets and cases that failed or were errors in a stored run."""
+    if not path.exists():
+        message = f"there is no {path}, which would say what did not pass"
+        raise UsageError(message, hint="run without --failed first")
     found = frozenset(
         (result.key.agent, result.key.evalset, result.key.case)
         for result in read_run(path, shown=str(path)).results()

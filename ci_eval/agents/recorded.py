@@ -1,23 +1,23 @@
 """Conversations that already took place, read from a file."""
 
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, ClassVar, NamedTuple
+from typing import IO, NamedTuple
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from ci_eval import foreign
-from ci_eval.documents import contained, dotted, read_text, reading
+from ci_eval import foreign, plugins
+from ci_eval.documents import contained, dotted, reading
 from ci_eval.errors import Problem, TrialError, UsageError
 from ci_eval.explain import explain
-from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json, parse_strict
+from ci_eval.heads import Syntax, syntax_of
+from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json
 from ci_eval.json_walk import JsonFile
-from ci_eval.plugins import Agent, RunningAgent, agent
-from ci_eval.records import AdkRecord, Content, Invocation, Json, Recording, Trial
+from ci_eval.plugins import Agent, RecordingReader, RunningAgent, agent
+from ci_eval.records import Content, Invocation, Json, Recording, Trial
 from ci_eval.world import World
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -28,11 +28,17 @@ MAX_PROBLEMS = 100
 
 @agent("recorded")
 class Recorded(Agent):
-    """Conversations that were recorded: by `run --record`, by ADK, or by your own tool.
+    """Conversations that were recorded: by `run --record`, by another tool, or by your own.
 
     The file holds one JSON object a line, `{"eval_id", "invocations": [ADK Invocation, …]}`
     with `evalset`, `repeat`, `final_state` and `error` where there is something to say, and
-    the last line about a case counts.  Or it is a result file of ADK (`*.evalset_result.json`).
+    the last line about a case counts.  Or it is of one of the formats that `ci-eval list
+    recordings` names, such as traces of OpenTelemetry; its content tells which.
+
+    A conversation belongs to the case whose id it has.  Where a file gives no ids of cases, it
+    belongs to the case whose id is that of the conversation or session; else to every case
+    with exactly the same messages of the user in the same order.  Several conversations of a
+    case are its repeats 0, 1, 2 …  What belongs to no case is not used.
     """
 
     recorded: str = Field(min_length=1)
@@ -67,7 +73,40 @@ class _Place(NamedTuple):
     value: Recording | None = None
 
 
-_Index = dict[tuple[str | None, str, int], _Place]
+@dataclass(frozen=True)
+class _Index:
+    """Which conversations there are."""
+
+    by_case: dict[tuple[str | None, str, int], _Place] = field(default_factory=dict)
+    """By evalset, case and repeat."""
+    by_session: dict[str, list[Recording]] = field(default_factory=dict)
+    """Those that name no case, by what the file calls them."""
+    by_texts: dict[tuple[str, ...], list[Recording]] = field(default_factory=dict)
+    """Those that name no case, by the messages of the user."""
+
+    def add(self, found: Iterable[Recording]) -> None:
+        """Take up conversations that were read."""
+        for each in found:
+            if each.eval_id is not None:
+                self.by_case[each.evalset, each.eval_id, each.repeat] = _Place(0, each)
+                continue
+            if each.session:
+                self.by_session.setdefault(each.session, []).append(each)
+            if each.invocations:
+                texts = tuple(turn.user for turn in each.invocations)
+                self.by_texts.setdefault(texts, []).append(each)
+
+    def find(self, trial: Trial) -> _Place | None:
+        """Return what was recorded for `trial`."""
+        key = trial.key
+        for evalset in (key.evalset, None):
+            place = self.by_case.get((evalset, key.case, key.repeat))
+            if place:
+                return place
+        turns = trial.case.conversation or ()
+        texts = tuple(turn.user for turn in turns)
+        found = self.by_session.get(key.case) or self.by_texts.get(texts) or []
+        return _Place(0, found[key.repeat]) if key.repeat < len(found) else None
 
 
 @lru_cache(maxsize=8)
@@ -77,14 +116,29 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
     Time and size of the file are arguments so that a changed file is read again.
     """
     head = _head(path, shown)
-    if isinstance(head, str) or foreign.is_adk_result(head):
-        return _index_results(path, shown)
-    is_recording = isinstance(head, dict) and "eval_id" in head
-    odd = foreign.recognised(head) and not is_recording
+    reader = _reader(path, head)
+    if reader:
+        index = _Index()
+        index.add(reader().read(path, shown=shown))
+        return index
+    is_line = isinstance(head, dict) and "eval_id" in head
+    odd = not is_line and _other(head)
     if head is not None and (odd or not _has_lines(path)):
-        message = f"expected a JSON object on each line, found {foreign.described(head)}"
+        known = ", ".join(plugins.recording)
+        message = (
+            "is no recording that is known here (a JSON object with 'eval_id' and 'invocations' "
+            f"on each line, or {known}): found {odd or foreign.described(head)}"
+        )
         raise UsageError(problems=[Problem(message, shown, 1)])
     return _index_lines(path, shown)
+
+
+def _other(head: Json) -> str:
+    """Return what a document is that is no recording for certain; empty where it may be."""
+    for name in plugins.evalset:
+        if isinstance(head, dict) and plugins.evalset[name].sniff(head):
+            return f"an evalset ({name})"
+    return foreign.recognised(head)
 
 
 def _head(path: Path, shown: str) -> Json:
@@ -93,6 +147,26 @@ def _head(path: Path, shown: str) -> Json:
         return JsonFile(path, shown=shown).head()
     except UsageError:
         return None
+
+
+def _reader(path: Path, head: Json) -> type[RecordingReader] | None:
+    """Return the reader of recordings that begin like `head`, if there is one.
+
+    Where a name promises lines, what stands on the first may be the one document, too.
+    """
+    begins: list[tuple[Syntax, Json]] = [("json", head)]
+    if syntax_of(path) == "jsonl":
+        begins.insert(0, ("jsonl", [head]))
+    readers = [plugins.recording[name] for name in plugins.recording]
+    return next(
+        (
+            reader
+            for syntax, begin in begins
+            for reader in readers
+            if syntax in reader.syntaxes and reader.sniff(begin)
+        ),
+        None,
+    )
 
 
 def _has_lines(path: Path) -> bool:
@@ -107,7 +181,7 @@ def _has_lines(path: Path) -> bool:
 
 
 def _index_lines(path: Path, shown: str) -> _Index:
-    index: _Index = {}
+    index = _Index()
     problems: list[Problem] = []
     with path.open("rb") as file:
         offset = 0
@@ -115,9 +189,9 @@ def _index_lines(path: Path, shown: str) -> _Index:
             try:
                 if line.strip():
                     found = _recording(line)
-                    index[found.evalset, found.eval_id, found.repeat] = _Place(offset)
+                    index.by_case[found.evalset, found.eval_id, found.repeat] = _Place(offset)
             except ValidationError as exc:
-                for loc, message in explain(exc, Recording):
+                for loc, message in explain(exc, _Line):
                     problems.append(Problem(message, shown, number, dotted(loc)))
             except ValueError as exc:
                 problems.append(Problem(str(exc), shown, number))
@@ -129,66 +203,14 @@ def _index_lines(path: Path, shown: str) -> _Index:
     return index
 
 
-def _recording(line: bytes) -> Recording:
-    return Recording.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
-
-
-# --- ADK's result files -----------------------------------------------------------------------
-
-
-def _index_results(path: Path, shown: str) -> _Index:
-    """Return the conversations of ADK's result file; older ones hold JSON in a JSON text."""
-    document = parse_strict(read_text(path, shown=shown), shown=shown)
-    if isinstance(document.value, str):
-        document = parse_strict(document.value, shown=shown)
-    value = document.value if isinstance(document.value, dict) else {}
-    key = "evalCaseResults" if "evalCaseResults" in value else "eval_case_results"
-    if not isinstance(value.get(key), list):
-        raise UsageError(problems=[Problem("has no list 'eval_case_results'", shown, 1)])
-    index: _Index = {}
-    problems: list[Problem] = []
-    seen: Counter[str] = Counter()
-    for position, case in enumerate(value[key]):
-        try:
-            found = _of_result(_Result.model_validate(case))
-        except ValidationError as exc:
-            problems += [
-                document.problem(message, (key, position, *loc))
-                for loc, message in explain(exc, _Result)
-            ]
-        else:
-            index[None, found.eval_id, seen[found.eval_id]] = _Place(0, found)
-            seen[found.eval_id] += 1
-    if problems:
-        raise UsageError(problems=problems[:MAX_PROBLEMS])
-    return index
-
-
-class _Observed(AdkRecord):
-    """One turn of a result; what ADK made of it is not read."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
-
-    actual_invocation: Invocation
-
-
-class _Result(AdkRecord):
-    """One case of a result."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+class _Line(Recording):
+    """One line of a recording, which says of which case it is."""
 
     eval_id: str
-    eval_metric_result_per_invocation: tuple[_Observed, ...] | None = None
 
 
-def _of_result(result: _Result) -> Recording:
-    """Return the conversation that one case of a result file holds."""
-    turns = result.eval_metric_result_per_invocation
-    if not turns:
-        error = "ADK's result holds no invocation: the agent failed there"
-        return Recording(eval_id=result.eval_id, error=error)
-    actual = tuple(turn.actual_invocation for turn in turns)
-    return Recording(eval_id=result.eval_id, invocations=actual)
+def _recording(line: bytes) -> _Line:
+    return _Line.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
 
 
 # --- Replaying --------------------------------------------------------------------------------
@@ -205,11 +227,9 @@ class _Replay:
     async def open(self, trial: Trial, *, alone: bool = False) -> "_Held":
         """Return the conversation that was recorded for `trial`."""
         del alone
-        key = trial.key
-        place = self.index.get((key.evalset, key.case, key.repeat)) or self.index.get(
-            (None, key.case, key.repeat)
-        )
+        place = self.index.find(trial)
         if place is None:
+            key = trial.key
             raise TrialError("not_recorded", self._missing(key.evalset, key.case, key.repeat))
         found = place.value or self._read(place.offset)
         if found.error is not None:
@@ -222,9 +242,18 @@ class _Replay:
 
     def _missing(self, evalset: str, case: str, repeat: int) -> str:
         again = f" (repeat {repeat})" if repeat else ""
-        others = sorted({str(at[0]) for at in self.index if at[1] == case and at[0]} - {evalset})
+        places = self.index.by_case
+        others = sorted({str(at[0]) for at in places if at[1] == case and at[0]} - {evalset})
         elsewhere = f", only for the evalset {', '.join(others)}" if others else ""
-        return f"{self.shown} has no recording of this case{again}{elsewhere}"
+        unnamed = sum(map(len, self.index.by_texts.values()))
+        how = f"; {unnamed} conversations in it name no case, and {_MATCHING}" if unnamed else ""
+        return f"{self.shown} has no recording of this case{again}{elsewhere}{how}"
+
+
+_MATCHING = (
+    "such a one belongs to a case if its session has the id of the case, or if it has exactly "
+    "the same messages of the user"
+)
 
 
 @dataclass(frozen=True)

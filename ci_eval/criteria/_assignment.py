@@ -3,28 +3,28 @@
 from collections.abc import Sequence
 
 
-def best_total(credits: Sequence[Sequence[float]]) -> float:
-    """Return the most that the credits add up to where each row has a column of its own.
+def best_total(worth: Sequence[Sequence[float]]) -> float:
+    """Return the most that pairs add up to where each row has a column of its own.
 
     Where there are more rows than columns, the other rows go without.  This is the Hungarian
     method with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987), of the order
     of the smaller number squared times the larger.
     """
-    if not credits or not credits[0]:
+    if not worth or not worth[0]:
         return 0.0
-    if len(credits) > len(credits[0]):
-        credits = [list(column) for column in zip(*credits, strict=True)]
-    rows, columns = len(credits), len(credits[0])
+    if len(worth) > len(worth[0]):
+        worth = [list(column) for column in zip(*worth, strict=True)]
+    rows, columns = len(worth), len(worth[0])
     of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)
     partner = [0] * (columns + 1)  # the row of each column; both count from 1, and 0 is nobody
     for row in range(1, rows + 1):
-        _augment(row, credits, of_row, of_column, partner)
-    return sum(credits[row - 1][column] for column, row in enumerate(partner[1:]) if row)
+        _augment(row, worth, of_row, of_column, partner)
+    return sum(worth[row - 1][column] for column, row in enumerate(partner[1:]) if row)
 
 
 def _augment(
     row: int,
-    credits: Sequence[Sequence[float]],
+    worth: Sequence[Sequence[float]],
     of_row: list[float],
     of_column: list[float],
     partner: list[int],
@@ -43,7 +43,7 @@ def _augment(
         for other in range(1, columns + 1):
             if done[other]:
                 continue
-            cost = -credits[mine - 1][other - 1] - of_row[mine] - of_column[other]
+            cost = -worth[mine - 1][other - 1] - of_row[mine] - of_column[other]
             if cost < least[other]:
                 least[other], came_from[other] = cost, column
             if least[other] < step:

@@ -1,13 +1,12 @@
 """Criteria that ask for all of something: what they share."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from ci_eval.explain import describe
 from ci_eval.plugins import Criterion
-
-T = TypeVar("T")
 
 
 class Share(Criterion):
@@ -24,6 +23,8 @@ def share(holding: Iterable[bool]) -> float:
 
 
 def _listed(value: object) -> object:
+    if not isinstance(value, str | list | tuple):
+        raise ValueError(f"expected a text or a list of texts, found {describe(value)}")  # noqa: TRY004  # pydantic's
     return (value,) if isinstance(value, str) else value
 
 

@@ -5,7 +5,16 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from ci_eval.criteria._share import Share
-from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall, Trace
+from ci_eval.records import (
+    EvalCase,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    Json,
+    Status,
+    ToolCall,
+    Trace,
+)
 from ci_eval.results import Score
 
 NO_INVOCATION = "the conversation has no invocation"
@@ -38,6 +47,18 @@ def is_captured(trace: Trace) -> bool:
 def calls_of(invocations: Iterable[Invocation]) -> list[ToolCall]:
     """Return the tool calls of these invocations, in order."""
     return [call for invocation in invocations for call in invocation.tool_calls]
+
+
+def answers_of(invocation: Invocation) -> list[FunctionResponse]:
+    """Return what tools answered, in order; of several answers with one id the last."""
+    data = invocation.intermediate_data
+    if isinstance(data, IntermediateData):
+        answers = list(data.tool_responses)
+    else:
+        contents = (event.content for event in invocation.events or ())
+        parts = (part for content in contents if content for part in content.parts or ())
+        answers = [part.function_response for part in parts if part.function_response]
+    return list({each.id or number: each for number, each in enumerate(answers)}.values())
 
 
 def is_called(call: ToolCall, pattern: str) -> bool:

@@ -124,5 +124,3 @@ class TrajectoryQuality(VertexJudged):
 @criterion("adk/multi_turn_tool_use_quality_v1")
 class ToolUseQuality(VertexJudged):
     """How well tools were used over the whole conversation."""
-
-

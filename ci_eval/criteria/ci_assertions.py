@@ -54,7 +54,7 @@ class Assertions(Share):
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Check every assertion."""
-        found = [(each, _checked(each, case, trace)) for each in map(_read, case.assertions)]
+        found = [(each, self._checked(each, case, trace)) for each in map(_read, case.assertions)]
         errors = [
             f"{each.name}: {score.reason}" for each, score in found if score.status == "error"
         ]
@@ -71,6 +71,17 @@ class Assertions(Share):
             reason=f"{holding} of {len(counted)} assertions hold",
             evidence=_evidence(failed),
         )
+
+    def _checked(self, assertion: "_Assertion", case: EvalCase, trace: Trace) -> Score:
+        """Return the score of one assertion; one that is wrong is an error."""
+        criterion = assertion.criterion
+        wrong = "; ".join(assertion.problems) or _lacking(assertion, case)
+        if criterion is None or wrong:
+            return self.unscored(Status.ERROR, wrong)
+        try:
+            return criterion.score(case, trace)
+        except TrialError as exc:
+            return criterion.unscored(Status.ERROR, str(exc))
 
 
 class _Assertion(NamedTuple):
@@ -134,27 +145,8 @@ def _spelled_out(model: type[Criterion], options: Json) -> Json:
 
 def _lacking(assertion: _Assertion, case: EvalCase) -> str:
     """Say what the case does not have that its own assertion needs."""
-    criterion = assertion.criterion
-    if criterion is None:
-        return ""
-    if case.conversation is None and not criterion.supports_scenario:
-        return "needs a written conversation, not a scenario"
-    lacking = criterion.lacks(case)
-    return f"the case {lacking}" if lacking else ""
-
-
-def _checked(assertion: _Assertion, case: EvalCase, trace: Trace) -> Score:
-    """Return the score of one assertion; one that is wrong is an error."""
-    criterion = assertion.criterion
-    if criterion is None:
-        raise TrialError("unsupported", f"{assertion.name}: {'; '.join(assertion.problems)}")
-    lacking = _lacking(assertion, case)
-    if lacking:
-        return criterion.unscored(Status.ERROR, lacking)
-    try:
-        return criterion.score(case, trace)
-    except TrialError as exc:
-        return criterion.unscored(Status.ERROR, str(exc))
+    hindrance = assertion.criterion.hindrance(case) if assertion.criterion else ""
+    return f"the case {hindrance}" if hindrance else ""
 
 
 def _evidence(failed: Sequence[tuple[_Assertion, Score]]) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from ci_eval.criteria._responses import said
 from ci_eval.criteria._share import Share
+from ci_eval.explain import describe
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.plugins import criterion
 from ci_eval.records import EvalCase, Json, Trace
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     import jsonschema_rs
 
 _FENCED = re.compile(
-    r"^```[ \t]*(?:json)?[ \t]*\n(?P<inside>.*?)^```", re.DOTALL | re.MULTILINE | re.IGNORECASE
+    r"^[ \t]*```[ \t]*(?:json)?[ \t\r]*\n(?P<inside>.*?)^[ \t]*```",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _MAX_ERRORS = 5
 """How many things that are wrong the evidence names."""
@@ -37,9 +39,9 @@ class JsonSchema(Share):
     Thoughts are no part of a response.
     """
 
-    shorthand: ClassVar[str] = "output_schema"
+    shorthand: ClassVar[str] = "schema"
     example: ClassVar = {
-        "output_schema": {
+        "schema": {
             "type": "object",
             "properties": {"order": {"type": "integer"}},
             "required": ["order"],
@@ -47,11 +49,13 @@ class JsonSchema(Share):
     }
 
     output_schema: dict[str, Json] | bool = Field(alias="schema")
-    """The schema; `schema` is understood, too. `true` asks for any JSON."""
+    """The schema. `true` asks for any JSON."""
 
-    @field_validator("output_schema")
+    @field_validator("output_schema", mode="before")
     @classmethod
-    def _is_schema(cls, schema: dict[str, Json] | bool) -> dict[str, Json] | bool:  # noqa: FBT001
+    def _is_schema(cls, schema: Json) -> Json:
+        if not isinstance(schema, dict | bool):
+            raise ValueError(f"expected a schema, found {describe(schema)}")  # noqa: TRY004  # pydantic's
         _validator(schema)
         return schema
 
@@ -74,11 +78,12 @@ class JsonSchema(Share):
 
     @cached_property
     def _validator(self) -> "jsonschema_rs.Validator":
-        return _validator(self.output_schema)
+        # Errors name the place; the value itself, which may be long, is in the response.
+        return _validator(self.output_schema, mask="the value")
 
 
-def _validator(schema: dict[str, Json] | bool) -> "jsonschema_rs.Validator":  # noqa: FBT001
-    """Return what checks by `schema`.
+def _validator(schema: Json, *, mask: str | None = None) -> "jsonschema_rs.Validator":
+    """Return what checks by `schema`; `mask` stands for values in its messages.
 
     Raises:
         ValueError: it is no schema.
@@ -86,17 +91,16 @@ def _validator(schema: dict[str, Json] | bool) -> "jsonschema_rs.Validator":  # 
     """
     import jsonschema_rs
 
+    # An engine without backtracking, as responses are anybody's.
+    patterns = jsonschema_rs.RegexOptions()
     try:
         return jsonschema_rs.validator_for(
-            schema,
-            offline=True,
-            validate_formats=True,
-            # An engine without backtracking, as responses are anybody's.
-            pattern_options=jsonschema_rs.RegexOptions(),
-            mask="the value",
+            schema, offline=True, validate_formats=True, pattern_options=patterns, mask=mask
         )
     except jsonschema_rs.ValidationError as exc:
         raise ValueError(f"is no JSON Schema: {_told(exc)}") from exc
+    except ValueError as exc:  # a value that JSON does not have
+        raise ValueError(f"is no JSON Schema: {exc}") from exc
 
 
 def _read(response: str) -> Json:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from pydantic import Field, ValidationError, field_validator
 
+from ci_eval.documents import dotted
 from ci_eval.errors import BadAnswerError, DisturbedError, TrialError
 from ci_eval.explain import explain
 from ci_eval.plugins import Scorer, WorkerCriterion, criterion
@@ -30,9 +31,14 @@ _EXPECTED = 'expected true, false, a number from 0 to 1, None, or {"score", "rea
 class Returned(Record):
     """What the function returns where it says more than a number."""
 
-    score: bool | float | None
+    score: float | None = Field(ge=0, le=1)
     reason: str = ""
     evidence: dict[str, Json] | None = None
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _true_is_1(cls, value: Json) -> Json:
+        return float(value) if isinstance(value, bool) else value
 
 
 @criterion("ci/python")
@@ -148,19 +154,16 @@ class _Function:
         try:
             returned = Returned.model_validate(given, strict=True)
         except ValidationError as exc:
-            wrong = "; ".join(message for _, message in explain(exc, Returned))
-            raise self._unexpected(f"{shown(reply)}: {wrong}") from exc
+            found = explain(exc, Returned)
+            wrong = "; ".join(": ".join(filter(None, (dotted(at), said))) for at, said in found)
+            message = f"{self.criterion.python} returned {shown(reply)}: {wrong}; {_EXPECTED}"
+            raise TrialError("protocol", message) from exc
         if returned.score is None:
             reason = returned.reason or f"{self.criterion.python} says that it does not apply"
             return self.criterion.unscored(Status.SKIPPED, reason)
-        if not 0 <= returned.score <= 1:
-            raise self._unexpected(shown(reply))
         return self.criterion.scored(
-            float(returned.score), reason=returned.reason, evidence=returned.evidence
+            returned.score, reason=returned.reason, evidence=returned.evidence
         )
-
-    def _unexpected(self, what: str) -> TrialError:
-        return TrialError("protocol", f"{self.criterion.python} returned {what}; {_EXPECTED}")
 
 
 # --- What the function is told ----------------------------------------------------------------

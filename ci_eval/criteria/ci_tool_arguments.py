@@ -1,6 +1,6 @@
 """How well the arguments of tool calls are the expected ones."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ci_eval.criteria._argument_rules import EXACT, ArgumentRule, Rule
@@ -35,8 +35,9 @@ class ToolArguments(Share):
 
     needs_reference: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
+    example: ClassVar = {"args": {"refund": {"reason": "ignore", "amount": {"tolerance": 0.01}}}}
 
-    args: dict[str, dict[str, Rule]] = {}
+    args: Mapping[str, Mapping[str, Rule]] = {}
     """How arguments are compared where not `exact`, by tool and argument, of which `*` stands for
     every other one: `ignore`, `subset` (the given value may hold more), `{regex: …}`,
     `{tolerance: 0.01}` or `{relative: 0.05}` for numbers."""

@@ -1,11 +1,17 @@
 """Whether tool calls succeeded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from ci_eval.criteria._share import share
-from ci_eval.criteria._trajectory import OfTrajectory
+from ci_eval.criteria._share import Share
+from ci_eval.criteria._trajectory import (
+    NO_INVOCATION,
+    NOT_CAPTURED,
+    answers_of,
+    calls_of,
+    is_captured,
+)
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status, ToolCall
+from ci_eval.records import EvalCase, Json, Status, Trace
 from ci_eval.results import Score
 
 _FAILED = frozenset({"error", "failed", "failure"})
@@ -14,35 +20,38 @@ _MAX_SHOWN = 20
 
 
 @criterion("ci/tool_errors")
-class ToolErrors(OfTrajectory):
-    """The share of tool calls that did not end in an error.
+class ToolErrors(Share):
+    """The share of tools' answers, over the conversation, that tell of no error.
 
     1 where no call failed, 0 where all did. A call failed where its answer has an `error` or an
     `exception` that says anything, `isError` or `is_error` true, `success` false, or a `status`
     of `error`, `failed` or `failure`; where its `result` is such an object; or where its `result`
     is a text that begins with `Error:`.
 
-    Calls without a recorded answer are not counted, and where no call has one the score is an
-    error. A conversation without tool calls is skipped.
+    Calls without a recorded answer are not counted. Where tools were called and no answer was
+    recorded, and in a trace that does not tell of tools, the score is an error; a conversation
+    without tool calls is skipped.
     """
 
-    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+    def score(self, case: EvalCase, trace: Trace) -> Score:
         """Look for errors in the answers."""
         del case
-        if not calls:
+        if not trace.invocations:
+            return self.scored(None, reason=NO_INVOCATION)
+        if not is_captured(trace):
+            return self.unscored(Status.ERROR, NOT_CAPTURED)
+        answers = [each for invocation in trace.invocations for each in answers_of(invocation)]
+        if not answers and not calls_of(trace.invocations):
             return self.scored(None, reason="no tool was called")
-        answered = [call for call in calls if call.result is not None]
-        if not answered:
+        if not answers:
             reason = "tools were called, but the trace does not say what they answered"
             return self.unscored(Status.ERROR, reason)
-        failed = [has_failed(call.result) for call in answered]
-        wrong: list[Json] = [
-            {"name": call.name, "args": call.args, "result": call.result}
-            for call, is_wrong in zip(answered, failed, strict=True)
-            if is_wrong
+        wrong = [each for each in answers if has_failed(each.response)]
+        failed: list[Json] = [
+            {"name": each.name, "answer": each.response} for each in wrong[:_MAX_SHOWN]
         ]
-        value = share(not is_wrong for is_wrong in failed)
-        return self.scored(value, evidence={"failed_calls": wrong[:_MAX_SHOWN]})
+        value = (len(answers) - len(wrong)) / len(answers)
+        return self.scored(value, evidence={"failed_calls": failed})
 
 
 def has_failed(answer: Json) -> bool:

@@ -81,7 +81,9 @@ def _as_chains(value: object) -> object:
     return (value,) if flat and value else value
 
 
-def _without_circle(chains: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+def _checked(chains: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+    if any(len(chain) < 2 for chain in chains):
+        raise ValueError("needs at least two tools that follow each other")
     order: TopologicalSorter[str] = TopologicalSorter()
     for first, then in (pair for chain in chains for pair in pairwise(chain)):
         order.add(then, first)
@@ -92,12 +94,11 @@ def _without_circle(chains: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...
     return chains
 
 
-_Chain = Annotated[tuple[NotEmpty, ...], Field(min_length=2)]
 _Chains = Annotated[
-    tuple[_Chain, ...],
+    tuple[tuple[NotEmpty, ...], ...],
     BeforeValidator(_as_chains, json_schema_input_type=Sequence[str] | Sequence[Sequence[str]]),
     Field(min_length=1),
-    AfterValidator(_without_circle),
+    AfterValidator(_checked),
 ]
 
 

@@ -40,7 +40,9 @@ class Consumption(Criterion):
             return self.unscored(status, self.unreported)
         parts: list[Json] = [*known]
         evidence: dict[str, Json] = {"by_invocation": parts}
-        return self.scored(float(sum(known)), evidence=evidence if len(known) > 1 else None)
+        # So that ten cents and twenty are thirty, and no more.
+        total = round(float(sum(known)), 9)
+        return self.scored(total, evidence=evidence if len(known) > 1 else None)
 
     @abstractmethod
     def measure(self, trace: Trace) -> Sequence[float | None]:

@@ -6,10 +6,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ci_eval.agents_cli import is_agents_cli
 from ci_eval.documents import Loc
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
 from ci_eval.evalsets.agentflow import AgentFlow
+from ci_eval.evalsets.trpc import TrpcAgentGo
 from ci_eval.explain import describe, explain
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import EvalSetReader, evalset
@@ -33,11 +35,11 @@ class Adk(EvalSetReader):
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it is an object with a list of cases that are not AgentFlow's."""
+        """Say whether it is an object with a list of cases that are of no other format."""
         return (
             isinstance(head, Mapping)
             and bool({"eval_cases", "evalCases", "eval_set_id", "evalSetId"} & head.keys())
-            and not AgentFlow.sniff(head)
+            and not (AgentFlow.sniff(head) or TrpcAgentGo.sniff(head) or is_agents_cli(head))
         )
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:

@@ -99,7 +99,7 @@ class _Case(_Given):
 
 @evalset("agentflow")
 class AgentFlow(EvalSetReader):
-    """AgentFlow's evalset: `{"eval_set_id", "eval_cases": [{"eval_id", "conversation"}, …]}`.
+    """AgentFlow's evalset: `{"eval_cases": [{"conversation": [{…, "expected_…"}, …]}, …]}`.
 
     It begins like ADK's; its turns have `expected_…` keys, and a message has its text under
     `content`.  Of a message in blocks only the texts are read, as AgentFlow itself does.  A case

@@ -20,6 +20,8 @@ ALL = [
     for name in registry
 ]
 CRITERIA = [pytest.param(plugins.criterion[name], id=name) for name in plugins.criterion]
+SNIFFED = (plugins.evalset, plugins.recording)
+"""Nobody names these in a configuration: the files themselves tell."""
 DIRECT = [each for each in CRITERIA if issubclass(each.values[0], Criterion)]
 COMPARING = [each for each in DIRECT if each.values[0].needs_reference]
 CASES = [EvalCase.model_validate(case) for case in (GREETS, REFUNDS, TRACKS)]
@@ -60,7 +62,7 @@ def test_every_plugin_is_listed_and_in_the_schema():
     for registry in plugins.POINTS:
         for name in registry:
             assert name in listed
-            assert registry is plugins.evalset or name in text
+            assert registry in SNIFFED or name in text
 
 
 @pytest.mark.parametrize("model", COMPARING)

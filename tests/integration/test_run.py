@@ -198,6 +198,170 @@ def test_a_case_that_is_nowhere_is_an_error(project):
     assert "no evalset has a case 'refund'" in ended.err
 
 
+def test_only_cases_with_every_tag_are_run(project):
+    project.evalset(
+        {**GREETS, "tags": ["quick"]}, {**REFUNDS, "tags": ["quick", "billing"]}, TRACKS
+    )
+
+    assert project.ci_eval("run", "--tag", "quick").code == 0
+    assert set(project.scores()) == {"greets", "refunds"}
+    assert project.ci_eval("run", "--tag", "quick", "--tag", "billing").code == 0
+    assert set(project.scores()) == {"refunds"}
+    ended = project.ci_eval("run", "--tag", "slow")
+    assert (ended.code, "nothing to run: no case is left" in ended.err) == (5, True)
+
+
+def test_tags_of_the_command_narrow_those_of_the_configuration(project):
+    project.evalset({**GREETS, "tags": ["quick"]}, {**REFUNDS, "tags": ["quick", "billing"]})
+    project.config(
+        CONFIG.replace("smoke.evalset.json", "{path: smoke.evalset.json, tags: [quick]}")
+    )
+
+    assert project.ci_eval("plan", "--json").json["trials"] == 2
+    assert project.ci_eval("plan", "--json", "--tag", "billing").json["trials"] == 1
+
+
+# --- What did not pass, again -----------------------------------------------------------------
+
+
+def test_what_did_not_pass_is_run_again_and_nothing_else(project):
+    project.traces(GREETS, WRONG_REFUND)  # so that one fails, and one is an error
+    assert project.ci_eval("run").code == 1
+    # What is run now can be seen from the recording: it has nothing else.
+    project.traces(REFUNDS, TRACKS)
+    ended = project.ci_eval("run", "--failed")
+
+    assert ended.code == 0
+    assert set(project.scores()) == {"refunds", "tracks"}
+    assert project.run_json()["meta"]["filtered"] is True
+
+
+def test_what_fails_again_can_be_run_again(project):
+    project.traces(GREETS, WRONG_REFUND)
+    project.ci_eval("run")
+    project.traces(WRONG_REFUND, TRACKS)
+    assert project.ci_eval("run", "--failed").code == 1
+    project.traces(REFUNDS)
+
+    assert project.ci_eval("run", "--failed").code == 0
+    assert set(project.scores()) == {"refunds"}
+
+
+def test_only_agents_of_which_something_did_not_pass_are_run_again(project):
+    project.config(CONFIG.replace("agents:\n", "agents:\n  old: {recorded: old.jsonl}\n"))
+    project.traces(*CASES, name="old.jsonl")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    assert project.ci_eval("run").code == 1
+    assert project.ci_eval("run", "--failed").code == 1
+
+    run = project.run_json()
+    assert run["meta"]["agents"] == ["bot"]
+    assert [(each["key"]["agent"], each["key"]["case"]) for each in run["results"]] == [
+        ("bot", "refunds")
+    ]
+
+
+def test_where_everything_passed_there_is_nothing_to_run_again(project):
+    project.ci_eval("run")
+    before = project.read("run.json")
+    ended = project.ci_eval("run", "--failed")
+
+    assert ended.code == 5
+    assert "nothing to run again: everything passed in ci-eval-report/run.json" in ended.err
+    assert project.read("run.json") == before
+
+
+def test_without_a_run_nothing_can_be_run_again(project):
+    ended = project.ci_eval("run", "--failed")
+
+    assert ended.code == 4
+    assert "there is no ci-eval-report/run.json, which would say what did not pass" in ended.err
+    assert "run without --failed first" in ended.err
+
+
+def test_what_is_no_run_cannot_be_run_again(project):
+    (project.folder / "ci-eval-report").mkdir()
+    (project.folder / "ci-eval-report" / "run.json").write_text("{}")
+    ended = project.ci_eval("run", "--failed")
+
+    assert ended.code == 4
+    assert "ci-eval-report/run.json:1: " in ended.err
+
+
+def test_what_did_not_pass_may_be_gone(project):
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run")
+    project.evalset(GREETS, TRACKS)
+    ended = project.ci_eval("run", "--failed")
+
+    assert ended.code == 5
+    assert "what did not pass is not in the suite any more" in ended.err
+
+
+# --- Eval configs, presets and what is switched off -------------------------------------------
+
+
+def from_agentflow(project, **more):
+    config = {"criteria": {"rouge_match": {"threshold": 0.5}, "trajectory": {}}, **more}
+    (project.folder / "eval.json").write_text(json.dumps(config))
+    project.config(CONFIG.partition("criteria:")[0] + "criteria: {from: eval.json}\n")
+
+
+def test_the_eval_config_of_agentflow_is_enough(project):
+    from_agentflow(project, parallel=True, max_concurrency=2)
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+
+    assert project.ci_eval("run").code == 0
+    assert project.scores()["refunds"] == {"rouge_match": 1.0, "trajectory": 1.0}
+
+
+def test_a_mock_run_executes_nothing_and_is_never_green(project):
+    from_agentflow(project, mock_mode=True)
+    plan, validated = project.ci_eval("plan"), project.ci_eval("validate")
+    ended = project.ci_eval("run")
+
+    assert (plan.code, validated.code) == (0, 0)
+    assert "3 trials" in plan.out
+    assert ended.code == 5
+    assert "nothing was run: `mock_mode` of the eval config asks for that" in ended.err
+    assert not (project.folder / "ci-eval-report" / "run.json").exists()
+
+
+def test_a_criterion_that_is_switched_off_does_not_score_and_is_not_missed(project):
+    project.add("baseline: {store: file}\ngate: {on_vanished: fail}\n")
+    for _ in range(2):
+        assert project.ci_eval("run", "--baseline-save").code == 0
+    text = project.folder.joinpath("ci-eval.yaml").read_text()
+    off = "response_match_score: {threshold: 0.5, enabled: false}"
+    project.config(text.replace("response_match_score: 0.5", off))
+
+    assert project.ci_eval("run").code == 0
+    assert project.scores()["greets"] == {"tool_trajectory_avg_score": 1.0}
+    assert project.run_json()["meta"]["disabled"] == ["response_match_score"]
+    project.config(text.replace("  response_match_score: 0.5\n", ""))
+    assert project.ci_eval("run").code == 1
+
+
+def test_where_every_criterion_is_switched_off_nothing_is_run(project):
+    project.config(
+        CONFIG.partition("criteria:")[0] + "criteria:\n  rouge_match: {enabled: false}\n"
+    )
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "nothing would be measured" in ended.err
+
+
+def test_a_preset_is_enough(project):
+    project.config(CONFIG.partition("criteria:")[0] + "preset: regression\n")
+
+    assert project.ci_eval("run").code == 0
+    assert set(project.scores()["greets"]) == {
+        "adk/tool_trajectory_avg_score",
+        "adk/response_match_score",
+    }
+
+
 # --- Baselines --------------------------------------------------------------------------------
 
 

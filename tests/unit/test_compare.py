@@ -1,5 +1,6 @@
 """What changed against a baseline, and what of it is not noise."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import FACTS, columns, meta, past, results
@@ -214,3 +215,90 @@ def test_the_baseline_is_named():
 
     assert found.baseline_runs == ("past0", "past1")
     assert found.baseline_created == "2026-01-01T00:00:00+00:00"
+
+
+# --- Criteria that are switched off -----------------------------------------------------------
+
+
+def test_a_criterion_that_is_switched_off_has_not_vanished():
+    before = past("x 1\ny 1")
+    before[0].columns.groups["a", "e", "off"] = before[0].columns.groups["a", "e", "c"]
+    found = compare(
+        meta(disabled=("off",)), columns("x 1\ny 1"), before, false_block=0.02, max_drop=0.02
+    )
+    missed = compare(meta(), columns("x 1\ny 1"), before, false_block=0.02, max_drop=0.02)
+
+    assert found.vanished == ()
+    assert [(gone.kind, gone.name) for gone in missed.vanished] == [("criterion", "off")]
+
+
+def test_cases_are_missed_whatever_is_switched_off():
+    before = past("x 1\nold 1")
+    found = compare(meta(disabled=("c",)), columns("x 1"), before, false_block=0.02, max_drop=0.02)
+
+    assert [(gone.kind, gone.name) for gone in found.vanished] == [("case", "old")]
+
+
+# --- Measures without bounds ------------------------------------------------------------------
+
+SECONDS = FACTS.model_copy(update={"better": "lower", "threshold": 100.0, "interval": None})
+"""At most a hundred, of as many as there may be."""
+
+
+def test_without_bounds_a_drop_is_a_share_of_the_mean_of_the_baseline():
+    # The mean is 20, of which 2 % are 0.4.
+    before = "x 10\ny 30"
+    less, more = "x 10.39\ny 30", "x 10.41\ny 30"
+
+    assert compared(less, before, before, facts=SECONDS).changes == ()
+    found = compared(more, before, before, facts=SECONDS)
+    assert changes(found) == {"x": ("dropped", True)}
+    assert found.deltas[0].outcome == "regressed"
+    assert found.deltas[0].effect == pytest.approx(0.205)
+
+
+def test_without_bounds_a_gain_is_no_drop():
+    found = compared("x 1\ny 1", "x 10\ny 30", "x 10\ny 30", facts=SECONDS)
+
+    assert found.changes == ()
+    assert found.deltas[0].outcome != "regressed"
+
+
+@given(st.integers(-6, 6))
+def test_in_whatever_unit_something_is_measured_the_comparison_is_the_same(power):
+    unit = 10.0**power
+    facts = SECONDS.model_copy(update={"threshold": 100 * unit})
+    before = "\n".join(f"case{n} {(8 + n % 4) * unit}" for n in range(20))
+    now = "\n".join(f"case{n} {(11 + n % 3) * unit}" for n in range(20))
+    (delta,) = compared(now, before, facts=facts).deltas
+    (plain,) = compared(
+        "\n".join(f"case{n} {11 + n % 3}" for n in range(20)),
+        "\n".join(f"case{n} {8 + n % 4}" for n in range(20)),
+        facts=SECONDS,
+    ).deltas
+
+    assert delta.outcome == plain.outcome == "regressed"
+    assert delta.p_value == pytest.approx(plain.p_value)
+    assert delta.effect == pytest.approx(plain.effect * unit)
+
+
+def test_costs_of_millionths_are_seen():
+    facts = SECONDS.model_copy(update={"threshold": 1.0})
+    found = compared("x 0.000002\ny 0.000002", *["x 0.000001\ny 0.000001"] * 2, facts=facts)
+
+    assert changes(found) == {"x": ("dropped", True), "y": ("dropped", True)}
+    assert found.deltas[0].outcome == "regressed"
+
+
+def test_what_was_free_and_now_costs_something_is_a_drop():
+    assert compared("x 0", "x 0", "x 0", facts=SECONDS).changes == ()
+    found = compared("x 0.000001", "x 0", "x 0", facts=SECONDS)
+
+    assert changes(found) == {"x": ("dropped", True)}
+
+
+def test_with_bounds_a_drop_is_a_share_of_the_interval_and_not_of_the_mean():
+    stars = FACTS.model_copy(update={"interval": (1.0, 5.0), "threshold": 1.0})
+    # 2 % of four stars are 0.08, whatever the mean was.
+    assert compared("x 1.93", "x 2", "x 2", facts=stars).changes == ()
+    assert changes(compared("x 1.9", "x 2", "x 2", facts=stars)) == {"x": ("dropped", True)}

@@ -1,5 +1,6 @@
 """`ci-eval.yaml`: what it means, and every mistake in it with its line."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -157,6 +158,106 @@ def test_a_configuration_may_be_json(folder: Path) -> None:
         ' "criteria": {"response_match_score": 0.5}}'
     )
     assert loaded(folder, text).criteria["response_match_score"].threshold == 0.5
+
+
+# --- Eval configs, presets, and what is switched off ----------------------------------------
+
+WITHOUT_CRITERIA = MINIMAL.partition("criteria")[0]
+EITHER = '{"criteria": {"response_match_score": {"threshold": 0.5}}}'
+AGENTFLOW = {"criteria": {"rouge_match": {}, "safety": {"enabled": False}}, "timeout": 9}
+
+
+def of_file(folder: Path, content: object, more: str = "") -> Config:
+    """Load a configuration that takes its criteria from an eval config."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    (folder / "eval.json").write_text(text)
+    return loaded(folder, WITHOUT_CRITERIA + "criteria: {from: eval.json}\n" + more)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "meant"),
+    [
+        ("adk", "adk/response_match_score"),
+        ("adk@2.3", "adk@2.3/response_match_score"),
+        ("agentflow", "agentflow/response_match_score"),
+    ],
+)
+def test_the_dialect_says_what_names_mean_here_and_in_a_file_of_either(
+    folder: Path, dialect: str, meant: str
+) -> None:
+    written = loaded(
+        folder, WITHOUT_CRITERIA + f"criteria: {{response_match_score: 1}}\ndialect: {dialect}\n"
+    )
+    read = of_file(folder, EITHER, f"dialect: {dialect}\n")
+    for config in (written, read):
+        assert config.criteria["response_match_score"].type_name == meant
+        assert config.dialect == dialect
+
+
+def test_a_file_of_either_needs_a_dialect_that_is_written(folder: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        of_file(folder, EITHER)
+    [problem] = caught.value.problems
+    assert (problem.file, problem.line) == ("eval.json", 1)
+    assert "say `dialect: adk` or `dialect: agentflow`" in problem.message
+
+
+def test_agentflows_file_says_how_to_run_unless_the_configuration_does(folder: Path) -> None:
+    config = of_file(folder, AGENTFLOW)
+    assert (config.run.timeout_s, config.run.concurrency, config.run.repeats) == (9, 1, 1)
+    config = of_file(folder, AGENTFLOW, "run: {timeout_s: 120, repeats: 2}\n")
+    assert (config.run.timeout_s, config.run.concurrency, config.run.repeats) == (120, 1, 2)
+    config = of_file(folder, {**AGENTFLOW, "parallel": True}, "run: {concurrency: 8}\n")
+    assert (config.run.timeout_s, config.run.concurrency) == (9, 8)
+    config = of_file(folder, '{"criteria": {"response_match_score": 1}}')
+    assert (config.run.timeout_s, config.run.concurrency) == (120, 8)
+
+
+def test_nothing_is_executed_only_where_agentflows_file_asks_for_it(folder: Path) -> None:
+    assert of_file(folder, {**AGENTFLOW, "mock_mode": True}).mock
+    assert not of_file(folder, AGENTFLOW).mock
+    assert not loaded(folder, MINIMAL).mock
+
+
+def test_what_is_switched_off_is_remembered_and_scores_nothing(folder: Path) -> None:
+    config = of_file(folder, AGENTFLOW)
+    assert (set(config.criteria), config.disabled) == ({"rouge_match"}, ("safety",))
+    assert set(config.criteria_for("bot", "smoke")) == {"rouge_match"}
+    config = loaded(
+        folder,
+        MINIMAL
+        + "  words: {use: response_match_score, threshold: 1, enabled: false}\n"
+        + "matrix: [{criteria: [tool_trajectory_avg_score, words]}]\n",
+    )
+    assert config.disabled == ("words",)
+    assert set(config.criteria_for("bot", "smoke")) == {"tool_trajectory_avg_score"}
+
+
+def test_where_all_is_switched_off_nothing_would_be_measured(folder: Path) -> None:
+    off = "  response_match_score: {threshold: 1, enabled: false}\n"
+    assert refusal(folder, WITHOUT_CRITERIA + "criteria:\n" + off) == [
+        "ci-eval.yaml:5: criteria: nothing would be measured; name criteria, or a `preset`"
+    ]
+
+
+def test_a_preset_stands_in_for_criteria_and_can_be_referred_to(folder: Path) -> None:
+    config = loaded(
+        folder,
+        WITHOUT_CRITERIA
+        + "preset: regression\ngate: {min_score: {adk/response_match_score: 0.9}}\n"
+        + "matrix: [{criteria: [adk/response_match_score]}]\n",
+    )
+    assert set(config.criteria) == {"adk/response_match_score", "adk/tool_trajectory_avg_score"}
+    assert set(config.criteria_for("bot", "smoke")) == {"adk/response_match_score"}
+
+
+def test_a_file_that_cannot_be_read_is_no_lack_of_criteria(folder: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        of_file(folder, '{"criteria": {}}}')
+    assert [str(problem) for problem in caught.value.problems] == [
+        "ci-eval.yaml:5: criteria.from: eval.json cannot be read",
+        "eval.json:1: goes on after its end",
+    ]
 
 
 # --- Mistakes -------------------------------------------------------------------------------

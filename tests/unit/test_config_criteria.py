@@ -1,22 +1,22 @@
-"""The criteria of a configuration, and those of ADK's own `test_config.json`."""
+"""The criteria that a configuration asks for: written out, in presets, and in other files."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from ci_eval.config_criteria import read_criteria
+from ci_eval.criteria import adk_judged, agentflow_judged
 from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
-from ci_eval.criterion_names import bare_names, resolve
-from ci_eval.documents import MAX_CONFIG, parse_yaml
-from ci_eval.errors import Problem, UnknownPluginError, UsageError
-from ci_eval.eval_config import read_eval_config
-from ci_eval.plugins import Criterion
+from ci_eval.criteria.agentflow_rouge_match import RougeMatch
+from ci_eval.criterion_names import Dialect, bare_names
+from ci_eval.documents import parse_yaml
+from ci_eval.errors import Problem
+from ci_eval.plugins import AnyCriterion
 from ci_eval.world import World
 
-Read = tuple[dict[str, Criterion], list[str]]
+Read = tuple[dict[str, AnyCriterion], list[str]]
 KNOWN = sorted(set(bare_names()))
 UNKNOWN = f"unknown criterion; known: {', '.join(KNOWN[:20])} and {len(KNOWN) - 20} more"
 
@@ -25,17 +25,11 @@ def world(folder: Path) -> World:
     return World(env={}, root=folder, now=lambda: 0.0)
 
 
-def from_yaml(folder: Path, text: str, dialect: str = "adk") -> Read:
+def from_yaml(folder: Path, text: str, dialect: Dialect | None = "adk") -> Read:
+    """Read the lines under `criteria:`, and what stands behind them."""
     document = parse_yaml("criteria:\n" + text, shown="c.yaml")
     read = read_criteria(document, dialect=dialect, world=world(folder))
     return read.found, said(read.problems)
-
-
-def from_json(folder: Path, text: str, dialect: str = "adk") -> Read:
-    (folder / "test_config.json").write_text(text)
-    path = folder / "test_config.json"
-    read = read_eval_config(path, shown="test_config.json", dialect=dialect)
-    return read.criteria, said(read.problems)
 
 
 def said(problems: list[Problem]) -> list[str]:
@@ -45,47 +39,6 @@ def said(problems: list[Problem]) -> list[str]:
         + str(problem).removeprefix(f"{problem.file}:")
         for problem in problems
     ]
-
-
-# --- Names ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "dialect", "meant"),
-    [
-        ("response_match_score", "adk", ResponseMatch),
-        ("response_match_score", "adk@2.3", ResponseMatch23),
-        ("adk/response_match_score", "adk@2.3", ResponseMatch),
-        ("adk@2.3/response_match_score", "adk", ResponseMatch23),
-        ("tool_trajectory_avg_score", "adk", ToolTrajectory),
-        ("tool_trajectory_avg_score", "adk@2.3", ToolTrajectory),
-        ("tool_call_count_v1", "adk", ToolCallCount),
-        ("adk/tool_call_count_v1", "adk@2.3", ToolCallCount),
-    ],
-)
-def test_a_name_means_what_its_dialect_says(
-    name: str, dialect: str, meant: type[Criterion]
-) -> None:
-    assert resolve(name, dialect) is meant
-
-
-@pytest.mark.parametrize(
-    ("name", "dialect", "message"),
-    [
-        ("tool_call_count_v1", "adk@2.3", "the dialect 'adk@2.3' does not know this criterion"),
-        ("respnse_match_score", "adk", "unknown criterion. Did you mean 'response_match_score'?"),
-        ("adk/respnse_match", "adk", "unknown criterion. Did you mean 'adk/response_match_score'?"),
-        (
-            "nice",
-            "adk",
-            UNKNOWN,
-        ),
-    ],
-)
-def test_a_name_that_means_nothing_is_refused(name: str, dialect: str, message: str) -> None:
-    with pytest.raises(UnknownPluginError) as caught:
-        resolve(name, dialect)
-    assert str(caught.value) == message
 
 
 # --- In a configuration ---------------------------------------------------------------------
@@ -217,185 +170,119 @@ def test_adks_file_must_be_there_and_be_one_of_the_repository(tmp_path: Path) ->
     assert problems_of_list == ["2: criteria.from: expected a path, found a list"]
 
 
-# --- ADK's own file -------------------------------------------------------------------------
+# --- Whose names they are -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("spec", "threshold"),
+    ("dialect", "meant"),
     [
-        (0.8, 0.8),
-        (1, 1.0),
-        ("0.8", 0.8),
-        (" 1e0 ", 1.0),
-        (True, 1.0),
-        (False, 0.0),
-        ({"threshold": 0.5}, 0.5),
-        ({"threshold": "0.5"}, 0.5),
-        ({"threshold": True}, 1.0),
+        (None, ResponseMatch),
+        ("adk", ResponseMatch),
+        ("adk@2.3", ResponseMatch23),
+        ("agentflow", agentflow_judged.ResponseMatch),
     ],
 )
-def test_a_threshold_is_whatever_adk_takes_for_one(
-    tmp_path: Path, spec: object, threshold: float
+def test_a_bare_name_is_read_in_the_dialect_and_a_qualified_one_as_it_is(
+    tmp_path: Path, dialect: Dialect | None, meant: type[AnyCriterion]
 ) -> None:
-    found, problems = from_json(tmp_path, json.dumps({"criteria": {"response_match_score": spec}}))
-    assert found == {"response_match_score": ResponseMatch(threshold=threshold)}
+    text = "  response_match_score: 0.5\n  adk/response_match_score: 0.5\n"
+    found, problems = from_yaml(tmp_path, text, dialect)
     assert problems == []
+    assert [type(each) for each in found.values()] == [meant, ResponseMatch]
 
 
-@pytest.mark.parametrize(
-    ("spec", "meant"),
-    [
-        ({"match_type": "IN_ORDER"}, {"match_type": "IN_ORDER"}),
-        ({"matchType": "any order"}, {"match_type": "ANY_ORDER"}),
-        ({"match_type": 0}, {"match_type": "EXACT"}),
-        ({"matchType": 2}, {"match_type": "ANY_ORDER"}),
-        ({"ignoreArgs": True}, {"ignore_args": True}),
-        ({"include_intermediate_responses_in_final": True}, None),
-    ],
-)
-def test_options_are_spelled_as_adk_spells_them(
-    tmp_path: Path, spec: dict[str, object], meant: dict[str, object] | None
-) -> None:
-    text = json.dumps({"criteria": {"tool_trajectory_avg_score": {"threshold": 1, **spec}}})
-    found, problems = from_json(tmp_path, text)
-    expected = ToolTrajectory.model_validate({"threshold": 1, **(meant or spec)})
-    assert found["tool_trajectory_avg_score"] == expected
-    assert problems == []
-
-
-def test_the_dialect_decides_there_too(tmp_path: Path) -> None:
-    found, _ = from_json(tmp_path, '{"criteria": {"response_match_score": 1}}', "adk@2.3")
-    assert found == {"response_match_score": ResponseMatch23(threshold=1.0)}
-
-
-def test_options_that_adk_keeps_and_nothing_reads_are_warned_of(tmp_path: Path) -> None:
-    found, problems = from_json(
-        tmp_path,
-        """{"criteria": {"response_match_score": {
-"threshold": 1,
-"use": "nothing",
-"judge_model_options": {}}}}""",
-    )
-    assert found == {"response_match_score": ResponseMatch(threshold=1.0)}
-    ignored = "an option that nothing reads, ignored"
-    assert problems == [
-        f"warning: 3: criteria.response_match_score.use: {ignored}",
-        f"warning: 4: criteria.response_match_score.judge_model_options: {ignored}",
-    ]
-
-
-def test_options_that_look_misspelt_are_mistakes(tmp_path: Path) -> None:
-    text = '{"criteria": {"tool_trajectory_avg_score": {"threshold": 1,\n"match_typ": 1}}}'
-    found, problems = from_json(tmp_path, text)
+def test_a_file_of_either_is_read_in_the_dialect_that_is_written(tmp_path: Path) -> None:
+    (tmp_path / "e.json").write_text('{"criteria": {"safety_v1": {"threshold": 0.5}}}')
+    for dialect, meant in (("adk", adk_judged.Safety), ("agentflow", agentflow_judged.Safety)):
+        found, problems = from_yaml(tmp_path, "  from: e.json\n", dialect)
+        assert problems == []
+        assert found == {"safety_v1": meant(threshold=0.5)}
+    found, problems = from_yaml(tmp_path, "  from: e.json\n", None)
     assert found == {}
-    assert problems == [
-        ("2: criteria.tool_trajectory_avg_score.match_typ: unknown key. Did you mean 'match_type'?")
-    ]
+    assert len(problems) == 1
+    assert "say `dialect: adk` or `dialect: agentflow`" in problems[0]
 
 
-def test_an_option_in_both_spellings_is_a_mistake(tmp_path: Path) -> None:
-    options = '{"threshold": 1, "matchType": 1,\n"match_type": 0}'
-    _, problems = from_json(tmp_path, f'{{"criteria": {{"tool_trajectory_avg_score": {options}}}}}')
-    assert problems == [
-        "2: criteria.tool_trajectory_avg_score.match_type: is given in two spellings"
-    ]
+# --- Presets --------------------------------------------------------------------------------
+
+
+def test_presets_may_be_named_alone_in_a_list_or_with_options(tmp_path: Path) -> None:
+    quick = {"agentflow/rouge_match": RougeMatch(threshold=0.5)}
+    both = {
+        "adk/tool_trajectory_avg_score": ToolTrajectory(threshold=1.0),
+        "adk/response_match_score": ResponseMatch(threshold=0.8),
+    }
+    for text, meant in (
+        ("quick_check", quick),
+        ("[quick_check, regression]", quick | both),
+        ("{quick_check: , regression: {}}", quick | both),
+    ):
+        found, problems = from_yaml(tmp_path, f"preset: {text}\n")
+        assert problems == []
+        assert found == meant
+
+
+def test_what_is_written_out_or_in_a_file_takes_the_place_of_the_same_in_a_preset(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "e.json").write_text('{"criteria": {"response_match_score": 0.3}}')
+    found, problems = from_yaml(
+        tmp_path,
+        "  calls: {use: tool_trajectory_avg_score, threshold: 0.5}\n"
+        "  from: e.json\n"
+        "preset: [regression, quick_check]\n",
+    )
+    assert problems == []
+    assert found == {
+        "agentflow/rouge_match": RougeMatch(threshold=0.5),
+        "response_match_score": ResponseMatch(threshold=0.3),
+        "calls": ToolTrajectory(threshold=0.5),
+    }
+
+
+def test_of_a_preset_a_criterion_can_be_switched_off(tmp_path: Path) -> None:
+    text = "  response_match_score: {threshold: 0.8, enabled: false}\npreset: regression\n"
+    found, problems = from_yaml(tmp_path, text)
+    assert problems == []
+    assert {name: each.enabled for name, each in found.items()} == {
+        "adk/tool_trajectory_avg_score": True,
+        "response_match_score": False,
+    }
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}", "1: criteria: names no criteria, so nothing would be measured"),
-        ('{"criteria": {}}', "1: criteria: names no criteria, so nothing would be measured"),
-        ('{"criteria": null}', "1: criteria: names no criteria, so nothing would be measured"),
+        ("regresion", "preset: unknown preset. Did you mean 'regression'?"),
+        ("[regresion]", "preset[0]: unknown preset. Did you mean 'regression'?"),
+        ("5", "preset: expected the name of a preset, found 5"),
+        ("[[regression]]", "preset[0]: expected the name of a preset, found a list"),
+        ("{quick_check: 5}", "preset.quick_check: expected options, found 5"),
         (
-            '{"criteria":\n["a"]}',
-            "2: criteria: expected an object, found a list, so nothing would be measured",
+            "{tool_usage: {treshold: 1}}",
+            "preset.tool_usage.treshold: unknown key. Did you mean 'threshold'?",
         ),
-        ("[1]", "1: expected an object, found a list"),
-        (
-            '{"criteria": {\n"mine": 1}, "custom_metrics": {"mine": {}}}',
-            "2: criteria.mine: a metric of your own code, which this version does not run",
-        ),
-        (
-            '{"criteria": {"mine": 1}, "customMetrics": {"mine": {}}}',
-            "1: criteria.mine: a metric of your own code, which this version does not run",
-        ),
-        (
-            '{"criteria": {"token_usage_v1": 1}}',
-            "1: criteria.token_usage_v1: only measures, so it takes no threshold",
-        ),
-        (
-            '{"criteria": {"response_match_score": null}}',
-            "1: criteria.response_match_score: needs a threshold",
-        ),
-        (
-            '{"criteria": {"response_match_score": "nan"}}',
-            "1: criteria.response_match_score: expected a threshold or options, found 'nan'",
-        ),
+        ("{tool_usage: {threshold: 2}}", "preset.tool_usage.threshold: must be at most 1, found 2"),
+        ("quality", "preset: 'rubrics' is missing"),
+        ("{tool_heavy: {rubrics: []}}", "preset.tool_heavy.rubrics: must not be empty"),
+        ("custom", "preset: the preset 'custom' without a threshold measures nothing"),
     ],
 )
-def test_what_adk_would_pass_over_in_silence_is_a_mistake(
+def test_a_mistake_in_a_preset_is_named_with_its_line(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    found, problems = from_json(tmp_path, text)
+    found, problems = from_yaml(tmp_path, f"preset: {text}\n")
     assert found == {}
-    assert problems == [message]
+    assert problems == [f"2: {message}"]
 
 
-def test_a_misspelt_key_is_named_beside_what_it_leaves_out(tmp_path: Path) -> None:
-    _, problems = from_json(tmp_path, '{\n"criterias": {"response_match_score": 1}}')
-    assert problems == [
-        ("warning: 2: criterias: unknown key, which ADK ignores. Did you mean 'criteria'?"),
-        "1: criteria: names no criteria, so nothing would be measured",
-    ]
+# --- Code of the user's ---------------------------------------------------------------------
 
 
-def test_keys_that_adk_has_and_we_do_not_read_are_no_surprise(tmp_path: Path) -> None:
-    _, problems = from_json(
-        tmp_path,
-        """{"criteria": {"response_match_score": 1},
-"userSimulatorConfig": {}, "live_model_config": {}, "custom_metrics": null,
-"notes": "x"}""",
-    )
-    assert problems == [
-        (
-            "warning: 3: notes: unknown key, which ADK ignores; known: criteria, "
-            "custom_metrics, live_model_config, user_simulator_config"
-        )
-    ]
-
-
-def test_comments_and_trailing_commas_are_read(tmp_path: Path) -> None:
-    found, problems = from_json(
-        tmp_path,
-        """// what we want
-{"criteria": {
-  "response_match_score": 0.5, // words
-}}
-""",
-    )
-    assert found == {"response_match_score": ResponseMatch(threshold=0.5)}
-    assert problems == [
-        "warning: 1: a comment, which ADK refuses in JSON",
-        "warning: 3: a comment, which ADK refuses in JSON",
-        "warning: 3: a comma, which ADK refuses in JSON",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "tc.json:1: is not JSON: expecting value"),
-        ('{"criteria": {\n}}}', "tc.json:2: goes on after its end"),
-        ('{"criteria": {\n"a" 1}}', "tc.json:2: is not JSON: expecting ':' delimiter"),
-        (
-            " " * (MAX_CONFIG + 1),
-            "tc.json: is longer than 1 MiB, which is the most for such a file",
-        ),
-    ],
-)
-def test_a_file_that_is_no_json_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "tc.json").write_text(text)
-    with pytest.raises(UsageError) as caught:
-        read_eval_config(tmp_path / "tc.json", shown="tc.json", dialect="adk")
-    assert str(caught.value) == message
+def test_what_can_be_seen_to_be_wrong_with_code_of_the_users_is_named(tmp_path: Path) -> None:
+    text = "  ci/python: {python: 'checks:f', interpreter: no-such-python, env: [GITHUB_TOKEN]}\n"
+    _, problems = from_yaml(tmp_path, text)
+    interpreter, env = sorted(problems, reverse=True)
+    assert interpreter == "2: criteria.ci/python.interpreter: there is no program 'no-such-python'"
+    assert env.startswith("2: criteria.ci/python.env: ")
+    assert "GITHUB_TOKEN" in env

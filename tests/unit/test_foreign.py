@@ -18,11 +18,20 @@ def results(turn: object, key: str = "evalMetricResultPerInvocation") -> dict[st
 @pytest.mark.parametrize(
     ("head", "what"),
     [
-        ({"evalSetId": "s", "evalCases": [{"evalId": "a", "conversation": [TRPC_TURN]}]}, "trpc"),
-        ({"eval_cases": [{"eval_case_id": "a", "prompt": {}}]}, "agents-cli"),
-        ({"eval_cases": [{"agent_data": {}}]}, "agents-cli"),
-        ({"eval_case_results": [{"response_candidate_results": []}]}, "trpc-agent-go or agents-"),
-        (results(TRPC_TURN), "results of trpc-agent-go or agents-cli"),
+        (
+            {"eval_case_results": [{"response_candidate_results": []}]},
+            "grades of agents-cli; name the trace that was graded under `{recorded: FILE}`",
+        ),
+        (
+            results(TRPC_TURN),
+            "results of trpc-agent-go, which are not read; name its evalset, and choose criteria",
+        ),
+        ({"golden_questions": []}, "golden questions of another tool; write its questions as"),
+        ({"test_cases": []}, "test cases of another tool; write its questions as `cases:`"),
+        ({"name": "x", "evaluators": [], "data": []}, "a dataset of Microsoft's AI agent"),
+        ({"uuid": "x", "agentSpans": []}, "a trace of DeepEval"),
+        ({"version": 2, "eval": {}}, "a log of Inspect"),
+        ({"prompt": "Hi"}, "a single case; put it into a list under `cases:`"),
         (results({"userContent": {"parts": []}}), RESULTS),
         ({"eval_set_result_id": "r"}, RESULTS),
         ({"_documentation": "x", "scenarios": []}, "ADK's conversation scenarios; "),
@@ -32,7 +41,7 @@ def results(turn: object, key: str = "evalMetricResultPerInvocation") -> dict[st
         ({"id": "1", "app_name": "x", "user_id": "u", "events": []}, "a session of ADK"),
         ({"eval_id": "a", "invocations": []}, "a recording; an agent `{recorded: FILE}`"),
         ({"schema_version": 1, "meta": {}}, "a file that ci-eval itself writes"),
-        ([{"metricName": "x"}], "metrics of trpc-agent-go"),
+        ([{"metricName": "x"}], "metrics of trpc-agent-go; choose criteria of your own under"),
         ('{"eval_set_result_id": 1}', "JSON in a JSON text, as older versions of ADK write"),
     ],
 )
@@ -50,6 +59,7 @@ def test_a_known_format_is_named(head: object, what: str) -> None:
         ("text", "'text'"),
         (5, "5"),
         ([1], "a list"),
+        ([{"a": 1, "b": 2}], "a list that begins with an object with 'a', 'b'"),
         ({"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}, "an object with 'a', 'b', 'c', 'd', 'e'"),
         ({"userContent": 1, "conversation": "x"}, "an object with 'userContent', 'conversation'"),
     ],
@@ -67,6 +77,8 @@ def test_any_other_is_described_by_its_shape(head: object, shape: str) -> None:
         {"eval_set_id": "s", "eval_cases": [{"evalId": "a", "prompt": "kept by ADK"}]},
         {"criteria": "of others", "events": [], "eval_cases": [{"eval_id": "a"}]},
         {"eval_cases": [5]},
+        {"evalSetId": "s", "evalCases": [{"evalId": "a", "conversation": [TRPC_TURN]}]},
+        {"eval_cases": [{"eval_case_id": "a", "prompt": {}}]},
         {"eval_cases": {"eval_case_id": 1}},
         {"eval_cases": [{"conversation": [{"user_content": "content"}]}]},
         [{"query": "x"}],
@@ -114,9 +126,3 @@ def test_what_is_no_json_may_have_a_reason(tmp_path: Path, data: bytes, what: st
     path = tmp_path / "b.json"
     path.write_bytes(data)
     assert not_json(path) == what
-
-
-def test_yaml_is_told_by_its_name(tmp_path: Path) -> None:
-    path = tmp_path / "b.yaml"
-    path.write_text("a: 1\n")
-    assert not_json(path) == "YAML"

@@ -63,7 +63,7 @@ class Suite:
         """Have these evalsets instead of the two."""
         self.config(CONFIG.replace("  smoke: smoke.json\n  full: full.json\n", text))
 
-    def plan(self, *, repeats: int | None = None, **selected: tuple[str, ...]) -> Plan:
+    def plan(self, *, repeats: int | None = None, **selected: Any) -> Plan:
         path = self.folder / "ci-eval.yaml"
         world = World(env={}, root=self.folder, now=lambda: 0.0)
         config = load(path, shown="ci-eval.yaml", world=world)
@@ -204,6 +204,45 @@ def test_a_case_without_a_turn_is_tried_and_warned_of(suite: Suite) -> None:
             "has no invocation, so there is nothing to measure"
         )
     ]
+
+
+def test_a_tag_keeps_the_cases_that_have_it(suite: Suite) -> None:
+    suite.evalset("smoke.json", case("a", tags=["slow"]), case("b", tags=["slow", "new"]))
+    suite.evalset("full.json", case("c"))
+    assert cases(suite.plan(tags=("slow",))) == {"smoke": ["a", "b"]}
+    planned = suite.plan(tags=("slow", "new"), agents=("old",))
+    assert (tried(planned), planned.count, planned.filtered) == (["old smoke b 0"], 1, True)
+    assert suite.nothing(tags=("quick",)) == "nothing to run: no case is left"
+
+
+def test_tags_may_belong_to_an_evalset_and_are_no_selection(suite: Suite) -> None:
+    suite.evalset("full.json", case("a", tags=["x"]), case("b"), case("c", tags=["x", "y"]))
+    suite.evalsets("  one: {path: full.json, tags: [x]}\n")
+    planned = suite.plan()
+    assert (cases(planned), planned.filtered) == ({"one": ["a", "c"]}, False)
+    assert cases(suite.plan(tags=("y",))) == {"one": ["c"]}
+
+
+def test_places_keep_agents_evalsets_and_cases_that_belong_together(suite: Suite) -> None:
+    places = frozenset({("old", "smoke", "b"), ("new", "full", "c_1"), ("new", "full", "gone")})
+    planned = suite.plan(places=places, repeats=2)
+    assert tried(planned) == [
+        "old smoke b 0",
+        "old smoke b 1",
+        "new full c_1 0",
+        "new full c_1 1",
+    ]
+    assert planned.count == 4
+    assert set(planned.pairs) == {("old", "smoke"), ("new", "full")}
+    assert planned.filtered is True
+    assert tried(suite.plan(places=places, cases=("c_*",))) == ["new full c_1 0"]
+
+
+@pytest.mark.parametrize("place", [("old", "smoke", "gone"), ("gone", "smoke", "a")])
+def test_places_that_are_gone_leave_nothing(suite: Suite, place: tuple[str, str, str]) -> None:
+    assert suite.nothing(places=frozenset({place})) == (
+        "nothing to run: what did not pass is not in the suite any more, or not selected"
+    )
 
 
 # --- Which files and cases ------------------------------------------------------------------
@@ -363,7 +402,7 @@ def test_a_warning_about_a_file_that_is_used_twice_is_given_once(suite: Suite) -
 def test_a_criterion_that_no_case_can_be_scored_by_is_refused(suite: Suite) -> None:
     suite.evalset("smoke.json", scenario("a"))
     suite.evalset("full.json", scenario("b"))
-    why = "no case can be scored by it: it compares with a written conversation"
+    why = "no case can be scored by it: needs a written conversation, not a scenario"
     assert suite.refusal() == [f"ci-eval.yaml:8: criteria.tool_trajectory_avg_score: {why}"]
     suite.evalset("full.json", scenario("b"), case("c"))
     assert suite.plan().count == 6

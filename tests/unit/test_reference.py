@@ -1,17 +1,21 @@
 """Lists, pages and the schema are made from the plugins, and say what they say."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 from pydantic import Field
 
 from ci_eval import plugins, reference
 from ci_eval.config import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions, load
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
-from ci_eval.errors import UsageError
+from ci_eval.criterion_names import AMBIGUOUS
+from ci_eval.errors import ConfigError, UsageError
+from ci_eval.presets import PRESETS
 from ci_eval.records import Record
 from ci_eval.reference import KINDS, catalogue, descriptions, json_schema, table
 from ci_eval.world import World
@@ -197,11 +201,119 @@ def test_a_measure_takes_no_threshold_in_the_schema_either() -> None:
     assert criteria["tool_call_count_v1"]["anyOf"][0] == {"type": "null"}
 
 
+def allowed(section: dict[str, Any]) -> bool:
+    """Say whether the schema allows a configuration with these keys."""
+    base = {"agents": {"a": {"recorded": "t.jsonl"}}, "evalsets": {"e": "e.json"}}
+    return jsonschema_rs.validator_for(SCHEMA).is_valid({**base, **section})
+
+
+def loadable(section: dict[str, Any], folder: Path) -> bool:
+    """Say whether a configuration with these keys can be loaded."""
+    base = {"agents": {"a": {"recorded": "t.jsonl"}}, "evalsets": {"e": "e.json"}}
+    (folder / "t.jsonl").touch()
+    path = folder / "ci-eval.yaml"
+    path.write_text(json.dumps({**base, **section}))
+    try:
+        load(path, shown="c", world=World(env=dict(os.environ), root=folder, now=lambda: 0.0))
+    except ConfigError:
+        return False
+    return True
+
+
+ADK_RUBRIC = {"rubric_id": "r", "rubric_content": {"text_property": "p"}}
+AGENTFLOW_RUBRIC = {"rubric_id": "r", "content": "p"}
+
+
+@pytest.mark.parametrize(
+    ("section", "sound"),
+    [
+        ({"criteria": {"response_match_score": 0.5}}, True),
+        ({"criteria": {"response_match_score": {"threshold": 0.5}}}, True),
+        ({"criteria": {"adk/response_match_score": {}}}, False),
+        ({"criteria": {"response_match_score": "high"}}, False),
+        ({"criteria": {"response_match_score": {"threshold": 1, "treshold": 1}}}, False),
+        ({"criteria": {"agentflow/response_match_score": None}}, True),
+        ({"criteria": {"adk/response_match_score": None}}, False),
+        ({"criteria": {"adk@2.3/response_match_score": 0.5}}, True),
+        ({"criteria": {"rouge_match": None}}, True),
+        ({"criteria": {"trajectory": {"check_args": True, "partial": True}}}, True),
+        ({"criteria": {"trajectory_match": 0.5, "node_order": 1, "hallucination": {}}}, True),
+        ({"criteria": {"node_order": {"check_args": True}}}, False),
+        ({"criteria": {"rubric_based": 0.8}}, False),
+        ({"criteria": {"rubric_based": {"rubrics": [AGENTFLOW_RUBRIC]}}}, True),
+        ({"criteria": {"rubric_based": {"rubrics": [ADK_RUBRIC]}}}, False),
+        (
+            {
+                "criteria": {
+                    "rubric_based_tool_use_quality_v1": {"threshold": 1, "rubrics": [ADK_RUBRIC]}
+                }
+            },
+            True,
+        ),
+        ({"criteria": {"ci/python": {"python": "a:b"}}}, True),
+        ({"criteria": {"ci/python": {"threshold": 1}}}, False),
+        ({"criteria": {"ci/python": 1}}, False),
+        ({"criteria": {"mine": {"use": "response_match_score", "threshold": 1}}}, True),
+        ({"criteria": {"mine": {"threshold": 1}}}, False),
+        ({"preset": "regression"}, True),
+        ({"preset": ["regression", {"tool_usage": {"threshold": 0.5}}]}, True),
+        ({"preset": {"quality": {"rubrics": [ADK_RUBRIC]}}}, True),
+        ({"preset": "regresion"}, False),
+        ({"preset": {"tool_usage": {"threshold": 2}}}, False),
+        ({"preset": {"quality": {"rubrics": []}}}, False),
+        ({"preset": 5}, False),
+        ({}, False),
+    ],
+)
+def test_the_schema_allows_what_can_be_loaded_and_refuses_what_cannot(
+    section: dict[str, Any], sound: bool, tmp_path: Path
+) -> None:
+    assert (allowed(section), loadable(section, tmp_path)) == (sound, sound)
+
+
+@pytest.mark.parametrize("name", list(plugins.criterion))
+def test_the_schema_allows_the_example_of_each_criterion_under_all_its_names(name: str) -> None:
+    model = plugins.criterion[name]
+    needs_one = model.takes_threshold == "always"
+    example = {**model.example, **({"threshold": 1.0} if needs_one else {})}
+    short = [name.rpartition("/")[2], *model.aliases] if "@" not in name else []
+    for each in (name, *short):
+        assert allowed({"criteria": {each: example}})
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_the_schema_allows_the_example_of_each_preset(name: str) -> None:
+    assert allowed({"preset": {name: dict(PRESETS[name].example)}})
+
+
+def test_a_name_of_several_meanings_is_described_by_all_of_them() -> None:
+    criteria = SCHEMA["properties"]["criteria"]["properties"]
+    for name in AMBIGUOUS:
+        description = criteria[name]["description"]
+        assert f"adk/{name}: " in description
+        assert f"agentflow/{name}: " in description
+    assert "agentflow/safety_v1" not in criteria["adk/safety_v1"]["description"]
+    assert criteria["trajectory"]["description"].startswith("agentflow/tool_trajectory_avg_score: ")
+
+
 def test_models_in_a_plugin_are_described_at_the_top_of_the_schema() -> None:
     shared: dict[str, Any] = {}
     schema = reference._schema_of(Outer, shared)
     assert schema["properties"]["parts"]["items"] == {"$ref": "#/$defs/Inner"}
     assert "$defs" not in schema
+    assert shared["Inner"]["properties"]["size"]["description"] == "How large it is, in metres."
+
+
+class Deep(Record):
+    """Something with parts by name."""
+
+    parts: dict[str, dict[str, Inner | int]]
+    """What it is made of."""
+
+
+def test_models_deep_inside_a_field_are_described_too() -> None:
+    shared: dict[str, Any] = {}
+    reference._schema_of(Deep, shared)
     assert shared["Inner"]["properties"]["size"]["description"] == "How large it is, in metres."
 
 

@@ -145,7 +145,12 @@ def test_a_file_is_of_the_kind_that_it_shows(
 
 
 def test_a_missing_file_has_the_kind_of_its_name(folder: Path) -> None:
-    for name, kind in (("a.yaml", "config"), ("a.evalset.json", "evalset"), ("a.json", "unknown")):
+    for name, kind in (
+        ("a.yaml", "config"),
+        ("a.evalset.json", "evalset"),
+        ("test_config.json", "eval_config"),
+        ("a.json", "unknown"),
+    ):
         found = check(name, world_of)
         assert (found.kind, said(found)) == (kind, [f"error {name}: no such file"])
     found = check(str(folder), world_of)
@@ -190,6 +195,77 @@ def test_an_eval_config_is_checked_whole() -> None:
         "the threshold must lie between 0 and 1"
     )
     assert third.startswith("error test_config.json:3: criteria.nice: unknown criterion; known: ")
+
+
+EITHER = {"criteria": {"response_match_score": {"threshold": 0.5}}}
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_eval_config_of_either_system_is_read_as_adks_with_a_warning() -> None:
+    found = checked("eval.json", EITHER)
+    assert found.kind == "eval_config"
+    assert said(found) == [
+        (
+            "warning eval.json:1: ADK and AgentFlow read this differently; "
+            "a configuration that names it says `dialect:`"
+        )
+    ]
+    assert found.summary() == "eval.json: eval config: ok"
+    (first, _) = said(checked("eval.json", '{"criteria": {\n"safety_v1": {"threshold": 5}}}'))
+    assert first == (
+        "error eval.json:2: criteria.safety_v1: the threshold must lie between 0 and 1"
+    )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("test_config.json", EITHER),
+        ("eval.json", {"criteria": {"response_match_score": 0.5}}),
+        ("eval.json", {"criteria": {"final_response_match_v2": {"threshold": 0.5}}}),
+        ("eval.json", {**EITHER, "parallel": False}),
+        ("eval.json", {"criteria": {"rouge_match": {"threshold": 0.5}, "safety": None}}),
+    ],
+)
+def test_an_eval_config_that_says_whose_it_is_needs_no_word(name: str, content: object) -> None:
+    found = checked(name, content)
+    assert (found.kind, said(found)) == ("eval_config", [])
+
+
+@pytest.mark.usefixtures("folder")
+def test_behind_comments_the_mistake_is_named_and_not_the_comment() -> None:
+    text = '{ // so\n"criteria": {"response_match_score": 1, // one\n}}\n}'
+    found = checked("a_config.json", text)
+    assert (found.kind, said(found)) == (
+        "eval_config",
+        ["error a_config.json:4: goes on after its end"],
+    )
+    (strict,) = said(checked("a.evalset.json", '{ // so\n"eval_cases": []}}'))
+    assert strict.startswith("error a.evalset.json:1: ")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("a.yaml", "cases:\n- {prompt: Hi, expected: Hello}\n", "evalset"),
+        ("a.yaml", "- {prompt: Hi, expected: Hello}\n", "evalset"),
+        ("a.csv", "prompt,expected\nHi,Hello\n", "evalset"),
+        ("a.jsonl", '{"prompt": "Hi", "expected": "Hello"}\n', "evalset"),
+        ("a.json", '[{"prompt": "Hi", "expected": "Hello"}]', "evalset"),
+    ],
+)
+def test_an_evalset_may_be_of_any_syntax(name: str, content: str, kind: str) -> None:
+    found = checked(name, content)
+    assert (found.kind, found.cases, said(found)) == (kind, 1, [])
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_table_that_is_none_is_told_so() -> None:
+    assert said(checked("a.csv", "x" * 200_000)) == [
+        "error a.csv:1: is not CSV: field larger than field limit (131072)"
+    ]
 
 
 @pytest.mark.usefixtures("folder")
@@ -310,7 +386,7 @@ def is_well_formed(found: Checked) -> None:
         assert problem.line is None or problem.line >= 1
 
 
-NAMES = ["a.json", "a.evalset.json", "a.test.json", "a.yaml", "a.txt"]
+NAMES = ["a.json", "a.evalset.json", "a.test.json", "a.yaml", "a.txt", "a.csv", "a.jsonl"]
 
 
 @ANYWHERE

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,12 @@ class Recording:
         assert {field for field, _ in said} <= {"recorded"}
         return [message.removeprefix("traces.jsonl:") for _, message in said]
 
-    def conversation(self, case: str = "a", *, evalset: str = "e", repeat: int = 0) -> Conversation:
+    def conversation(
+        self, case: str = "a", *, evalset: str = "e", repeat: int = 0, asks: Sequence[str] = ()
+    ) -> Conversation:
         key = TrialKey(agent="bot", evalset=evalset, case=case, repeat=repeat)
-        trial = Trial(key, EvalCase.model_validate({"eval_id": case, "conversation": []}))
+        turns = [{"user_content": {"parts": [{"text": text}]}} for text in asks]
+        trial = Trial(key, EvalCase.model_validate({"eval_id": case, "conversation": turns}))
 
         async def hold() -> Conversation:
             async with Recorded(recorded="traces.jsonl").start(self.world) as running:
@@ -242,10 +246,10 @@ def test_a_file_of_wrong_lines_is_not_read_to_its_end(tmp_path: Path) -> None:
     ("text", "found"),
     [
         ('{\n "eval_id": "a",\n "invocations": []\n}', "a recording; an agent `{recorded: FILE}`"),
-        ('{"eval_set_id": "s",\n"eval_cases": []}', "an object with 'eval_set_id', 'eval_cases'"),
-        ('[\n{"eval_id": "a"}]', "a list"),
-        ('{"eval_case_results": [{"response_candidate_results": []}]}', "results of trpc-agent-go"),
-        ('{"id": "x", "events": []}', "a session of ADK"),
+        ('{"eval_set_id": "s",\n"eval_cases": []}', "an evalset (adk)"),
+        ('[\n{"eval_id": "a"}]', "a list that begins with an object with 'eval_id'"),
+        ('{"eval_case_results": [{"response_candidate_results": []}]}', "grades of agents-cli"),
+        ('{"id": "x", "events": [5]}', "a session of ADK"),
     ],
 )
 def test_a_file_that_is_one_document_is_told_by_what_it_is(
@@ -254,7 +258,8 @@ def test_a_file_that_is_one_document_is_told_by_what_it_is(
     recording = Recording(tmp_path)
     recording.write(text)
     (said,) = recording.problems
-    assert said.startswith(f"1: expected a JSON object on each line, found {found}")
+    assert said.startswith("1: is no recording that is known here (a JSON object with 'eval_id'")
+    assert f"): found {found}" in said
 
 
 def test_the_file_must_be_one_of_the_repository(tmp_path: Path) -> None:
@@ -344,8 +349,6 @@ def test_a_case_that_failed_in_adk_is_an_error(tmp_path: Path, turns: object) ->
     [
         ('{"eval_set_result_id": "r"}', ["1: has no list 'eval_case_results'"]),
         ('{"eval_set_result_id": "r", "evalCaseResults": {}}', ["1: has no list 'eval_case_re"]),
-        ('"[1, 2]"', ["1: has no list 'eval_case_results'"]),
-        ('"no json"', ["1: is not JSON: expecting value"]),
         ('"{}" x', ["1: goes on after its end"]),
         ('{"eval_case_results": [\n5]}', ["2: eval_case_results[0]: expected an object, found 5"]),
         (
@@ -379,3 +382,63 @@ def test_a_result_that_is_wrong_is_refused(tmp_path: Path, text: str, messages: 
     assert len(found) == len(messages)
     for each, message in zip(found, messages, strict=True):
         assert each.startswith(message)
+
+
+# --- Recordings of other tools ----------------------------------------------------------------
+
+
+def talk(*asked: str, answer: str = "yes", **more: object) -> dict[str, object]:
+    """Return a conversation as OpenAI has it."""
+    messages = []
+    for text in asked:
+        messages.append({"role": "user", "content": text})
+        messages.append({"role": "assistant", "content": answer})
+    return {"messages": messages, **more}
+
+
+def test_a_conversation_without_a_case_belongs_to_all_that_ask_the_same(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, talk("Hi", "Bye"), talk("Hi"), talk("Hi", answer="no"))
+    assert recording.problems == []
+    assert texts(recording.conversation("x", asks=["Hi", "Bye"])) == [("Hi", "yes"), ("Bye", "yes")]
+    for case in ("x", "y"):
+        assert texts(recording.conversation(case, asks=["Hi"])) == [("Hi", "yes")]
+        assert texts(recording.conversation(case, asks=["Hi"], repeat=1)) == [("Hi", "no")]
+
+
+def test_one_with_a_case_belongs_to_no_other(tmp_path: Path) -> None:
+    rows = talk("Hi", eval_id="a"), talk("Hi", answer="no", metadata={"eval_id": "a"})
+    recording = Recording(tmp_path, *rows)
+    assert texts(recording.conversation("a", asks=["other"])) == [("Hi", "yes")]
+    assert texts(recording.conversation("a", asks=["other"], repeat=1)) == [("Hi", "no")]
+    assert recording.failure("b", asks=["Hi"]) == (
+        "not_recorded",
+        "traces.jsonl has no recording of this case",
+    )
+
+
+def test_a_session_may_have_the_id_of_a_case_which_counts_first(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, talk("Hi"), talk("Hello", answer="no", id="a"))
+    assert texts(recording.conversation("a", asks=["Hi"])) == [("Hello", "no")]
+    assert texts(recording.conversation("b", asks=["Hi"])) == [("Hi", "yes")]
+    assert texts(recording.conversation("b", asks=["Hello"])) == [("Hello", "no")]
+
+
+def test_what_matches_nothing_is_an_error_that_says_how_it_would(tmp_path: Path) -> None:
+    recording = Recording(tmp_path, talk("Hi"), talk("Hello"))
+    kind, message = recording.failure("a", asks=["Hi!"])
+    assert kind == "not_recorded"
+    assert message == (
+        "traces.jsonl has no recording of this case; 2 conversations in it name no case, and "
+        "such a one belongs to a case if its session has the id of the case, or if it has exactly "
+        "the same messages of the user"
+    )
+    assert recording.failure("a", asks=["Hi"], repeat=1)[1].startswith(
+        "traces.jsonl has no recording of this case (repeat 1); 2 conversations"
+    )
+
+
+def test_what_is_wrong_with_the_recording_of_another_tool_is_named(tmp_path: Path) -> None:
+    wrong = {"messages": [{"role": "user", "content": 5}]}
+    assert Recording(tmp_path, talk("Hi"), wrong).problems == [
+        "2: messages[0].content: expected text or a list of parts, found 5"
+    ]

@@ -1,6 +1,5 @@
 """What becomes of an agent's reply."""
 
-import json
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from ci_eval.agents._reply import EXPECTED, to_invocation, unexpected
 from ci_eval.errors import TrialError
 from ci_eval.records import Content, Invocation, ToolCall
-from ci_eval.workers.wire import read_json
 
 QUESTION = Content.of_text("Will it rain?", role="user")
 
@@ -99,27 +97,3 @@ def test_a_long_reply_is_shown_in_part() -> None:
 
 def test_an_error_may_quote_the_agent() -> None:
     assert str(unexpected("fell silent", "\nout of paper")).endswith("\nout of paper")
-
-
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        (r'"\ud83d\ude00"', "\U0001f600"),
-        (r'"cut \ud83d"', "cut \ufffd"),
-        (r'"\uDE00\uD83D"', "\ufffd\ufffd"),
-        (r'"\\ud83d \" \\\ud83d"', '\\ud83d " \\\ufffd'),
-        (r'{"\udead": ["\ud83d", 1, {"a": null}]}', {"\ufffd": ["\ufffd", 1, {"a": None}]}),
-    ],
-)
-def test_half_a_character_is_replaced_and_whole_ones_are_kept(written: str, meant: Any) -> None:
-    found = read_json(written.encode())
-    assert found == meant
-    assert json.dumps(found, ensure_ascii=False).encode()
-
-
-@pytest.mark.parametrize(
-    "line", [b"", b"No.", b"NaN", b"[-Infinity]", b"1e999", b'"\xff"', b"[" * 9999]
-)
-def test_what_is_not_json_is_refused(line: bytes) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        read_json(line)

@@ -148,6 +148,8 @@ def test_a_case_by_hand_is_the_same_as_when_the_package_has_written_it(tmp_path:
             "adk",
         ),
         (evalset(5), "adk"),
+        ({"eval_set_id": "s", "metadata": {}}, "adk"),
+        ([{"query": "Hello"}], "adk_flat"),
     ],
 )
 def test_files_of_agentflow_and_of_adk_are_told_apart(

@@ -159,3 +159,51 @@ def test_times_are_read_in_any_zone() -> None:
     assert str(moment("2026-03-04T05:06:07+02:00")) == "2026-03-04 03:06:07+00:00"
     assert str(moment("2026-03-04T05:06:07")) == "2026-03-04 05:06:07+00:00"
     assert moment("yesterday") is None
+
+
+# --- Of the whole -----------------------------------------------------------------------------
+
+
+def whole(evidence: dict[str, Json] | None, *parts: dict[str, Json], lines: int = 40) -> list[str]:
+    """Return the titles of what is shown of a score with evidence of the whole."""
+    score = Score(
+        criterion="c",
+        name="c",
+        status=Status.FAILED,
+        value=0.1,
+        evidence=evidence,
+        invocations=tuple(
+            InvocationScore(status=Status.FAILED, value=0.1, evidence=part) for part in parts
+        ),
+    )
+    return [exhibit.title for exhibit in exhibits_of(score, max_lines=lines)]
+
+
+def test_evidence_of_the_whole_comes_before_that_of_invocations_and_has_no_place() -> None:
+    assert whole({"missing": "x", "labels": [1]}) == ["Missing", "Labels"]
+    assert whole({"missing": "x"}, {"rationale": "a"}, {"rationale": "b"}) == [
+        "Missing",
+        "Rationale, invocation 1 of 2",
+        "Rationale, invocation 2 of 2",
+    ]
+    assert whole({"missing": "x"}, {"rationale": "a"}) == ["Missing", "Rationale"]
+    assert whole(None, {"rationale": "a"}) == ["Rationale"]
+
+
+def test_evidence_of_the_whole_is_compared_and_cut_like_any_other() -> None:
+    score = Score(
+        criterion="c",
+        name="c",
+        status=Status.FAILED,
+        value=0.1,
+        evidence={
+            "expected_tool_calls": calls("find", "mail"),
+            "actual_tool_calls": calls("find"),
+            "expected": "same",
+            "actual": "same",
+            "missing": "\n".join("abcdefghij"),
+        },
+    )
+    differ, missing = exhibits_of(score, max_lines=3)
+    assert differ == Exhibit("Tool calls", "diff", ("  find()", "- mail()"))
+    assert missing.lines == ("a", "b", "c", "  … more in run.json")

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_eval.documents import read_text
+from ci_eval.editing.losses import losses
+from ci_eval.editing.store import OLDER, evalset_files, id_from, unwritable, write
+from ci_eval.editing.writing import FORMATS, document_text, read_back
 from ci_eval.errors import EvalSetError, Problem, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.evalset_store import evalset_files, id_from, write
-from ci_eval.evalset_writing import FORMATS, document_text, losses, read_back
 from ci_eval.heads import Syntax, read_head, syntax_of
 from ci_eval.json_text import parse_strict
 from ci_eval.opening import open_evalset, reader_of
-from ci_eval.records import EvalCase, Json, SessionInput
+from ci_eval.records import EvalCase, EvalSet, Json, SessionInput
 from ci_eval.registry import did_you_mean
 
-OLDER = ("adk_flat", "adk_legacy")
-"""The formats that ADK calls older, and still reads in places."""
 _OF_A_SET = ("name", "description", "creation_timestamp", "metadata")
 """What files say of all of their cases, beside the id."""
 
@@ -51,7 +50,7 @@ def convert(source: str, to: str, out: str | None) -> Written:
         known = ", ".join(target.syntaxes)
         raise UsageError(f"{aim} does not end like the syntaxes of {to!r}: {known}")
     _refuse_unspeakable(opened, to, source)
-    more = _said_of_all(path, source)
+    more = _said_of_all(path, source, opened.header)
     set_id = _set_id(opened, path)
     cases = list(opened.cases())
     text = document_text(to, syntax, set_id, cases, more)
@@ -120,10 +119,15 @@ def save(written: Sequence[Written], *, backup: bool = False) -> None:
         UsageError: there is a backup already, or a link, or no folder; then nothing is written.
 
     """
+    problems = [problem for each in written for problem in unwritable(each.path)]
     copies = {each.path: each.path.with_name(f"{each.path.name}.bak") for each in written}
-    there = [copy for copy in copies.values() if backup and (copy.exists() or copy.is_symlink())]
-    if there:
-        raise UsageError(problems=[Problem("is there already", str(copy)) for copy in there])
+    problems += [
+        Problem("is there already", str(copy))
+        for copy in copies.values()
+        if backup and (copy.exists() or copy.is_symlink())
+    ]
+    if problems:
+        raise UsageError(problems=problems, hint="nothing was written")
     for each in written:
         if backup and each.path.exists():
             write(copies[each.path], read_text(each.path, shown=each.shown))
@@ -157,20 +161,21 @@ def _set_id(opened: OpenedEvalSet, path: Path) -> str:
     return opened.header.eval_set_id
 
 
-def _said_of_all(path: Path, shown: str) -> dict[str, Json]:
+def _said_of_all(path: Path, shown: str, header: EvalSet) -> dict[str, Json]:
     head = read_head(path, shown=shown)
-    return {key: head[key] for key in _OF_A_SET if head.get(key)} if isinstance(head, dict) else {}
+    if not isinstance(head, dict):
+        return {}
+    # In our own format the name is the id.
+    keys = _OF_A_SET[header.format == "cases" :]
+    return {key: head[key] for key in keys if head.get(key)}
 
 
 def _lost_of_all(
     more: dict[str, Json], set_id: str, to: str, syntax: Syntax, aim: Path
 ) -> list[Problem]:
     """Return a warning for what was said of the whole set, and has no place any more."""
-    kept = {
-        "adk": {"name", "description", "creation_timestamp"},
-        "agentflow": {"name", "description"},
-    }
-    lost = [key for key in more if key not in kept.get(to, ()) and more[key] != set_id]
+    kept = () if syntax == "jsonl" else FORMATS[to].keeps
+    lost = [key for key in more if key not in kept and more[key] != set_id]
     if syntax == "jsonl" and set_id != aim.stem:
         lost.append("eval_set_id")
     return [

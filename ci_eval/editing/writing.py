@@ -1,18 +1,19 @@
-"""Cases as the formats of evalset files have them, and what each format cannot hold.
+"""Cases as the formats of evalset files have them.
 
 A writer may leave out what its format has no place for.  That nothing is lost unsaid does not
-hang on its care: what was written is read again, and compared with what was meant.
+hang on its care: what was written is read again, and compared with what was meant (`losses`).
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ci_eval.errors import EvalSetError, Problem, UsageError
+from ci_eval.editing.losses import call_ids
+from ci_eval.editing.yaml_text import yaml_text
+from ci_eval.errors import UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.evalset_text import yaml_text
 from ci_eval.heads import Syntax
 from ci_eval.opening import open_evalset
 from ci_eval.records import (
@@ -20,17 +21,12 @@ from ci_eval.records import (
     EvalCase,
     IntermediateData,
     Invocation,
-    InvocationEvents,
     Json,
-    ToolCall,
 )
-
-MAX_NAMED = 3
-"""How many cases a warning names of those that lose the same."""
-
 
 _ADKS = ("name", "description", "creation_timestamp")
 _AGENTFLOWS = ("name", "description", "metadata")
+_OURS = ("description",)
 """What, beside the id, such files say of a set as a whole."""
 
 
@@ -99,8 +95,7 @@ def _own_turn(turn: Invocation) -> dict[str, Json]:
 
 
 def _own_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
-    del more
-    return {"name": set_id, "cases": cases}
+    return {"name": set_id, **_parts(more, _OURS), "cases": cases}
 
 
 # --- AgentFlow --------------------------------------------------------------------------------
@@ -144,7 +139,7 @@ def _agentflow_turn(turn: Invocation) -> dict[str, Json]:
 
 
 def _agentflow_calls(turn: Invocation) -> Iterator[dict[str, Json]]:
-    for call, identity in zip(turn.tool_calls, _call_ids(turn), strict=True):
+    for call, identity in zip(turn.tool_calls, call_ids(turn), strict=True):
         found: dict[str, Json] = {"name": call.name, "args": call.args or {}}
         if identity is not None:
             found["call_id"] = identity
@@ -154,9 +149,9 @@ def _agentflow_calls(turn: Invocation) -> Iterator[dict[str, Json]]:
 
 
 def _agentflow_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
+    head, tail = _parts(more, _AGENTFLOWS[:2]), _parts(more, _AGENTFLOWS[2:])
     # `metadata` tells its files from ADK's where no case does.
-    head = {"metadata": {}} | _parts(more, _AGENTFLOWS)
-    return {"eval_set_id": set_id, **head, "eval_cases": cases}
+    return {"eval_set_id": set_id, **head, "eval_cases": cases, "metadata": {}, **tail}
 
 
 # --- All of them ------------------------------------------------------------------------------
@@ -179,7 +174,7 @@ class Format(NamedTuple):
 
 FORMATS = {
     "adk": Format(adk_case, _adk_document, ("json",), ".evalset.json", _ADKS),
-    "cases": Format(own_case, _own_document, ("yaml", "json", "jsonl"), ".yaml"),
+    "cases": Format(own_case, _own_document, ("yaml", "json", "jsonl"), ".yaml", _OURS),
     "agentflow": Format(
         agentflow_case, _agentflow_document, ("json",), ".evalset.json", _AGENTFLOWS
     ),
@@ -222,131 +217,3 @@ def read_back(text: str, *, name: str, shown: str) -> OpenedEvalSet:
         opened = open_evalset(path, shown=shown)
         cases = tuple(opened.cases())
     return OpenedEvalSet(opened.header, cases.__iter__, opened.facts, opened.warnings)
-
-
-# --- What was lost ----------------------------------------------------------------------------
-
-
-def losses(
-    before: Iterable[EvalCase], after: Iterable[EvalCase], *, shown: str, target: str
-) -> list[Problem]:
-    """Return a warning for each part of the cases `before` that is not the same `after`.
-
-    Raises:
-        EvalSetError: the cases are not the same ones.
-
-    """
-    originals, kept = list(before), list(after)
-    wanted, found = ([case.eval_id for case in cases] for cases in (originals, kept))
-    if wanted != found:
-        changed = ", ".join(map(repr, (set(wanted) - set(found)) or found[:MAX_NAMED]))
-        message = f"would not hold the same cases as before: {changed}"
-        raise EvalSetError(problems=[Problem(message, shown)])
-    parts: dict[str, list[str]] = {}
-    for one, other in zip(originals, kept, strict=True):
-        for part in dict.fromkeys(_differing(facts_of(one), facts_of(other), "")):
-            parts.setdefault(part, []).append(one.eval_id)
-    return [
-        Problem(
-            f"the format {target!r} does not keep {part!r} of {_named(ids)}",
-            shown,
-            severity="warning",
-        )
-        for part, ids in parts.items()
-    ]
-
-
-def _named(ids: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, ids[:MAX_NAMED]))
-    return shown if len(ids) <= MAX_NAMED else f"{len(ids)} cases, {shown} among them"
-
-
-def facts_of(case: EvalCase) -> dict[str, Any]:
-    """Return what `case` says, whichever way its trajectories are kept."""
-    found = case.model_dump(mode="json", exclude_defaults=True, exclude={"conversation"})
-    if case.conversation is not None:
-        found["conversation"] = list(map(_turn_facts, case.conversation))
-    return found
-
-
-def _turn_facts(turn: Invocation) -> dict[str, Any]:
-    found = turn.model_dump(mode="json", exclude_defaults=True, exclude={"intermediate_data"})
-    data = turn.intermediate_data
-    if data is None:
-        return found
-    calls, ids = turn.tool_calls, _call_ids(turn)
-    found["tool_calls"] = [
-        {"name": call.name} if call.args is None else {"name": call.name, "args": call.args}
-        for call in calls
-    ]
-    facts = {
-        "tool_call_ids": ids if any(ids) else None,
-        "tool_results": _results(turn, calls),
-    }
-    if isinstance(data, InvocationEvents):
-        facts["events"] = _beside_calls(data)
-    else:
-        said = data.model_dump(mode="json")["intermediate_responses"]
-        facts["intermediate_responses"] = said
-    return found | {key: value for key, value in facts.items() if value}
-
-
-def _call_ids(turn: Invocation) -> list[str | None]:
-    """Return the ids of the tool calls of `turn`, in their order."""
-    data = turn.intermediate_data
-    if isinstance(data, IntermediateData):
-        return [call.id for call in data.tool_uses]
-    contents = [event.content for event in turn.events or () if event.content]
-    parts = [part for content in contents for part in content.parts or ()]
-    return [part.function_call.id for part in parts if part.function_call is not None]
-
-
-def _results(turn: Invocation, calls: Sequence[ToolCall]) -> list[Json]:
-    """Return the tools' answers: each where its call is, or all where the calls have no ids."""
-    data = turn.intermediate_data
-    found = [call.result for call in calls]
-    if isinstance(data, IntermediateData) and len(data.tool_responses) != sum(
-        result is not None for result in found
-    ):
-        return [each.model_dump(mode="json", exclude_defaults=True) for each in data.tool_responses]
-    return found if any(result is not None for result in found) else []
-
-
-def _beside_calls(data: InvocationEvents) -> list[Json]:
-    """Return what events say beside the calls of tools and their answers."""
-    calls = {"function_call", "function_response"}
-    shape = {"content": {"parts": {"__all__": calls}}}
-    found = []
-    for event in data.invocation_events:
-        dumped = event.model_dump(mode="json", exclude_defaults=True, exclude=shape)
-        content = dumped.get("content", {})
-        if any(content.get("parts", ())) or dumped.keys() - {"author", "content"}:
-            found.append(dumped)
-    return found
-
-
-def _differing(before: Any, after: Any, where: str) -> Iterator[str]:
-    """Yield the parts of `before` that `after` has not, or has otherwise."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for key in dict.fromkeys((*before, *after)):
-            inner = f"{where}.{key}" if where else str(key)
-            if key not in before:
-                yield from _gained(after[key], inner)
-            elif key not in after:
-                yield inner
-            else:
-                yield from _differing(before[key], after[key], inner)
-    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        for one, other in zip(before, after, strict=True):
-            yield from _differing(one, other, f"{where}[]")
-    elif type(before) is not type(after) or before != after:
-        yield where
-
-
-def _gained(value: Any, where: str) -> Iterator[str]:
-    """Yield the place of what was not there before, unless it says nothing but who speaks."""
-    if where == "session_input":
-        value = value.get("state")
-    is_of_session = where.startswith("session_input")
-    if value not in ("user", "model") and not (is_of_session and not value):
-        yield where

@@ -12,18 +12,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_eval import evalset_text
 from ci_eval.documents import read_text
+from ci_eval.editing import splicing
+from ci_eval.editing.losses import INCIDENTAL, losses
+from ci_eval.editing.writing import FORMATS, document_text, read_back
 from ci_eval.errors import EvalSetError, Problem, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.evalset_writing import FORMATS, document_text, losses, read_back
 from ci_eval.heads import Syntax, read_head, syntax_of
 from ci_eval.opening import open_evalset, reader_of
-from ci_eval.records import EvalCase, Json
+from ci_eval.records import EvalCase, EvalSet, Json
 from ci_eval.run_file import replacing
 
 SUFFIX = ".evalset.json"
 """How the names of ADK's evalsets end."""
+OLDER = ("adk_flat", "adk_legacy")
+"""The formats that ADK calls older, and still reads in places."""
 MAX_FILES = 10_000
 """In how many files of a folder evalsets are looked for."""
 _ID = re.compile(r"[a-zA-Z0-9_]+")
@@ -31,7 +34,6 @@ _EVALSET_NAMES = (SUFFIX, ".test.json")
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv")
 _EDITABLE = ("adk", "cases")
 _NOT_OURS = ("node_modules", "__pycache__", "site-packages")
-_OLDER = ("adk_flat", "adk_legacy")
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class EvalSetFile:
             message = f"EvalSet {self.eval_set_id} already exists{of}."
             raise UsageError(problems=[Problem(message, self.shown)])
         syntax = syntax_of(self.path)
+        if syntax not in ("json", "yaml"):
+            raise UsageError(f"{self.shown} cannot be empty; name it *.evalset.json or *.yaml")
         name = "adk" if syntax == "json" else "cases"
         more: dict[str, Json] = {"name": self.eval_set_id, "creation_timestamp": now}
         write(self.path, document_text(name, syntax, self.eval_set_id, (), more))
@@ -82,20 +86,19 @@ class EvalSetFile:
             UsageError: a case of such an id is there; then nothing is added.
 
         """
-        before = self._editable()
-        known = {case.eval_id for case in before.cases()}
-        set_id = before.header.eval_set_id
+        header, there = self._editable()
+        known = {case.eval_id for case in there}
         problems = []
         for case in cases:
             if case.eval_id in known:
-                message = f"Eval id `{case.eval_id}` already exists in `{set_id}` eval set."
-                problems.append(Problem(message, self.shown))
+                of = f"already exists in `{header.eval_set_id}` eval set."
+                problems.append(Problem(f"Eval id `{case.eval_id}` {of}", self.shown))
             known.add(case.eval_id)
         if problems:
             raise EvalSetError(problems=problems)
-        items = [FORMATS[before.header.format].case(case) for case in cases]
-        text = evalset_text.add(self._text(), self._syntax, items)
-        return self._save(text, before, [*before.cases(), *cases])
+        items = [FORMATS[header.format].case(case) for case in cases]
+        text = splicing.add(self._text(), self._syntax, items)
+        return self._save(text, header, [*there, *cases])
 
     def update(self, changed: Sequence[EvalCase]) -> list[Problem]:
         """Put cases in the places of those with their ids; warn of what the format does not keep.
@@ -104,15 +107,14 @@ class EvalSetFile:
             UsageError: there is none of such an id; then nothing is replaced.
 
         """
-        before = self._editable()
-        cases = list(before.cases())
-        places = self._places(cases, [case.eval_id for case in changed], before)
+        header, cases = self._editable()
+        places = self._places(cases, [case.eval_id for case in changed], header)
         text = self._text()
         for position, case in zip(places, changed, strict=True):
             cases[position] = case
-            item = FORMATS[before.header.format].case(case)
-            text = evalset_text.replace(text, self._syntax, position, item)
-        return self._save(text, before, cases)
+            item = FORMATS[header.format].case(case)
+            text = splicing.replace(text, self._syntax, position, item)
+        return self._save(text, header, cases)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Take the cases `ids` out.
@@ -121,24 +123,19 @@ class EvalSetFile:
             UsageError: there is none of such an id; then nothing is taken out.
 
         """
-        before = self._editable()
-        cases = list(before.cases())
+        header, cases = self._editable()
         text = self._text()
-        for position in sorted(set(self._places(cases, ids, before)), reverse=True):
-            text = evalset_text.remove(text, self._syntax, position)
+        for position in sorted(set(self._places(cases, ids, header)), reverse=True):
+            text = splicing.remove(text, self._syntax, position)
             del cases[position]
-        self._save(text, before, cases)
+        self._save(text, header, cases)
 
-    def _places(
-        self, cases: Sequence[EvalCase], ids: Sequence[str], opened: OpenedEvalSet
-    ) -> list[int]:
+    def _places(self, cases: Sequence[EvalCase], ids: Sequence[str], header: EvalSet) -> list[int]:
         """Return where the cases of these `ids` are."""
         places = {case.eval_id: position for position, case in enumerate(cases)}
+        of = f"not found in eval set `{header.eval_set_id}`."
         problems = [
-            Problem(
-                f"Eval case `{each}` not found in eval set `{opened.header.eval_set_id}`.",
-                self.shown,
-            )
+            Problem(f"Eval case `{each}` {of}", self.shown)
             for each in dict.fromkeys(ids)
             if each not in places
         ]
@@ -153,24 +150,33 @@ class EvalSetFile:
     def _text(self) -> str:
         return read_text(self.path, shown=self.shown)
 
-    def _editable(self) -> OpenedEvalSet:
-        """Return the evalset, if it is one whose cases can be edited."""
+    def _editable(self) -> tuple[EvalSet, list[EvalCase]]:
+        """Return the evalset with its cases, if it is one whose cases can be edited."""
         opened = self.open()
         name = opened.header.format
         if name in _EDITABLE:
-            return opened
-        if name in _OLDER:
+            return opened.header, list(opened.cases())
+        if name in OLDER:
             how = f"`ci-eval evalset migrate {self.shown}` brings it into the present one"
         else:
             how = f"`ci-eval evalset convert {self.shown} --to adk --out FILE` writes it as one"
         message = f"is of the format {name!r}, in which cases are not edited"
         raise UsageError(problems=[Problem(message, self.shown)], hint=how)
 
-    def _save(self, text: str, before: OpenedEvalSet, meant: Sequence[EvalCase]) -> list[Problem]:
+    def _save(self, text: str, header: EvalSet, meant: Sequence[EvalCase]) -> list[Problem]:
         """Write `text`, if its cases are those that are `meant`."""
-        target = before.header.format
-        after = read_back(text, name=self.path.name, shown=self.shown)
-        lost = losses(meant, after.cases(), shown=self.shown, target=target)
+        try:
+            after = read_back(text, name=self.path.name, shown=self.shown)
+            lost = losses(
+                meant,
+                after.cases(),
+                shown=self.shown,
+                target=header.format,
+                ignoring=INCIDENTAL,
+            )
+        except EvalSetError as exc:
+            hint = "this is what the file would hold; nothing was written"
+            raise EvalSetError(problems=exc.problems, hint=hint) from exc
         write(self.path, text)
         return lost
 
@@ -220,6 +226,15 @@ def check_id(eval_set_id: str) -> None:
         )
 
 
+def unwritable(path: Path) -> list[Problem]:
+    """Return why no file is put at `path`, if something speaks against it."""
+    if path.is_symlink():
+        return [Problem("is a link, which is not written through; name the file itself", str(path))]
+    if path.exists() and not path.is_file():
+        return [Problem("is not a file", str(path))]
+    return [] if path.parent.is_dir() else [Problem("its folder is not there", str(path))]
+
+
 def write(path: Path, text: str) -> None:
     """Put a file with `text` at `path`, in one piece; what was there stays where that fails.
 
@@ -227,11 +242,9 @@ def write(path: Path, text: str) -> None:
         UsageError: there is a link, or the folder is not there.
 
     """
-    if path.is_symlink():
-        message = "is a link, which is not written through; name the file itself"
-        raise UsageError(problems=[Problem(message, str(path))])
-    if not path.parent.is_dir():
-        raise UsageError(problems=[Problem("its folder is not there", str(path))])
+    problems = unwritable(path)
+    if problems:
+        raise UsageError(problems=problems)
     mode = path.stat().st_mode if path.exists() else None
     with replacing(path) as file:
         file.write(text)

@@ -10,9 +10,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from ci_eval.documents import parse_yaml
+from ci_eval.editing.yaml_text import yaml_text
 from ci_eval.errors import UsageError
 from ci_eval.heads import Syntax
 from ci_eval.json_text import MAX_DEPTH, decode, skip
@@ -20,8 +20,6 @@ from ci_eval.records import Json
 
 LISTS = ("eval_cases", "evalCases", "cases")
 """What files call the list of their cases, where it is not all there is."""
-YAML_WIDTH = 1 << 30
-"""Lines of YAML are not folded: a text stays in one line, where a search finds it."""
 
 
 class NotEditableError(UsageError):
@@ -260,46 +258,3 @@ def _yaml(item: Json, indent: str) -> str:
     """Return `item` as an element of a list in YAML, as lines that begin with `indent`."""
     lines = yaml_text([item]).rstrip("\n").split("\n")
     return "\n".join(f"{indent}{line}" if line else line for line in lines)
-
-
-def yaml_text(value: Json) -> str:
-    """Return `value` in YAML that YAML 1.1 and 1.2 read alike."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: object) -> bool:
-            del data
-            return True
-
-        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: FBT001, FBT002  # as PyYAML calls it
-            del indentless
-            super().increase_indent(flow, False)  # noqa: FBT003  # as above
-
-    Dumper.add_implicit_resolver(
-        "tag:yaml.org,2002:float",
-        re.compile(r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+)$"),
-        list("-+.0123456789"),
-    )
-    Dumper.add_representer(str, _text_node)
-    dumped: str = yaml.dump(
-        value,
-        Dumper=Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=YAML_WIDTH,
-    )
-    return dumped
-
-
-_BLOCK = re.compile(r"\S[^\n]*(?:\n(?:\S[^\n]*)?)*\n?")
-"""Texts of several lines that YAML can show as such without saying how far they are indented."""
-
-
-def _text_node(dumper: Any, text: str) -> Any:
-    """Represent a text of several lines as lines, where YAML can."""
-    style = None
-    if "\n" in text:
-        shown_as_lines = "\n" in text.rstrip("\n") and _BLOCK.fullmatch(text)
-        style = "|" if shown_as_lines and not text.endswith("\n\n") else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

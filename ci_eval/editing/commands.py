@@ -1,18 +1,14 @@
 """`ci-eval evalset …`: the evalsets of a repository, listed, made, edited and converted."""
 
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ci_eval.ending import print_json
 from ci_eval.errors import ExitCode, Problem, UsageError
-
-if TYPE_CHECKING:
-    from ci_eval.records import EvalCase
 
 Command = Callable[..., Any]
 
@@ -67,7 +63,7 @@ _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is 
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
 def list_sets(folder: str, *, as_json: bool) -> int:
     """List the evalsets in a folder and below it: their ids, formats and numbers of cases."""
-    from ci_eval.evalset_store import evalset_files
+    from ci_eval.editing.store import evalset_files
     from ci_eval.opening import open_evalset
 
     rows: list[dict[str, Any]] = []
@@ -104,7 +100,7 @@ def create(place: str, eval_set_id: str | None) -> int:
     ci-eval evalset create agents/shop smoke      # as `adk eval_set create agents/shop smoke`
     ci-eval evalset create evals/smoke.yaml
     """  # noqa: D301  # as above
-    from ci_eval.evalset_store import located
+    from ci_eval.editing.store import located
 
     target = located(place, eval_set_id)
     target.create(time.time())
@@ -118,7 +114,7 @@ def create(place: str, eval_set_id: str | None) -> int:
 @click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
 @click.option("--prompt", help="What the user says.")
 @click.option("--expected", help="What the agent should answer to --prompt.")
-@click.option("--case", help="The id of the case: of the new one, or in --from-traces.")
+@click.option("--case", help="Its id: of the new one, or in --file or --from-traces.")
 @_traces
 @click.option(
     "--scenarios_file", "--scenarios-file", metavar="FILE", help="As of `adk eval_set`: JSON."
@@ -139,19 +135,20 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     ci-eval evalset add agents/shop smoke --from-traces ci-eval-report/traces.jsonl --case greets
     ci-eval evalset add agents/shop smoke --file case.json
     """  # noqa: D301  # as above
-    from ci_eval.evalset_store import located
+    from ci_eval.editing.options import new_cases
+    from ci_eval.editing.store import located
 
     target = located(place, eval_set_id)
-    opened = target.open()
-    cases = _new_cases(options)
-    known = {case.eval_id for case in opened.cases()}
-    skipped = {case.eval_id for case in cases} & known if options["scenarios_file"] else set()
-    fresh = [case for case in cases if case.eval_id not in skipped]
+    cases = new_cases(options, now=time.time())
+    known = set()
+    if options["scenarios_file"]:
+        known = {case.eval_id for case in target.open().cases()}
+    fresh = [case for case in cases if case.eval_id not in known]
     _say(target.add(fresh) if fresh else ())
-    set_id = opened.header.eval_set_id
+    of = f"eval set '{target.eval_set_id}'"
     for case in cases:
-        there = f"already exists in eval set '{set_id}', skipped adding."
-        ending = there if case.eval_id in skipped else f"added to eval set '{set_id}'."
+        skipped = case.eval_id in known
+        ending = f"already exists in {of}, skipped adding." if skipped else f"added to {of}."
         _done(f"Eval case '{case.eval_id}' {ending}")
     return ExitCode.PASSED
 
@@ -159,7 +156,7 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
 @evalsets.command()
 @_place
 @click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
-@click.option("--case", help="The id of the case in --from-traces.")
+@click.option("--case", help="The id of the case in --file or --from-traces.")
 @_traces
 def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     """Replace cases by others of the same ids.
@@ -167,19 +164,11 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     With --from-traces a case expects from now on what the agent did; its session, tags,
     rubrics, assertions and keys of your own stay.
     """
-    from ci_eval import evalset_input
-    from ci_eval.evalset_store import located
+    from ci_eval.editing.options import changed_cases
+    from ci_eval.editing.store import located
 
     target = located(place, eval_set_id)
-    if _one_of(options, ("case_file", "traces")) == "case_file":
-        cases = _from_file(options["case_file"])
-    else:
-        recording = _recording(options)
-        cases = [
-            evalset_input.now_expecting(case, recording)
-            for case in target.open().cases()
-            if case.eval_id == options["case"]
-        ] or [evalset_input.expecting(recording, now=time.time())]
+    cases = changed_cases(options, target, now=time.time())
     _say(target.update(cases))
     for case in cases:
         _done(f"Eval case '{case.eval_id}' updated in {target.shown}.")
@@ -191,7 +180,7 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
 @click.option("--case", "cases", multiple=True, required=True, help="Its id; may be repeated.")
 def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
     """Take cases out; where one of them is not there, none is."""
-    from ci_eval.evalset_store import located
+    from ci_eval.editing.store import located
 
     target = located(place, eval_set_id)
     target.delete(cases)
@@ -210,13 +199,12 @@ def convert(file: str, to: str, out: str | None) -> int:
     \b
     ci-eval evalset convert evals/smoke.evalset.json --to cases --out evals/smoke.yaml
     """  # noqa: D301  # as above
-    from ci_eval import evalset_converting
+    from ci_eval.editing import converting
 
-    written = evalset_converting.convert(file, to, out)
-    if written.path.exists() or written.path.is_symlink():
-        raise UsageError(f"{written.shown} is there already", hint="name another file with --out")
+    written = converting.convert(file, to, out)
+    _refuse_there(written.path)
     _say(written.warnings)
-    evalset_converting.save([written])
+    converting.save([written])
     _done(f"{written.shown}: {written.cases} cases written.")
     return ExitCode.PASSED
 
@@ -236,22 +224,24 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     Of a folder it is every `*.test.json` and `*.evalset.json` of an older format in and below
     it.  Ids of cases stay as they are, so that a baseline still knows them.
     """
-    from ci_eval import evalset_converting, evalset_input
+    from ci_eval.editing import converting, given
 
     session = None
     if initial_session:
         path = Path(initial_session)
-        session = evalset_input.read_initial_session(path, shown=initial_session)
+        session = given.read_initial_session(path, shown=initial_session)
     if Path(place).is_dir():
         if out:
             raise UsageError("--out is for one file, not for a folder")
-        found = evalset_converting.migrate_folder(place, session)
+        found = converting.migrate_folder(place, session)
     else:
-        one = evalset_converting.migrate(place, out, session)
+        if out and Path(out).absolute() != Path(place).absolute():
+            _refuse_there(Path(out))
+        one = converting.migrate(place, out, session)
         found = [one] if one else []
     for each in found:
         _say(each.warnings)
-    evalset_converting.save(found, backup=backup)
+    converting.save(found, backup=backup)
     for each in found:
         _done(f"{each.shown}: {each.cases} cases migrated.")
     if not found:
@@ -259,69 +249,9 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     return ExitCode.PASSED
 
 
-# --- From options to cases --------------------------------------------------------------------
-
-
-def _one_of(options: dict[str, Any], names: Sequence[str]) -> str:
-    """Return the one of these options that is given."""
-    flags = {"case_file": "--file", "traces": "--from-traces"}
-    given = [name for name in names if options[name] is not None]
-    if len(given) != 1:
-        listed = ", ".join(flags.get(name, f"--{name}") for name in names)
-        raise UsageError(f"give one of {listed}")
-    return given[0]
-
-
-def _new_cases(options: dict[str, Any]) -> "list[EvalCase]":
-    from ci_eval import evalset_input
-
-    now, session = time.time(), None
-    source = _one_of(options, ("case_file", "prompt", "traces", "scenarios_file"))
-    if options["expected"] is not None and source != "prompt":
-        raise UsageError("--expected is what is answered to --prompt, which is not given")
-    if options["session_input_file"]:
-        name = options["session_input_file"]
-        session = evalset_input.read_session(Path(name), shown=name)
-    if source == "case_file":
-        cases = _from_file(options["case_file"])
-    elif source == "scenarios_file":
-        name = options["scenarios_file"]
-        cases = evalset_input.from_scenarios(Path(name), session, shown=name, now=now)
-    elif source == "prompt":
-        prompt, expected, case = (options[name] for name in ("prompt", "expected", "case"))
-        cases = [evalset_input.from_prompt(prompt, expected, case, now=now)]
-    else:
-        cases = [evalset_input.expecting(_recording(options), now=now)]
-    if session:
-        cases = [case.model_copy(update={"session_input": session}) for case in cases]
-    return cases
-
-
-def _recording(options: dict[str, Any]) -> Any:
-    from ci_eval import evalset_input
-
-    if not options["case"]:
-        raise UsageError("--from-traces needs --case, the id of the case")
-    wanted = evalset_input.Wanted(
-        options["case"], options["agent"], options["trace_evalset"], options["repeat"]
-    )
-    name = options["traces"]
-    return evalset_input.from_traces(Path(name), wanted, shown=name)
-
-
-def _from_file(name: str) -> "list[EvalCase]":
-    from ci_eval import evalset_input
-
-    if name != "-":
-        return evalset_input.from_file(Path(name), shown=name)
-    from tempfile import TemporaryDirectory
-
-    text = sys.stdin.read()
-    with TemporaryDirectory(prefix="ci-eval-") as folder:
-        suffix = "json" if text.lstrip().startswith(("{", "[")) else "yaml"
-        path = Path(folder) / f"stdin.{suffix}"
-        path.write_text(text, encoding="utf-8")
-        return evalset_input.from_file(path, shown="stdin")
+def _refuse_there(path: Path) -> None:
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path} is there already", hint="name another file with --out")
 
 
 def _say(problems: Iterable[Problem]) -> None:

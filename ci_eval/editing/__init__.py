@@ -1,0 +1,1 @@
+"""Evalsets edited: made, added to, changed, converted, migrated, and nothing lost."""

@@ -1,0 +1,114 @@
+"""The cases of a file in any syntax, one after the other, each with what names its places."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ci_eval.documents import Loc, dotted, read_yaml
+from ci_eval.evalsets._reading import Notes, Problems
+from ci_eval.evalsets._table import read_table
+from ci_eval.explain import describe
+from ci_eval.heads import syntax_of
+from ci_eval.json_walk import Element, JsonFile, walk_lines
+from ci_eval.records import Json
+
+
+class Entry(NamedTuple):
+    """What a file says of one case."""
+
+    value: Json
+    line: int
+    notes: Notes
+    """Takes what is wrong with it."""
+
+
+def spotted(line: Callable[[Loc], int | None], base: Loc) -> Callable[[Loc], tuple[int, str]]:
+    """Return what names the places in the value at `base` of a document with such lines."""
+    return lambda loc: (line((*base, *loc)) or 1, dotted((*base, *loc)))
+
+
+class Source(NamedTuple):
+    """A file of cases: a list, or an object with the list under a key, or lines, or a table."""
+
+    path: Path
+    shown: str
+    """What the user calls it."""
+    key: str
+    """The key that the list stands under, where the document is an object."""
+    problems: Problems
+    """Takes what is wrong with the file."""
+    header: dict[str, Any]
+    """Takes what stands beside the list."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield the cases, and note what is wrong with the file itself."""
+        match syntax_of(self.path):
+            case "json":
+                return self._of_json()
+            case "jsonl":
+                return self._of_lines()
+            case "yaml":
+                return self._of_yaml()
+            case "csv":
+                return self._of_table()
+
+    def _of_json(self) -> Iterator[Entry]:
+        position = 0
+        begun = is_object = False
+        for name, element in JsonFile(self.path, shown=self.shown).walk(frozenset({self.key})):
+            is_object = is_object or bool(name)
+            if name == self.key and element.is_begin:
+                if begun:
+                    self.problems.add(f"the key {name!r} is there twice", element.line)
+                begun = True
+            elif not name or (name == self.key and begun):
+                yield self._entry(element, (name, position) if name else (position,))
+                position += 1
+            else:
+                self._note_header(name, element.value, element.line)
+        if is_object and self.key not in self.header and not begun:
+            self.problems.add(f"{self.key!r} is missing", 1)
+
+    def _entry(self, element: Element, base: Loc) -> Entry:
+        def line(loc: Loc) -> int:
+            return element.line_of(loc[len(base) :])
+
+        return Entry(element.value, element.line, Notes(self.problems, spotted(line, base)))
+
+    def _of_lines(self) -> Iterator[Entry]:
+        for element in walk_lines(self.path, shown=self.shown, refuse=self.problems.add):
+            yield self._entry(element, ())
+
+    def _of_yaml(self) -> Iterator[Entry]:
+        document = read_yaml(self.path, shown=self.shown)
+        value: Json = document.value
+        base: Loc = ()
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                if name != self.key or not isinstance(inner, list):
+                    self._note_header(name, inner, document.line((name,)) or 1)
+            if self.key not in value:
+                self.problems.add(f"{self.key!r} is missing", 1)
+            value, base = value.get(self.key), (self.key,)
+        for position, inner in enumerate(value if isinstance(value, list) else ()):
+            spot = spotted(document.line, (*base, position))
+            yield Entry(inner, spot(())[0], Notes(self.problems, spot))
+
+    def _of_table(self) -> Iterator[Entry]:
+        for row in read_table(self.path, shown=self.shown, problems=self.problems):
+            yield Entry(row.value, row.line, Notes(self.problems, row.spot))
+
+    def _note_header(self, name: str, value: Json, line: int) -> None:
+        if name == self.key:
+            message = f"expected a list of cases, found {describe(value)}"
+            self.problems.add(message, line, name)
+        elif name in self.header:
+            self.problems.add(f"the key {name!r} is there twice", line)
+        self.header[name] = _Member(value, line)
+
+
+class _Member(NamedTuple):
+    """What stands beside the list of cases, and on which line."""
+
+    value: Json
+    line: int

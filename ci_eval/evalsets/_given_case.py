@@ -1,0 +1,271 @@
+"""One case as our own format has it, made into what every format's cases are."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ci_eval.documents import Loc
+from ci_eval.evalsets._names import MadeNames
+from ci_eval.evalsets._reading import Notes
+from ci_eval.explain import describe, explain
+from ci_eval.records import (
+    Content,
+    ConversationScenario,
+    EvalCase,
+    FunctionCall,
+    IntermediateData,
+    Invocation,
+    Json,
+    Record,
+    Rubric,
+    RubricContent,
+    SessionInput,
+)
+from ci_eval.registry import did_you_mean
+
+USER: Final = "ci-eval"
+"""Whose session it is, where a case gives a state to begin with."""
+FOREIGN: Final = {
+    **dict.fromkeys(("input", "question", "query", "user_input", "instruction"), "prompt"),
+    **dict.fromkeys(
+        ("answer", "expected_output", "reference", "ground_truth", "ideal", "output", "target"),
+        "expected",
+    ),
+    **dict.fromkeys(("eval_id", "case_id", "name"), "id"),
+    **dict.fromkeys(("tools", "tool_calls", "expected_tool_calls"), "expected_tools"),
+    **dict.fromkeys(("assertions", "asserts", "checks"), "assert"),
+    **dict.fromkeys(("messages", "conversation"), "turns"),
+    "session_state": "state",
+}
+"""What other tools call what we call something else."""
+
+
+class _Given(Record):
+    """A part of a case; which keys there are is checked beforehand."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", populate_by_name=False)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return its keys."""
+        return [info.alias or name for name, info in cls.model_fields.items()]
+
+
+class _Call(_Given):
+    name: str
+    args: dict[str, Json] | None = None
+
+
+class _Rubric(_Given):
+    text: str
+    id: str | None = None
+
+
+class _Scenario(_Given):
+    start: str
+    plan: str
+
+
+class _Expectation(_Given):
+    expected: str | None = None
+    expected_tools: tuple[str | _Call, ...] | None = None
+    expected_nodes: tuple[str, ...] | None = None
+
+
+class _Turn(_Expectation):
+    prompt: str = Field(min_length=1)
+
+
+class GivenCase(_Expectation):
+    """A case with its keys as files have them."""
+
+    id: str | None = Field(default=None, min_length=1)
+    tags: tuple[str, ...] = ()
+    prompt: str | None = Field(default=None, min_length=1)
+    turns: tuple[_Turn, ...] | None = None
+    scenario: _Scenario | None = None
+    state: dict[str, Json] | None = None
+    final_state: dict[str, Json] | None = None
+    rubrics: tuple[str | _Rubric, ...] = ()
+    assertions: tuple[dict[str, Json], ...] = Field(default=(), alias="assert")
+
+
+_KINDS: Final = ("prompt", "turns", "scenario")
+_INSIDE: Final[Mapping[str, type[_Given]]] = {
+    "turns": _Turn,
+    "scenario": _Scenario,
+    "expected_tools": _Call,
+    "rubrics": _Rubric,
+}
+"""The keys that hold objects with keys of their own, or lists of these."""
+
+
+def read_case(value: Json, line: int, notes: Notes, names: MadeNames) -> EvalCase | None:
+    """Return the case that `value` describes, or note what is wrong with it."""
+    errors = notes.problems.errors
+    if not isinstance(value, Mapping):
+        notes.error(f"expected an object, found {describe(value)}")
+        return None
+    _note_unknown(value, GivenCase, notes, ())
+    given = _validated(value, notes)
+    if given is None or notes.problems.errors > errors:
+        return None
+    _note_contradictions(given, notes)
+    if notes.problems.errors > errors:
+        return None
+    turns = _turns(given)
+    case_id = given.id
+    if case_id is None:
+        case_id, wrong = names.name(_asked(given, turns), line)
+        if wrong:
+            notes.error(wrong)
+            return None
+    _note_oddities(given, turns, notes)
+    return _made(given, case_id, turns, line)
+
+
+# --- What is wrong with it ------------------------------------------------------------------
+
+
+def _note_unknown(value: Json, model: type[_Given], notes: Notes, loc: Loc) -> None:
+    """Note keys that are not known, and what they are called here if others have them."""
+    if isinstance(value, list):
+        for position, each in enumerate(value):
+            _note_unknown(each, model, notes, (*loc, position))
+    if not isinstance(value, Mapping):
+        return
+    known = model.names()
+    for key, inner in value.items():
+        if key in known:
+            if key in _INSIDE:
+                _note_unknown(inner, _INSIDE[key], notes, (*loc, key))
+        elif FOREIGN.get(key) in known:
+            notes.error(f"unknown key; here it is called {FOREIGN[key]!r}", (*loc, key))
+        else:
+            notes.error(f"unknown key{did_you_mean(key, known)}", (*loc, key))
+
+
+def _validated(value: Mapping[str, Json], notes: Notes) -> GivenCase | None:
+    try:
+        return GivenCase.model_validate(value)
+    except ValidationError as exc:
+        told = set()
+        for loc, message in explain(exc, GivenCase):
+            place, said = _in_words(value, loc, message)
+            if said and (place, said) not in told:
+                told.add((place, said))
+                notes.error(said, place)
+        return None
+
+
+def _in_words(value: Any, loc: Loc, message: str) -> tuple[tuple[int | str, ...], str]:
+    """Return the place in the file and the message; none where only an alternative failed."""
+    place: list[int | str] = []
+    for step in loc:
+        inside = isinstance(value, Mapping) and step in value
+        if inside or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+            value = value[step]
+            place.append(step)
+    parent = place[-2] if len(place) > 1 else None
+    if parent == "expected_tools" and not isinstance(value, Mapping):
+        message = f"expected the name of a tool, or its name and args, found {describe(value)}"
+    elif parent == "rubrics" and not isinstance(value, Mapping):
+        message = f"expected a text, or an id and a text, found {describe(value)}"
+    elif parent in ("expected_tools", "rubrics") and message.startswith("expected text"):
+        message = ""
+    elif message.startswith("expected text, found ") and isinstance(value, int | float):
+        message += "; put it in quotes"
+    return tuple(place), message
+
+
+def _note_contradictions(given: GivenCase, notes: Notes) -> None:
+    kinds = [kind for kind in _KINDS if getattr(given, kind) is not None]
+    if not kinds:
+        notes.error("needs a 'prompt', or 'turns', or a 'scenario'")
+    elif len(kinds) > 1:
+        notes.error(f"has both {kinds[0]!r} and {kinds[1]!r}; only one of them can be", kinds[1:2])
+    elif kinds != ["prompt"]:
+        for key in _Expectation.names():
+            if getattr(given, key) is not None:
+                place = "into one of the 'turns'" if given.turns else "beside a 'prompt'"
+                notes.error(f"belongs {place}", (key,))
+    for position, assertion in enumerate(given.assertions):
+        if len(assertion) != 1:
+            message = f"expected one check, such as 'contains: Paris', found {len(assertion)}"
+            notes.error(message, ("assert", position))
+
+
+def _note_oddities(given: GivenCase, turns: tuple[_Turn, ...] | None, notes: Notes) -> None:
+    if turns is not None and not turns:
+        notes.warning("has no turn, so there is nothing to measure", ("turns",))
+    for position, turn in enumerate(turns or ()):
+        base: Loc = ("turns", position) if given.turns else ()
+        for number, call in enumerate(turn.expected_tools or ()):
+            if isinstance(call, str) or call.args is None:
+                notes.warning(_NO_ARGS, (*base, "expected_tools", number))
+
+
+_NO_ARGS: Final = (
+    "names a tool without 'args'; 'adk/tool_trajectory_avg_score' takes that to match no call, "
+    "unless it has 'missing_args: any'"
+)
+
+
+# --- What it becomes ------------------------------------------------------------------------
+
+
+def _turns(given: GivenCase) -> tuple[_Turn, ...] | None:
+    if given.prompt is None:
+        return given.turns
+    shared = given.model_dump(include=set(_Expectation.model_fields))
+    return (_Turn(prompt=given.prompt, **shared),)
+
+
+def _asked(given: GivenCase, turns: tuple[_Turn, ...] | None) -> list[str]:
+    if given.scenario:
+        return [given.scenario.start, given.scenario.plan]
+    return [turn.prompt for turn in turns or ()]
+
+
+def _made(given: GivenCase, case_id: str, turns: tuple[_Turn, ...] | None, line: int) -> EvalCase:
+    scenario, state = given.scenario, given.state
+    return EvalCase(
+        eval_id=case_id,
+        conversation=None if turns is None else tuple(map(_invocation, turns)),
+        conversation_scenario=scenario
+        and ConversationScenario(starting_prompt=scenario.start, conversation_plan=scenario.plan),
+        session_input=None
+        if state is None
+        else SessionInput(app_name="", user_id=USER, state=state),
+        final_session_state=given.final_state or {},
+        rubrics=tuple(_rubrics(given)) or None,
+        tags=given.tags,
+        assertions=given.assertions,
+        line=line,
+    )
+
+
+def _rubrics(given: GivenCase) -> Iterator[Rubric]:
+    for number, each in enumerate(given.rubrics, 1):
+        text, name = (each, None) if isinstance(each, str) else (each.text, each.id)
+        content = RubricContent(text_property=text)
+        yield Rubric(rubric_id=name or f"rubric-{number}", rubric_content=content)
+
+
+def _invocation(turn: _Turn) -> Invocation:
+    answer, tools = turn.expected, turn.expected_tools
+    return Invocation(
+        user_content=Content.of_text(turn.prompt, role="user"),
+        final_response=None if answer is None else Content.of_text(answer, role="model"),
+        intermediate_data=None
+        if tools is None
+        else IntermediateData(tool_uses=tuple(map(_function_call, tools))),
+        nodes=turn.expected_nodes,
+    )
+
+
+def _function_call(call: str | BaseModel) -> FunctionCall:
+    if isinstance(call, _Call):
+        return FunctionCall(name=call.name, args=call.args)
+    return FunctionCall(name=str(call))

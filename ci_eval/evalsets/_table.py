@@ -1,0 +1,146 @@
+"""Cases as the rows of a table (CSV), each made into what the other syntaxes say in words."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ci_eval.documents import Loc, reading
+from ci_eval.evalsets._given_case import FOREIGN
+from ci_eval.evalsets._reading import Problems
+from ci_eval.json_text import NotJsonError, parse_json
+from ci_eval.records import Json
+from ci_eval.registry import did_you_mean
+
+SEPARATOR = ";"
+"""Stands between the tags, and between the tools, of one cell."""
+_TEXTS = ("id", "prompt", "expected")
+"""Columns whose cells are taken as they are."""
+_LISTS = ("tags", "expected_tools", "expected_nodes")
+_NAMED = ("state", "final_state", "assert")
+"""The first part of columns such as `state.user`; the second part is theirs."""
+
+
+class Row(NamedTuple):
+    """One row as a case."""
+
+    value: dict[str, Json]
+    line: int
+    """Where it begins; a quoted cell may go on over several lines."""
+
+    def spot(self, loc: Loc) -> tuple[int, str]:
+        """Return the line, and the column that a place in the case came from."""
+        return self.line, f"column {self._column(loc)!r}" if loc else ""
+
+    def _column(self, loc: Loc) -> str:
+        first, second = str(loc[0]), loc[1] if len(loc) > 1 else None
+        if first == "assert" and isinstance(second, int):
+            second = next(iter(self.value["assert"][second]))
+        return f"{first}.{second}" if first in _NAMED and second else first
+
+
+def read_table(path: Path, *, shown: str, problems: Problems) -> Iterator[Row]:
+    """Yield the rows of the table at `path` that can be understood.
+
+    Raises:
+        UsageError: it cannot be read.
+
+    """
+    with reading(path, shown=shown) as file:
+        rows = csv.reader(file, strict=True)
+        line = 1
+        try:
+            columns = [name.strip() for name in next(rows, [])]
+            if not _note_columns(columns, problems):
+                return
+            line = rows.line_num + 1
+            for cells in rows:
+                row = _row(columns, cells, line, problems) if cells else None
+                if row:
+                    yield row
+                line = rows.line_num + 1
+        except csv.Error as exc:
+            problems.add(f"is not CSV: {exc}; this row begins here", line)
+
+
+def _note_columns(columns: Sequence[str], problems: Problems) -> bool:
+    """Note what is wrong with the columns; say whether the rows are worth reading."""
+    if len(columns) == 1:
+        odd = next((each for each in (SEPARATOR, "\t", "|") if each in columns[0]), "")
+        if odd:
+            problems.add(f"the columns must be separated by ',', here it seems to be {odd!r}", 1)
+            return False
+    for position, name in enumerate(columns):
+        where = f"column {position + 1}"
+        if not name:
+            problems.add("has no name", 1, where)
+        elif name in columns[:position]:
+            problems.add(f"the column {name!r} is there twice", 1, where)
+        elif not _is_known(name):
+            problems.add(f"unknown column{_instead(name)}", 1, f"column {name!r}")
+    return not problems.errors
+
+
+def _is_known(name: str) -> bool:
+    first, _, second = name.partition(".")
+    return name in (*_TEXTS, *_LISTS) or (first in _NAMED and bool(second))
+
+
+def _instead(name: str) -> str:
+    known = [*_TEXTS, *_LISTS, *(f"{first}.NAME" for first in _NAMED)]
+    if name in _NAMED:
+        return f"; what is in it has a name: '{name}.NAME'"
+    if FOREIGN.get(name) in known:
+        return f"; here it is called {FOREIGN[name]!r}"
+    return did_you_mean(name, known)
+
+
+def _row(columns: Sequence[str], cells: Sequence[str], line: int, problems: Problems) -> Row | None:
+    if len(cells) > len(columns):
+        message = (
+            f"has {len(cells)} cells for {len(columns)} columns; "
+            'a cell that holds a comma is written in "double quotes"'
+        )
+        problems.add(message, line)
+        return None
+    row = Row({}, line)
+    for column, cell in zip(columns, cells, strict=False):
+        if cell.strip():
+            try:
+                _put(row.value, column, cell)
+            except NotJsonError as exc:
+                problems.add(str(exc), line, f"column {column!r}")
+    return row if row.value else None
+
+
+def _put(value: dict[str, Any], column: str, cell: str) -> None:
+    """Put what a cell says where the other syntaxes have it.
+
+    Raises:
+        NotJsonError: it begins like a list in JSON, and is none.
+
+    """
+    first, _, name = column.partition(".")
+    if first in _NAMED and name:
+        if first == "assert":
+            value.setdefault(first, []).append({name: _json_or_text(cell)})
+        else:
+            value.setdefault(first, {})[name] = _json_or_text(cell)
+    elif column in _LISTS:
+        value[column] = _list(cell)
+    else:
+        value[column] = cell
+
+
+def _json_or_text(cell: str) -> Json:
+    """Return the JSON value that a cell is, or its text where it is none."""
+    try:
+        return parse_json(cell)
+    except NotJsonError:
+        return cell
+
+
+def _list(cell: str) -> Json:
+    if cell.lstrip().startswith("["):
+        return parse_json(cell)
+    return [each.strip() for each in cell.split(SEPARATOR) if each.strip()]

@@ -1,0 +1,69 @@
+"""The datasets of agents-cli."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.agents_cli import AgentsCliCase, is_agents_cli, is_answered
+from ci_eval.dialogue import invocations
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalsets._entries import Entry, Source
+from ci_eval.evalsets._names import MadeNames
+from ci_eval.evalsets._reading import Problems, open_evalset
+from ci_eval.explain import explain
+from ci_eval.plugins import EvalSetReader, evalset
+from ci_eval.records import EvalCase, Json
+
+
+@evalset("agents_cli")
+class AgentsCliDataset(EvalSetReader):
+    """A dataset of agents-cli: `{"eval_cases": [{"eval_case_id", "prompt"}, …]}`.
+
+    A case is the message in `prompt`, or the conversation in `agent_data.turns[].events`, whose
+    messages of the user are sent one after the other here; what an agent says in it is what is
+    expected, where agents-cli hands it to the agent as the past.  A warning says so.  A case
+    without an id is named after what the user says, as with `cases`.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether its first case is one of agents-cli that no agent has answered."""
+        return is_agents_cli(head) and not is_answered(head)
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`; its name is the id of the evalset."""
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            names = MadeNames()
+            header: dict[str, Any] = {}
+            for entry in Source(path, shown, "eval_cases", problems, header).entries():
+                yield from _case(entry, names)
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.stem)
+
+
+def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
+    try:
+        given = AgentsCliCase.model_validate(entry.value)
+    except ValidationError as exc:
+        for loc, message in explain(exc, AgentsCliCase):
+            entry.notes.error(message, loc)
+        return
+    conversation = invocations(given.events())
+    case_id = given.eval_case_id
+    if case_id is None:
+        case_id, twice = names.name((turn.user for turn in conversation), entry.line)
+        if twice:
+            entry.notes.error(twice)
+            return
+    if any(turn.final_response for turn in conversation):
+        message = "what an agent says in it is expected here; agents-cli hands it over as the past"
+        entry.notes.warning(message, ("agent_data",))
+    # A message that nobody answered says nothing of the tools either.
+    turns = [
+        turn if turn.final_response else turn.model_copy(update={"intermediate_data": None})
+        for turn in conversation
+    ]
+    yield EvalCase(eval_id=case_id, conversation=tuple(turns), line=entry.line)

@@ -1,0 +1,105 @@
+"""Our own evalset: a prompt and an expected answer make a case."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalsets._entries import Source
+from ci_eval.evalsets._given_case import FOREIGN, GivenCase, read_case
+from ci_eval.evalsets._names import MadeNames
+from ci_eval.evalsets._reading import Problems, open_evalset
+from ci_eval.explain import describe
+from ci_eval.heads import Syntax
+from ci_eval.plugins import EvalSetReader, evalset
+from ci_eval.records import EvalCase, Json
+from ci_eval.registry import did_you_mean
+
+_HEADER = ("name", "description", "cases")
+_OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}
+"""Keys that tell a case of ours from one of another format."""
+
+
+@evalset("cases")
+class Cases(EvalSetReader):
+    """Our own evalset, for those who have none: a prompt and an expected answer make a case.
+
+    Written as YAML, JSON, JSONL (one case a line) or CSV.  YAML and JSON hold a list of cases,
+    or an object with `cases` and, if you like, `name` and `description`; the name, else the
+    name of the file, is the id of the evalset.
+
+        cases:
+          - prompt: What is the capital of France?
+            expected: Paris
+          - id: refund
+            tags: [billing]
+            state: {user: vip}
+            turns:
+              - prompt: Refund order 7.
+                expected_tools: [lookup, {name: refund, args: {order: 7}}]
+              - prompt: Thank you!
+                expected: You are welcome.
+            final_state: {refunded: true}
+            assert:
+              - contains: welcome
+          - id: books-a-table
+            scenario: {start: I am hungry., plan: Book a table for two at seven.}
+            rubrics: [The agent confirms the booking.]
+
+    A case has `prompt`, or `turns` for several messages, or a `scenario` that a simulated user
+    plays.  Beside a prompt, in the case or in a turn: `expected`, the answer; `expected_tools`,
+    the tools in order, by name or with `args`, where `[]` expects none and leaving it out says
+    nothing; `expected_nodes`, the nodes of a graph in order.  For the case as a whole: `id`,
+    `tags`, `state` (of the session to begin with), `final_state`, `rubrics` (texts, or `id` and
+    `text`), and `assert`, a list of what `ci/assertions` checks of this case alone.
+
+    A case without an `id` is named after what is asked in it: the first words and a checksum.
+    The name stays when cases are moved or expect something else, and changes when they ask
+    something else; two cases that ask the same need ids.
+
+    In CSV the first row names the columns: `id`, `prompt`, `expected`, `tags`, `expected_tools`
+    and `expected_nodes` (several in a cell are separated by `;`; tools may be JSON, `[]` for
+    none), and any number of `state.NAME`, `final_state.NAME` and `assert.NAME`.  What such a
+    cell holds is JSON if it can be, such as `7`, `true` or `{"max": 2}`, and text if not; to
+    have a number as text, write it as JSON text.  An empty cell says nothing.
+    """
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl", "yaml", "csv"})
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it has `cases`, or begins with a case of ours, or is a table."""
+        if isinstance(head, Mapping):
+            return "cases" in head
+        first = head[0] if isinstance(head, list) and head else None
+        if not isinstance(first, Mapping) or not first:
+            return False
+        is_table = all(value == "" for value in first.values())
+        asks = {name for name, ours in FOREIGN.items() if ours == "prompt"}
+        return is_table or bool(first.keys() & (_OURS | asks))
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`."""
+        header: dict[str, Any] = {}
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            header.clear()
+            names = MadeNames()
+            for entry in Source(path, shown, "cases", problems, header).entries():
+                case = read_case(entry.value, entry.line, entry.notes, names)
+                if case:
+                    yield case
+            _check_header(header, problems)
+
+        def set_id() -> str:
+            return header["name"].value if "name" in header else path.stem
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=set_id)
+
+
+def _check_header(header: Mapping[str, Any], problems: Problems) -> None:
+    for key, (value, line) in header.items():
+        if key not in _HEADER:
+            problems.add(f"unknown key{did_you_mean(key, _HEADER)}", line, key)
+        elif key != "cases" and not isinstance(value, str):
+            problems.add(f"expected text, found {describe(value)}", line, key)

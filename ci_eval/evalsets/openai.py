@@ -1,0 +1,82 @@
+"""Conversations as chat completions of OpenAI have them, taken for what is expected."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from ci_eval.chat import is_message, is_talk, read_talk
+from ci_eval.dialogue import invocations
+from ci_eval.documents import read_text
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalsets._entries import Entry, Source, spotted
+from ci_eval.evalsets._names import MadeNames
+from ci_eval.evalsets._reading import Notes, Problems, open_evalset
+from ci_eval.heads import Syntax, read_head, syntax_of
+from ci_eval.json_text import parse_strict
+from ci_eval.plugins import EvalSetReader, evalset
+from ci_eval.records import EvalCase, Json
+
+
+@evalset("openai")
+class OpenAI(EvalSetReader):
+    """Message lists of OpenAI's chat completions: what was said there is what is expected.
+
+    JSONL with one conversation a line, or JSON with one or a list of them.  A conversation is
+    an object with `messages`, or only the list; beside the messages it may have `eval_id` or
+    `id` (or `eval_id` in `metadata`) and `tags`, and other keys, such as `model` or `tools`, are
+    not read.  Without an id it is named after what the user says, as with `cases`.
+
+    Each `user` message begins an invocation; several in a row are one message.  `system` and
+    `developer` messages, and what the assistant says before the user, are left out.  The last
+    text of the assistant that comes without calls is the expected final response, earlier ones
+    are intermediate responses, and `tool_calls` (or the older `function_call`) are the expected
+    tools.  Their `arguments` are JSON in a text; where that is no object it stands under
+    `arguments`.  A `tool` or `function` message answers the call of its `tool_call_id`, else the
+    first open call of its name; where it is no JSON object it stands under `result`.  Of the
+    parts of a message, text, images, sounds and files are kept.
+    """
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it begins with a conversation."""
+        return is_talk(head)
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`; its name is the id of the evalset."""
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            names = MadeNames()
+            for entry in _entries(path, shown, problems):
+                yield from _case(entry, names)
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.stem)
+
+
+def _entries(path: Path, shown: str, problems: Problems) -> Iterator[Entry]:
+    """Yield the conversations of a file, which may be the only one."""
+    if syntax_of(path) == "json":
+        head = read_head(path, shown=shown)
+        if isinstance(head, dict) or is_message(head[0]):
+            document = parse_strict(read_text(path, shown=shown), shown=shown)
+            notes = Notes(problems, spotted(document.line, ()))
+            yield Entry(document.value, 1, notes)
+            return
+    yield from Source(path, shown, "", problems, {}).entries()
+
+
+def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
+    talk, wrong = read_talk(entry.value)
+    for loc, message in wrong:
+        entry.notes.error(message, loc)
+    if talk is None:
+        return
+    conversation = invocations(talk.events())
+    case_id = talk.case or talk.id
+    if case_id is None:
+        case_id, twice = names.name((turn.user for turn in conversation), entry.line)
+        if twice:
+            entry.notes.error(twice)
+            return
+    yield EvalCase(eval_id=case_id, conversation=conversation, tags=talk.tags, line=entry.line)

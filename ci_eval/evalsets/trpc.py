@@ -1,0 +1,221 @@
+"""The evalsets of trpc-agent-go."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from ci_eval.dialogue import as_args, as_response
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalsets._entries import Entry, Source
+from ci_eval.evalsets._reading import Notes, Problems, open_evalset
+from ci_eval.explain import explain
+from ci_eval.plugins import EvalSetReader, evalset
+from ci_eval.records import (
+    Content,
+    ConversationScenario,
+    EvalCase,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    Json,
+    Part,
+    Record,
+    Rubric,
+    RubricContent,
+    SessionInput,
+)
+
+_UNREAD: Final = {
+    "contextMessages": "messages that trpc-agent-go puts before the conversation are left out",
+    "actualConversation": "what an agent did is not read from here",
+    "toolMock": "tools are not mocked here: the agent calls its own",
+}
+"""What trpc-agent-go reads, has a meaning, and has no place here."""
+
+
+class _Given(Record):
+    """A part of the file, in camelCase; keys that are not known are ignored, as in Go."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", alias_generator=to_camel)
+
+
+class _Message(_Given):
+    role: str = ""
+    content: str = ""
+    content_parts: tuple[Json, ...] | None = None
+
+
+class _Tool(_Given):
+    id: str | None = None
+    name: str = ""
+    arguments: Json = None
+    result: Json = None
+
+
+class _Turn(_Given):
+    invocation_id: str = ""
+    user_content: _Message
+    final_response: _Message | None = None
+    tools: tuple[_Tool, ...] | None = None
+    intermediate_responses: tuple[_Message, ...] | None = None
+    creation_timestamp: float | None = None
+
+
+class _Scenario(_Given):
+    starting_prompt: str = ""
+    conversation_plan: str
+
+
+class _Session(_Given):
+    app_name: str = ""
+    user_id: str = ""
+    state: dict[str, Json] | None = None
+
+
+class _RubricText(_Given):
+    text: str
+
+
+class _Rubric(_Given):
+    id: str
+    content: _RubricText
+    description: str | None = None
+
+
+class _Case(_Given):
+    eval_id: str = Field(min_length=1)
+    conversation: tuple[_Turn, ...] | None = None
+    conversation_scenario: _Scenario | None = None
+    session_input: _Session | None = None
+    rubrics: tuple[_Rubric, ...] | None = None
+    creation_timestamp: float | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "_Case":
+        if (self.conversation is None) == (self.conversation_scenario is None):
+            raise ValueError("needs either 'conversation' or 'conversationScenario'")
+        return self
+
+
+@evalset("trpc_agent_go")
+class TrpcAgentGo(EvalSetReader):
+    """An evalset of trpc-agent-go: ADK's keys in camelCase, and messages with `content`.
+
+    `{"evalSetId", "evalCases": [{"evalId", "conversation": [{"userContent": {"content"}}]}]}`.
+    The `tools` of a turn are the expected calls with what they answered; a turn without `tools`
+    expects none.  `arguments` that are no object stand under `arguments`, a `result` under
+    `result`.  Of `conversationScenario` the start and the plan are read.  A warning names what
+    has no place here: `contextMessages`, `actualConversation` and `toolMock`.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether its first case is one of trpc-agent-go."""
+        if not isinstance(head, Mapping) or "evalCases" not in head:
+            return False
+        case = _first(head["evalCases"])
+        message = _first(case.get("conversation")).get("userContent")
+        if isinstance(message, Mapping):
+            return "content" in message or "contentParts" in message
+        return bool({"userTurns", "evalMode", "expectedRunnerEnabled"} & case.keys()) or (
+            isinstance(case.get("conversationScenario"), Mapping)
+            and "driver" in case["conversationScenario"]
+        )
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`; where it gives no id, its name is the id of the evalset."""
+        header: dict[str, Any] = {}
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            header.clear()
+            for entry in Source(path, shown, "evalCases", problems, header).entries():
+                yield from _case(entry)
+
+        def set_id() -> str:
+            given = header["evalSetId"].value if "evalSetId" in header else None
+            return given if isinstance(given, str) and given else path.stem
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=set_id)
+
+
+def _first(value: Json) -> Mapping[str, Json]:
+    return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
+
+
+def _case(entry: Entry) -> Iterator[EvalCase]:
+    try:
+        given = _Case.model_validate(entry.value)
+    except ValidationError as exc:
+        for loc, message in explain(exc, _Case):
+            missing = re.fullmatch(r"'(\w+)' is missing", message)
+            said = f"{to_camel(missing[1])!r} is missing" if missing else message
+            entry.notes.error(said, loc)
+        return
+    _note_unread(entry.value, entry.notes)
+    scenario, session = given.conversation_scenario, given.session_input
+    turns = given.conversation
+    yield EvalCase(
+        eval_id=given.eval_id,
+        conversation=None if turns is None else tuple(map(_invocation, turns)),
+        conversation_scenario=scenario
+        and ConversationScenario(
+            starting_prompt=scenario.starting_prompt, conversation_plan=scenario.conversation_plan
+        ),
+        session_input=session
+        and SessionInput(
+            app_name=session.app_name, user_id=session.user_id, state=session.state or {}
+        ),
+        rubrics=tuple(map(_rubric, given.rubrics or ())) or None,
+        creation_timestamp=given.creation_timestamp or 0.0,
+        line=entry.line,
+    )
+
+
+def _note_unread(case: Mapping[str, Json], notes: Notes) -> None:
+    for key, message in _UNREAD.items():
+        if case.get(key):
+            notes.warning(message, (key,))
+    for position, turn in enumerate(case.get("conversation") or ()):
+        for key, message in _UNREAD.items():
+            if turn.get(key):
+                notes.warning(message, ("conversation", position, key))
+        if turn["userContent"].get("contentParts"):
+            place = ("conversation", position, "userContent", "contentParts")
+            notes.warning("only 'content' is read of a message", place)
+
+
+def _rubric(given: _Rubric) -> Rubric:
+    content = RubricContent(text_property=given.content.text)
+    return Rubric(rubric_id=given.id, rubric_content=content, description=given.description)
+
+
+def _invocation(turn: _Turn) -> Invocation:
+    final, tools = turn.final_response, turn.tools or ()
+    calls = [
+        FunctionCall(id=tool.id or f"call-{number}", name=tool.name, args=as_args(tool.arguments))
+        for number, tool in enumerate(tools, 1)
+    ]
+    answers = [
+        FunctionResponse(id=call.id, name=tool.name, response=as_response(tool.result))
+        for call, tool in zip(calls, tools, strict=True)
+        if tool.result is not None
+    ]
+    return Invocation(
+        invocation_id=turn.invocation_id,
+        user_content=Content.of_text(turn.user_content.content, role="user"),
+        final_response=Content.of_text(final.content, role="model") if final else None,
+        intermediate_data=IntermediateData(
+            tool_uses=tuple(calls),
+            tool_responses=tuple(answers),
+            intermediate_responses=tuple(
+                (each.role or "agent", (Part(text=each.content),))
+                for each in turn.intermediate_responses or ()
+            ),
+        ),
+        creation_timestamp=turn.creation_timestamp or 0.0,
+    )

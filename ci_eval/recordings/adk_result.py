@@ -1,0 +1,85 @@
+"""The result files of ADK, taken for what the agent did."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import ConfigDict, ValidationError
+
+from ci_eval import foreign
+from ci_eval.documents import read_text
+from ci_eval.errors import Problem, UsageError
+from ci_eval.explain import explain
+from ci_eval.json_text import parse_strict
+from ci_eval.plugins import RecordingReader, recording
+from ci_eval.recordings._numbering import numbered
+from ci_eval.records import AdkRecord, Invocation, Json, Recording
+
+MAX_PROBLEMS = 100
+"""How many problems of a file are told at most."""
+
+
+@recording("adk_result")
+class AdkResult(RecordingReader):
+    """A result file of ADK (`*.evalset_result.json`): what the agent did when ADK evaluated it.
+
+    Of each case in `eval_case_results` the `actual_invocation` of every turn is read, and what
+    ADK made of it is not.  `eval_id` names the case; several results of a case are its repeats.
+    A case without turns is one where the agent failed.  Older versions of ADK write the whole
+    document as JSON in a JSON text, which is read, too.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it has results of ADK, or is a JSON text that may have them."""
+        return foreign.is_adk_result(head) or foreign.is_json_in_text(head)
+
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield the conversations of the file at `path`."""
+        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        if isinstance(document.value, str):
+            document = parse_strict(document.value, shown=shown)
+        value = document.value if isinstance(document.value, dict) else {}
+        key = "evalCaseResults" if "evalCaseResults" in value else "eval_case_results"
+        if not isinstance(value.get(key), list):
+            raise UsageError(problems=[Problem("has no list 'eval_case_results'", shown, 1)])
+        found: list[Recording] = []
+        problems: list[Problem] = []
+        for position, case in enumerate(value[key]):
+            try:
+                found.append(_recording(_Result.model_validate(case)))
+            except ValidationError as exc:
+                problems += [
+                    document.problem(message, (key, position, *loc))
+                    for loc, message in explain(exc, _Result)
+                ]
+        if problems:
+            raise UsageError(problems=problems[:MAX_PROBLEMS])
+        return numbered(found)
+
+
+class _Observed(AdkRecord):
+    """One turn of a result; what ADK made of it is not read."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    actual_invocation: Invocation
+
+
+class _Result(AdkRecord):
+    """One case of a result."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    eval_id: str
+    eval_metric_result_per_invocation: tuple[_Observed, ...] | None = None
+
+
+def _recording(result: _Result) -> Recording:
+    """Return the conversation that one case of a result file holds."""
+    turns = result.eval_metric_result_per_invocation
+    if not turns:
+        error = "ADK's result holds no invocation: the agent failed there"
+        return Recording(eval_id=result.eval_id, error=error)
+    actual = tuple(turn.actual_invocation for turn in turns)
+    return Recording(eval_id=result.eval_id, invocations=actual)

@@ -1,0 +1,85 @@
+"""The sessions of ADK, taken for what the agent did."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, ValidationError
+
+from ci_eval.dialogue import invocations
+from ci_eval.documents import read_text
+from ci_eval.errors import Problem, UsageError
+from ci_eval.explain import explain
+from ci_eval.json_text import parse_strict
+from ci_eval.plugins import RecordingReader, recording
+from ci_eval.records import AdkRecord, InvocationEvent, Json, Recording
+
+MAX_PROBLEMS = 100
+"""How many problems of a file are told at most."""
+
+
+@recording("adk_session")
+class AdkSession(RecordingReader):
+    """A session of ADK: `{"id", "events": [{"author", "content", …}], "state"}`.
+
+    As its session services return it, and as `adk run --save_session` and the web UI write it,
+    or a list of these.  Each message of the user begins an invocation; the last text that comes
+    without calls is its final response, and what a model streamed in part is left out, as the
+    whole follows.  Tokens are those of the events.  The `id` may be that of a case; else the
+    messages of the user must be exactly those of the case.  `state` is the final state.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it is a session, or a list of sessions."""
+        if isinstance(head, list) and head:
+            head = head[0]
+        if not isinstance(head, Mapping) or "id" not in head:
+            return False
+        events = head.get("events")
+        return isinstance(events, list) and all(
+            isinstance(each, Mapping) and "author" in each for each in events
+        )
+
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield the conversations of the file at `path`."""
+        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        is_list = isinstance(document.value, list)
+        found: list[Recording] = []
+        problems: list[Problem] = []
+        for position, given in enumerate(document.value if is_list else [document.value]):
+            try:
+                found.append(_recording(_Session.model_validate(given)))
+            except ValidationError as exc:
+                base: list[int | str] = [position] if is_list else []
+                problems += [
+                    document.problem(message, (*base, *loc))
+                    for loc, message in explain(exc, _Session)
+                ]
+        if problems:
+            raise UsageError(problems=problems[:MAX_PROBLEMS])
+        return iter(found)
+
+
+class _Event(InvocationEvent):
+    """One event of a session; most of what ADK knows of it is not read."""
+
+    partial: bool | None = None
+
+
+class _Session(AdkRecord):
+    """One session."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    id: str
+    events: tuple[_Event, ...]
+    state: dict[str, Any] | None = None
+
+
+def _recording(session: _Session) -> Recording:
+    turns = invocations(event for event in session.events if not event.partial)
+    if not turns:
+        error = "the session holds no message of the user"
+        return Recording(session=session.id, error=error)
+    return Recording(session=session.id, invocations=turns, final_state=session.state)

@@ -1,0 +1,58 @@
+"""The traces of agents-cli."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ci_eval.agents_cli import AgentsCliCase, is_agents_cli, is_answered
+from ci_eval.dialogue import invocations
+from ci_eval.documents import dotted
+from ci_eval.errors import Problem, UsageError
+from ci_eval.explain import explain
+from ci_eval.json_walk import JsonFile
+from ci_eval.plugins import RecordingReader, recording
+from ci_eval.recordings._numbering import numbered
+from ci_eval.records import Json, Recording
+
+MAX_PROBLEMS = 100
+"""How many problems of a file are told at most."""
+_CASES = "eval_cases"
+
+
+@recording("agents_cli")
+class AgentsCliTrace(RecordingReader):
+    """A trace of agents-cli: `{"eval_cases": [{"eval_case_id", "agent_data", "responses"}]}`.
+
+    The conversation is `prompt` and the events of `agent_data.turns`; each message of the user
+    begins an invocation, and its final response is the last text that comes without calls.  An
+    answer that only `responses` holds is the last one.  `eval_case_id` names the case; without
+    it, the messages of the user must be exactly those of the case.
+    """
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether its first case is one of agents-cli that an agent has answered."""
+        return is_agents_cli(head) and is_answered(head)
+
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield the conversations of the file at `path`."""
+        problems: list[Problem] = []
+        found = []
+        position = 0
+        for name, element in JsonFile(path, shown=shown).walk(frozenset({_CASES})):
+            if name != _CASES or element.is_begin:
+                continue
+            try:
+                case = AgentsCliCase.model_validate(element.value)
+            except ValidationError as exc:
+                for loc, message in explain(exc, AgentsCliCase):
+                    place = dotted((_CASES, position, *loc))
+                    problems.append(Problem(message, shown, element.line_of(loc), place))
+            else:
+                turns = invocations(case.events())
+                found.append(Recording(eval_id=case.eval_case_id, invocations=turns))
+            position += 1
+        if problems:
+            raise UsageError(problems=problems[:MAX_PROBLEMS])
+        return numbered(found)

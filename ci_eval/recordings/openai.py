@@ -1,0 +1,75 @@
+"""Conversations as chat completions of OpenAI have them, taken for what an agent did."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from ci_eval.chat import is_message, is_talk, read_talk
+from ci_eval.dialogue import invocations
+from ci_eval.documents import Loc, dotted, read_text
+from ci_eval.errors import Problem, UsageError
+from ci_eval.heads import Syntax, read_head, syntax_of
+from ci_eval.json_text import parse_strict
+from ci_eval.json_walk import Element, JsonFile, walk_lines
+from ci_eval.plugins import RecordingReader, recording
+from ci_eval.recordings._numbering import numbered
+from ci_eval.records import Json, Recording
+
+MAX_PROBLEMS = 100
+"""How many problems of a file are told at most."""
+
+
+@recording("openai")
+class OpenAIMessages(RecordingReader):
+    """Message lists of OpenAI's chat completions: what the agent said and did.
+
+    JSONL with one conversation a line, or JSON with one or a list of them, read as the evalset
+    format `openai` reads them.  `eval_id`, or `eval_id` in `metadata`, names the case; an `id`
+    may be that of a case; else the messages of the user must be exactly those of the case.
+    Several conversations of a case are its repeats, in the order of the file.
+    """
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it begins with a conversation."""
+        return is_talk(head)
+
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield the conversations of the file at `path`."""
+        problems: list[Problem] = []
+        found = []
+        for element, where in _elements(path, shown, problems):
+            talk, wrong = read_talk(element.value)
+            for loc, message in wrong:
+                place = dotted((*where, *loc))
+                problems.append(Problem(message, shown, element.line_of(loc), place))
+            if len(problems) >= MAX_PROBLEMS:
+                break
+            if talk:
+                turns = invocations(talk.events())
+                found.append(Recording(eval_id=talk.case, session=talk.id, invocations=turns))
+        if problems:
+            raise UsageError(problems=problems[:MAX_PROBLEMS])
+        return numbered(found)
+
+
+def _elements(path: Path, shown: str, problems: list[Problem]) -> Iterator[tuple[Element, Loc]]:
+    """Yield the conversations of a file, each with what it is called."""
+
+    def refuse(message: str, line: int) -> None:
+        problems.append(Problem(message, shown, line))
+
+    if syntax_of(path) == "jsonl":
+        for element in walk_lines(path, shown=shown, refuse=refuse):
+            yield element, ()
+        return
+    head = read_head(path, shown=shown)
+    if isinstance(head, dict) or is_message(head[0]):
+        document = parse_strict(read_text(path, shown=shown), shown=shown)
+        yield Element(document.value, 1, document.text), ()
+        return
+    walked = JsonFile(path, shown=shown).walk(frozenset())
+    for position, (_, element) in enumerate(walked):
+        yield element, (position,)

@@ -1,0 +1,198 @@
+"""Traces by the conventions of OpenInference, as Phoenix has them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+
+from ci_eval.chat import events_of
+from ci_eval.dialogue import USER, as_args, as_response, said
+from ci_eval.heads import Syntax
+from ci_eval.json_text import NotJsonError, parse_json
+from ci_eval.plugins import RecordingReader, recording
+from ci_eval.recordings._spans import (
+    Span,
+    dicts,
+    first,
+    from_json,
+    is_openinference,
+    looks_like_spans,
+    read_spans,
+)
+from ci_eval.recordings._traces import conversations
+from ci_eval.recordings._tree import Kind, Step
+from ci_eval.records import FunctionCall, InvocationEvent, Json, Recording
+
+_KINDS: Final[Mapping[str, Kind]] = {"AGENT": "agent", "LLM": "model", "TOOL": "tool"}
+_JSON: Final = "application/json"
+_USAGE: Final = {
+    "prompt_token_count": "llm.token_count.prompt",
+    "candidates_token_count": "llm.token_count.completion",
+    "cached_content_token_count": "llm.token_count.prompt_details.cache_read",
+}
+
+
+@recording("openinference")
+class OpenInference(RecordingReader):
+    """Traces of agents by the conventions of OpenInference, as Phoenix exports them.
+
+    Read are OTLP/JSON and the spans of Python's console exporter, as with `otel`, and what
+    Phoenix gives: the spans of its client and of its REST API (a list, or an object with
+    `data`), and its data frame as `to_json(orient="records")`, with columns such as
+    `attributes.llm.input_messages`.  Files of up to 64 MiB.
+
+    **Which span is what.** `openinference.span.kind` tells: `AGENT` is an agent, `LLM` a model,
+    `TOOL` a tool; all others, such as `CHAIN` and `RETRIEVER`, only hold these together.
+
+    What is an invocation and a conversation, which calls are the same, and how times and errors
+    are read, is as with `otel`.  A conversation is named by `session.id`.  Its case is named by
+    the attribute `ci_eval.case` or `eval_id`, or by `eval_id` in `metadata`; else the session
+    may have the id of the case, else the messages of the user tell.
+
+    **Messages** of a model are `llm.input_messages.N.message.…` and `llm.output_messages.N.…`:
+    `role`, `content` or `contents`, `tool_calls.N.tool_call.function.name` and `.arguments`,
+    `tool_call_id`, and the older `function_call_name`.  Of an agent, and of a root where there
+    is no agent, `input.value` is what the user says and `output.value` the final response,
+    where they are plain text, a text in JSON, or JSON with `messages` or a `content`; else the
+    first model's messages tell.
+
+    **Tools** have their name in `tool.name`, else in the name of the span; their arguments in
+    `tool.parameters`, else in `input.value`; their answer in `output.value`.  The id of the call
+    is `tool_call.id` or `tool.id`.
+
+    **Tokens** are `llm.token_count.prompt` and `.completion`; **nodes** are `graph.node.id`.
+
+    Source: https://github.com/Arize-ai/openinference/tree/main/spec.
+    """
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it begins with spans of OpenInference."""
+        attributes = looks_like_spans(head)
+        return attributes is not None and is_openinference(attributes)
+
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield the conversations of the file at `path`."""
+        return conversations(read_spans(path, shown=shown), step_of)
+
+
+def step_of(span: Span) -> Step:
+    """Return what `span` is about."""
+    given = span.get("openinference.span.kind")
+    kind = _KINDS.get(given.upper(), "other") if isinstance(given, str) else "other"
+    is_tool = kind == "tool"
+    return Step(
+        kind=kind,
+        author=_text(span.get("agent.name")) or (span.name if kind == "agent" else ""),
+        heard=() if is_tool else _heard(span),
+        spoke=() if is_tool else _spoke(span),
+        call=_call(span) if is_tool else None,
+        answer=_answer(span) if is_tool else None,
+        usage=_usage(span) if kind == "model" else None,
+        model=_text(span.get("llm.model_name")),
+        session=_text(span.get("session.id")),
+        case=_case(span),
+        node=_text(span.get("graph.node.id")),
+    )
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _case(span: Span) -> str | None:
+    named = _text(span.get("ci_eval.case", "eval_id"))
+    return named or _text(first(from_json(span.get("metadata")), "eval_id"))
+
+
+def _call(span: Span) -> FunctionCall:
+    arguments = span.get("tool.parameters", "input.value")
+    return FunctionCall(
+        id=_text(span.get("tool_call.id", "tool.id")),
+        name=_text(span.get("tool.name")) or span.name,
+        args=None if arguments is None else as_args(arguments),
+    )
+
+
+def _answer(span: Span) -> dict[str, Json] | None:
+    found = span.get("output.value")
+    return None if found is None else as_response(found)
+
+
+def _usage(span: Span) -> dict[str, Json]:
+    found = {name: span.get(key) for name, key in _USAGE.items()}
+    # A data frame makes floats of whole numbers where some spans have none.
+    return {
+        name: int(count)
+        for name, count in found.items()
+        if type(count) in (int, float) and count >= 0
+    }
+
+
+# --- Messages -------------------------------------------------------------------------------
+
+
+def _heard(span: Span) -> list[InvocationEvent]:
+    messages = _messages(span.get("llm.input_messages"), "user")
+    return messages or _value(span, "input", USER)
+
+
+def _spoke(span: Span) -> list[InvocationEvent]:
+    messages = _messages(span.get("llm.output_messages"), "assistant")
+    return messages or _value(span, "output", "agent")
+
+
+def _messages(given: Json, role: str) -> list[InvocationEvent]:
+    """Return the events of messages, each an object with all under `message`."""
+    found: list[InvocationEvent] = []
+    for each in dicts(from_json(given)):
+        message = each.get("message", each)
+        if isinstance(message, Mapping):
+            found += events_of(_as_chat({"role": role, **message}))
+    return found
+
+
+def _as_chat(message: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a message with the keys of OpenAI."""
+    chat = {key: message.get(key) for key in ("role", "content", "name", "tool_call_id")}
+    calls = [each.get("tool_call", each) for each in dicts(message.get("tool_calls"))]
+    if calls:
+        chat["tool_calls"] = calls
+    if message.get("function_call_name"):
+        arguments = message.get("function_call_arguments_json")
+        chat["function_call"] = {"name": message["function_call_name"], "arguments": arguments}
+    contents = [each.get("message_content", each) for each in dicts(message.get("contents"))]
+    texts = [each for each in contents if isinstance(each, Mapping) and _text(each.get("text"))]
+    if texts and not _text(chat["content"]):
+        chat["content"] = [{"type": "text", "text": each["text"]} for each in texts]
+    return chat
+
+
+def _value(span: Span, which: str, author: str) -> list[InvocationEvent]:
+    """Return what `input.value` or `output.value` says, where it can be understood."""
+    value = span.get(f"{which}.value")
+    if not isinstance(value, str) or not value:
+        return []
+    is_json = span.get(f"{which}.mime_type") == _JSON
+    parsed = _parsed(value) if is_json else from_json(value)
+    if isinstance(parsed, str):
+        return [said(author, parsed)] if parsed else []
+    if not is_json and not isinstance(parsed, Mapping):
+        return [said(author, value)]
+    found = _messages(first(parsed, "messages"), "user")
+    content = first(parsed, "new_message", "content")
+    texts = [_text(part.get("text")) for part in dicts(first(content, "parts"))]
+    if any(texts):
+        found.append(said(author, "\n".join(text for text in texts if text)))
+    elif isinstance(content, str) and content:
+        found.append(said(author, content))
+    return found
+
+
+def _parsed(text: str) -> Json:
+    """Return the value of a text that is said to be JSON; the text, where it is none."""
+    try:
+        return parse_json(text)
+    except NotJsonError:
+        return text

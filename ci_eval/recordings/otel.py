@@ -1,0 +1,317 @@
+"""Traces by OpenTelemetry's conventions for generative AI."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Final
+
+from ci_eval.chat import events_of
+from ci_eval.dialogue import USER, as_args, as_response, said
+from ci_eval.heads import Syntax
+from ci_eval.plugins import RecordingReader, recording
+from ci_eval.recordings._spans import (
+    Span,
+    SpanEvent,
+    dicts,
+    first,
+    from_json,
+    is_openinference,
+    looks_like_spans,
+    read_spans,
+)
+from ci_eval.recordings._traces import conversations
+from ci_eval.recordings._tree import Kind, Step
+from ci_eval.records import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    InvocationEvent,
+    Json,
+    Part,
+    Recording,
+)
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "invoke_agent": "agent",
+    "invoke_workflow": "agent",
+    "chat": "model",
+    "generate_content": "model",
+    "text_completion": "model",
+    "execute_tool": "tool",
+}
+"""What the operations are."""
+_ROLES: Final = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+"""The events that told of what went into a model, up to version 1.36."""
+_DETAILS: Final = "gen_ai.client.inference.operation.details"
+_USAGE: Final = {
+    "prompt_token_count": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+    "candidates_token_count": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+    "cached_content_token_count": ("gen_ai.usage.cache_read.input_tokens",),
+}
+_MERGED: Final = "(merged tools)"
+"""ADK's name for a span that tells again of the tools that ran side by side."""
+
+
+@recording("otel")
+class OpenTelemetry(RecordingReader):
+    """Traces of agents by OpenTelemetry's conventions for generative AI, exported as JSON.
+
+    Read are OTLP/JSON, as the collector's file exporter and the OTLP exporters write it (one
+    export, or one a line), and spans as the console exporter of Python writes them: alone, in a
+    list, one a line, or one after the other.  Files of up to 64 MiB.
+
+    **Which span is what.** `gen_ai.operation.name` tells: `invoke_agent` and `invoke_workflow`
+    are agents, `chat`, `generate_content` and `text_completion` are models, `execute_tool` is a
+    tool.  Without it, a span with `gen_ai.tool.name` is a tool, and one with
+    `gen_ai.request.model` or messages is a model.
+
+    **Invocations.** Each outermost span of an agent is an invocation; in a trace without agents
+    each root is one.  Spans in a row that tell of the same message of the user, or of none, are
+    one invocation.  The user's message is the last one that went into the agent, or into the
+    first model in it.  Inside, spans are taken by the time they begin: of a model what came out
+    (the first choice), of a tool its call and its answer.  A call that both a model and a tool
+    tell of is one call: it has the same `gen_ai.tool.call.id`, or the same name.  An answer that
+    no tool tells is taken from what the next model heard.  The final response is what came out
+    of the agent, or the last text of a model that called nothing.
+
+    **Conversations.** Invocations with the same `gen_ai.conversation.id` (or `session.id`) are
+    one conversation, by time; without it each trace is one.
+
+    **Which case.** The attribute `ci_eval.case` or `eval_id` of any span, or of the resource,
+    names it; else the conversation's id may be the id of a case; else the messages of the user
+    must be exactly those of the case.
+
+    **Errors.** An agent's or a root's span with the status ERROR makes the recording one of an
+    error; a tool's makes the answer `{"error": …}`.  The text is that of the status, or of the
+    last `exception` event.
+
+    **Times and tokens.** The duration is that of the agent's span; models and tools count as
+    long as one of them is at work, a tool only while no model is.  Tokens are
+    `gen_ai.usage.input_tokens` (or `prompt_tokens`) and `output_tokens` (or
+    `completion_tokens`) of models.
+
+    **Messages** are looked for in `gen_ai.input.messages` and `gen_ai.output.messages` (version
+    1.37 and later, on the span or on its event `gen_ai.client.inference.operation.details`), in
+    the events `gen_ai.user.message`, …, `gen_ai.choice` (up to 1.36), in the events
+    `gen_ai.content.prompt` and `gen_ai.content.completion` (up to 1.27), in `gen_ai.prompt.0.…`
+    and `gen_ai.completion.0.…` (OpenLLMetry), and in `gcp.vertex.agent.llm_request`,
+    `llm_response`, `tool_call_args` and `tool_response` (ADK).
+
+    Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, which is still in development.
+    """
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether it begins with spans, of any kind but OpenInference's."""
+        attributes = looks_like_spans(head)
+        return attributes is not None and not is_openinference(attributes)
+
+    def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
+        """Yield the conversations of the file at `path`."""
+        return conversations(read_spans(path, shown=shown), step_of)
+
+
+def step_of(span: Span) -> Step:
+    """Return what `span` is about."""
+    kind = _kind(span)
+    name = span.get("gen_ai.tool.name")
+    return Step(
+        kind=kind,
+        author=_text(span.get("gen_ai.agent.name")) or "",
+        heard=_heard(span),
+        spoke=_spoke(span),
+        call=_call(span, name) if kind == "tool" and isinstance(name, str) else None,
+        answer=_answer(span),
+        usage=_usage(span) if kind == "model" else None,
+        model=_text(span.get("gen_ai.response.model", "gen_ai.request.model")),
+        session=_text(
+            span.get("gen_ai.conversation.id", "gcp.vertex.agent.session_id", "session.id")
+        ),
+        case=_text(span.get("ci_eval.case", "eval_id")),
+    )
+
+
+def _text(value: Json) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _kind(span: Span) -> Kind:
+    operation = span.get("gen_ai.operation.name")
+    if operation is not None:
+        known = isinstance(operation, str) and span.get("gen_ai.tool.name") != _MERGED
+        return _KINDS.get(operation, "other") if known else "other"
+    if span.get("gen_ai.tool.name"):
+        return "tool"
+    is_model = span.get("gen_ai.request.model", "gen_ai.input.messages", "gen_ai.output.messages")
+    return "model" if is_model is not None else "other"
+
+
+def _call(span: Span, name: str) -> FunctionCall:
+    given = span.get("gen_ai.tool.call.id")
+    is_id = isinstance(given, str) and given and not given.startswith("<")
+    arguments = span.get("gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args")
+    return FunctionCall(
+        id=given if is_id else None,
+        name=name,
+        args=None if arguments is None else as_args(arguments),
+    )
+
+
+def _answer(span: Span) -> dict[str, Json] | None:
+    found = span.get("gen_ai.tool.call.result", "gcp.vertex.agent.tool_response")
+    return None if found is None else as_response(found)
+
+
+def _usage(span: Span) -> dict[str, Json]:
+    found = {name: span.get(*keys) for name, keys in _USAGE.items()}
+    return {name: count for name, count in found.items() if type(count) is int and count >= 0}
+
+
+# --- Messages -------------------------------------------------------------------------------
+
+
+def _heard(span: Span) -> list[InvocationEvent]:
+    given = _attribute(span, "gen_ai.input.messages")
+    if given is None:
+        given = _prompts(span)
+    if given is not None:
+        return _all(given)
+    request = from_json(span.get("gcp.vertex.agent.llm_request"))
+    return [_content(each) for each in dicts(first(request, "contents"))]
+
+
+def _spoke(span: Span) -> list[InvocationEvent]:
+    given = _attribute(span, "gen_ai.output.messages")
+    if given is None:
+        given = _choices(span)
+    if given is not None:
+        return _all(given, default="assistant")
+    response = from_json(span.get("gcp.vertex.agent.llm_response"))
+    return [_content(each) for each in dicts(first(response, "content"))]
+
+
+def _attribute(span: Span, name: str) -> Json:
+    """Return an attribute of the span, or of its event that has the details."""
+    details = (event.attributes for event in span.events if event.name == _DETAILS)
+    found = [first(attributes, name) for attributes in (span.attributes, *details)]
+    return from_json(next((value for value in found if value is not None), None))
+
+
+def _prompts(span: Span) -> Json:
+    events = [
+        {"role": _ROLES[event.name], **_message(event)}
+        for event in span.events
+        if event.name in _ROLES
+    ]
+    older = _of_event(span, "gen_ai.content.prompt", "gen_ai.prompt")
+    return events or older or from_json(span.get("gen_ai.prompt"))
+
+
+def _choices(span: Span) -> Json:
+    events = [
+        {"role": "assistant", **_message(event)}
+        for event in span.events
+        if event.name == "gen_ai.choice"
+    ]
+    older = _of_event(span, "gen_ai.content.completion", "gen_ai.completion")
+    return events or older or from_json(span.get("gen_ai.completion"))
+
+
+def _message(event: SpanEvent) -> dict[str, Json]:
+    """Return the message that an event tells of, whose parts may be JSON in a text."""
+    found = {key: from_json(value) for key, value in event.attributes.items()}
+    inner = found.get("message")
+    message = dict(inner) if isinstance(inner, Mapping) else found
+    if isinstance(inner, str):
+        message = {"content": inner}
+    if "tool_calls" in message:
+        message["tool_calls"] = from_json(message["tool_calls"])
+    if event.name == "gen_ai.tool.message":
+        message["tool_call_id"] = message.get("id")
+    if isinstance(message.get("content"), Mapping):
+        message["content"] = event.attributes.get("content")
+    return {key: value for key, value in message.items() if value is not None}
+
+
+def _of_event(span: Span, event: str, name: str) -> Json:
+    found = (first(each.attributes, name) for each in span.events if each.name == event)
+    return from_json(next(found, None))
+
+
+def _all(given: Json, default: str = "user") -> list[InvocationEvent]:
+    """Return the events of messages in one of the two ways to write them."""
+    if isinstance(given, str):
+        return [said(USER if default == "user" else "agent", given)]
+    found: list[InvocationEvent] = []
+    for message in dicts(given):
+        role = message.get("role", default)
+        if isinstance(message.get("parts"), list):
+            parts = tuple(part for part in map(_part, dicts(message["parts"])) if part)
+            found += [_spoken_by(role, parts)] if role != "system" else []
+        else:
+            found += events_of({**message, "role": role})
+    return found
+
+
+def _spoken_by(role: Json, parts: tuple[Part, ...]) -> InvocationEvent:
+    is_user = role == "user"
+    return InvocationEvent(
+        author=USER if is_user else "agent",
+        content=Content(role=USER if role in ("user", "tool") else "model", parts=parts),
+    )
+
+
+def _content(given: Mapping[str, Json]) -> InvocationEvent:
+    """Return a message as ADK has it."""
+    parts = tuple(part for part in map(_adk_part, dicts(given.get("parts"))) if part)
+    return _spoken_by("user" if given.get("role") == "user" else "model", parts)
+
+
+def _adk_part(given: Mapping[str, Json]) -> Part | None:
+    call, answer = given.get("function_call"), given.get("function_response")
+    if isinstance(call, Mapping):
+        return Part(function_call=_called(call.get("id"), call.get("name"), call.get("args")))
+    if isinstance(answer, Mapping):
+        return _answered(answer.get("id"), answer.get("name"), answer.get("response"))
+    return _texted(given.get("text"), thought=given.get("thought") is True)
+
+
+def _part(given: Mapping[str, Json]) -> Part | None:
+    """Return a part of a message by the conventions; `None` where it is of an unknown type."""
+    found: Part | None = None
+    match given.get("type"):
+        case "text" | "reasoning" as kind:
+            found = _texted(given.get("content"), thought=kind == "reasoning")
+        case "tool_call" | "server_tool_call" as kind:
+            arguments = given.get("arguments", given.get(kind))
+            found = Part(function_call=_called(given.get("id"), given.get("name"), arguments))
+        case "tool_call_response" | "server_tool_call_response" as kind:
+            answer = given.get("response", given.get("result", given.get(kind)))
+            found = _answered(given.get("id"), given.get("name"), answer)
+        case "uri" | "file":
+            found = Part(file_data={"file_uri": given.get("uri", given.get("file_id"))})
+        case "blob":
+            data = {"mime_type": given.get("mime_type"), "data": given.get("content")}
+            found = Part(inline_data=data)
+    return found
+
+
+def _texted(text: Json, *, thought: bool) -> Part | None:
+    return Part(text=text, thought=thought or None) if isinstance(text, str) else None
+
+
+def _called(given: Json, name: Json, arguments: Json) -> FunctionCall:
+    return FunctionCall(id=_text(given), name=_text(name), args=as_args(arguments))
+
+
+def _answered(given: Json, name: Json, answer: Json) -> Part:
+    response = as_response(answer)
+    return Part(
+        function_response=FunctionResponse(id=_text(given), name=_text(name), response=response)
+    )

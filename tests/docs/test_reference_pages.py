@@ -1,0 +1,86 @@
+"""The pages in `docs/reference` are what the docstrings say.
+
+`python -m pytest tests/docs --refresh-golden` writes them anew.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from ci_eval import pages
+from ci_eval.reference import KINDS
+
+FOLDER = Path(__file__).parents[2] / "docs/reference"
+MADE = "<!-- Made from docstrings: python -m pytest tests/docs --refresh-golden -->"
+
+OPENINGS = {
+    "criteria": """# Criteria
+
+What a case is scored by. A criterion stands under `criteria:` with its threshold, or with
+options; which one to take is told in [which criterion](../which-criterion.md). A bare name
+such as `response_match_score` means ADK's, unless `dialect: agentflow` says otherwise.
+
+In the table: whether it compares with a *reference*, the expected conversation of a case;
+whether it needs *rubrics*; whether a *judge*, a model, is asked (such criteria are read and
+checked, and this version does not run them); whether it can score a conversation that a
+*simulated* user led; and its *values*.""",
+    "evalsets": """# Evalset formats
+
+The files that `evalsets:` may name. Nobody says which format a file has: its beginning tells.
+How to write and edit them is told in [evalsets](../evalsets.md).""",
+    "recordings": """# Recording formats
+
+The files that a [`recorded`](agents.md#recorded) agent replays, beside the `traces.jsonl` of
+ci-eval itself. Nobody says which format a file has: its beginning tells. How a recording finds
+its case is told in [evalsets](../evalsets.md#recordings).""",
+    "agents": """# Agent types
+
+What is evaluated. An agent stands under `agents:` with a name of your own; the key that names
+its type comes with it, as in `shop: {python: "shop:answer"}`.""",
+    "baselines": """# Baseline stores
+
+Where the runs to compare with are kept: `baseline: {store: file, path: …}`.""",
+    "reporters": """# Reports
+
+What is published, listed under `reports:`, by name or as `{name: options}`.""",
+}
+PRESETS = """# Presets
+
+Ready sets of criteria, by name: `preset: regression`, a list of them, or `{name: options}`.
+A criterion that is written out under `criteria:` takes the place of the same one in a preset.
+The first five follow what ADK's documentation recommends, the others are AgentFlow's, with its
+thresholds. Those with a *judge* ask a model; they are checked, and this version does not run
+them."""
+CONFIG = """# The configuration
+
+The keys of `ci-eval.yaml`. An unknown key is an error that says what was probably meant, with
+its line. What an agent takes is told in [agent types](agents.md), a criterion in
+[criteria](criteria.md), a preset in [presets](presets.md), the baseline in
+[baseline stores](baselines.md), a report in [reports](reporters.md).
+`ci-eval schema` prints all of it as a JSON schema for your editor."""
+
+
+def document(name: str) -> str:
+    """Return the page that should be in the file of that name."""
+    if name == "presets":
+        parts = [PRESETS, *pages.presets()]
+    elif name == "config":
+        parts = [CONFIG, *pages.config_keys()]
+    else:
+        parts = [OPENINGS[name], pages.contents(name), *pages.pages(name)]
+    return "\n\n".join(part.strip("\n") for part in (MADE, *parts)) + "\n"
+
+
+def test_there_is_a_page_for_every_kind_of_plugin() -> None:
+    assert set(OPENINGS) == set(KINDS)
+    assert {path.stem for path in FOLDER.iterdir()} == {*KINDS, "presets", "config"}
+
+
+@pytest.mark.parametrize("name", [*OPENINGS, "presets", "config"])
+def test_a_reference_page_says_what_the_docstrings_say(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    path = FOLDER / f"{name}.md"
+    if request.config.getoption("--refresh-golden"):
+        path.write_text(document(name), encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == document(name), f"write anew: {MADE[5:-4]}"

@@ -1,0 +1,11 @@
+"""A folder for each test."""
+
+from pathlib import Path
+
+import pytest
+from talks import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)

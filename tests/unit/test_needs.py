@@ -1,0 +1,133 @@
+"""What is told before a run: criteria that nothing can be scored by, cases that nothing reads."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import GREETS, REFUNDS, case, turn
+
+from ci_eval import needs
+from ci_eval.config import Config, load
+from ci_eval.evalset_facts import CaseFacts, OpenedEvalSet
+from ci_eval.records import EvalCase, EvalSet
+from ci_eval.selecting import Meant, PlannedEvalSet
+from ci_eval.world import World
+
+SCENARIO = {
+    "eval_id": "leads",
+    "conversation_scenario": {"starting_prompt": "Hi", "conversation_plan": "Be kind."},
+}
+SILENT = case("silent", {"user_content": {"parts": [{"text": "Hello"}]}})
+TWO_TURNS = case("two", turn("Hello", "Hi"), SILENT["conversation"][0])
+
+
+def planned(name: str, *cases: dict[str, Any], only: tuple[str, ...] = ()) -> PlannedEvalSet:
+    """Return an evalset whose cases stand on the lines 10, 20, … of a file."""
+    read = [EvalCase(**each, line=10 * line) for line, each in enumerate(cases, 1)]
+    facts = CaseFacts()
+    for each in read:
+        facts.add(each)
+    header = EvalSet(eval_set_id=name, path=name, format="adk")
+    opened = OpenedEvalSet(header, lambda: iter(read), facts)
+    meant = Meant((only,) if only else (), frozenset())
+    return PlannedEvalSet(opened, f"{name}.json", meant, sum(map(meant, read)))
+
+
+class Suite:
+    """Criteria, one on each line from 4 on, on evalsets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "traces.jsonl").touch()
+
+    def config(self, *criteria: str) -> Config:
+        lines = ["agents: {bot: {recorded: traces.jsonl}}", "evalsets: {e: e.json}", "criteria:"]
+        path = self.folder / "ci-eval.yaml"
+        path.write_text("\n".join((*lines, *(f"  {each}" for each in criteria))))
+        world = World(env={}, root=self.folder, now=lambda: 0.0)
+        return load(path, shown="ci-eval.yaml", world=world)
+
+    def problems(
+        self, *evalsets: PlannedEvalSet, criteria: tuple[str, ...], partly: bool = False
+    ) -> list[str]:
+        config = self.config(*criteria)
+        named = {each.opened.header.eval_set_id: each for each in evalsets}
+        pairs = {("bot", name): config.criteria for name in named}
+        found = needs.problems(config, named, pairs, partly=partly)
+        return [f"{problem.severity} {problem}" for problem in found]
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    return Suite(tmp_path)
+
+
+TRAJECTORY = "tool_trajectory_avg_score: 1"
+WORDS = "response_match_score: 0.5"
+ASSERTIONS = "ci/assertions: 1"
+
+
+def test_criteria_and_cases_that_fit_need_no_word(suite: Suite) -> None:
+    assert suite.problems(planned("e", GREETS, REFUNDS), criteria=(TRAJECTORY, WORDS)) == []
+
+
+def test_one_case_that_can_be_scored_is_enough_wherever_it_is(suite: Suite) -> None:
+    evalsets = planned("e", SCENARIO), planned("f", SCENARIO, GREETS)
+    assert suite.problems(*evalsets, criteria=(TRAJECTORY,)) == []
+
+
+@pytest.mark.parametrize("only", [(), ("leads",)])
+def test_a_criterion_that_no_case_can_be_scored_by_is_named_with_the_reason(
+    suite: Suite, only: tuple[str, ...]
+) -> None:
+    cases = (SCENARIO, GREETS) if only else (SCENARIO,)
+    assert suite.problems(planned("e", *cases, only=only), criteria=(TRAJECTORY,)) == [
+        (
+            "error ci-eval.yaml:4: criteria.tool_trajectory_avg_score: no case can be scored by it: "
+            "needs a written conversation, not a scenario"
+        )
+    ]
+
+
+def test_what_a_criterion_needs_of_a_case_may_be_missing_everywhere(suite: Suite) -> None:
+    assert suite.problems(planned("e", GREETS, REFUNDS), criteria=(WORDS, ASSERTIONS)) == [
+        (
+            "error ci-eval.yaml:5: criteria.ci/assertions: no case can be scored by it: "
+            "has no assertions"
+        )
+    ]
+
+
+def test_responses_that_are_missing_are_warned_of_where_they_score_0(suite: Suite) -> None:
+    evalset = planned("e", GREETS, SILENT, TWO_TURNS, SCENARIO)
+    said = "the case expects no response somewhere, which scores 0 in 'response_match_score'"
+    assert suite.problems(evalset, criteria=(TRAJECTORY, WORDS)) == [
+        f"warning e.json:20: {said}",
+        f"warning e.json:30: {said}",
+    ]
+    assert suite.problems(evalset, criteria=(TRAJECTORY,)) == []
+
+
+ASSERTING = {**GREETS, "assertions": [{"contains": "help"}]}
+
+
+def test_assertions_that_nothing_checks_are_an_error(suite: Suite) -> None:
+    evalsets = planned("e", GREETS), planned("f", GREETS, ASSERTING)
+    assert suite.problems(*evalsets, criteria=(WORDS,)) == [
+        "error f.json:1: cases assert what nothing checks; add `ci/assertions: 1` to the criteria"
+    ]
+    assert suite.problems(*evalsets, criteria=(WORDS, ASSERTIONS)) == []
+    assert suite.problems(*evalsets, criteria=(WORDS,), partly=True) == []
+
+
+def test_assertions_are_checked_before_a_run_with_the_line_of_their_case(suite: Suite) -> None:
+    wrong = {**GREETS, "assertions": [{"contains": "x"}, {"containz": "x"}]}
+    (said,) = suite.problems(planned("e", ASSERTING, wrong), criteria=(ASSERTIONS,))
+    assert said.startswith("error e.json:20: case 'greets': assertion 2 ('containz'): ")
+    assert "Did you mean 'contains'?" in said
+
+
+def test_assertions_of_cases_that_are_not_meant_are_left_alone(suite: Suite) -> None:
+    wrong = {**REFUNDS, "assertions": [{"containz": "x"}]}
+    evalset = planned("e", ASSERTING, wrong, only=("greets",))
+    assert suite.problems(evalset, criteria=(ASSERTIONS,)) == []
