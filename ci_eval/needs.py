@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ci_eval.config import Config
 from ci_eval.errors import Problem
+from ci_eval.evalset_facts import CaseFacts
 from ci_eval.plugins import AnyCriterion, JudgedCriterion
+from ci_eval.records import EvalCase
 from ci_eval.selecting import PlannedEvalSet
 
 Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
@@ -31,7 +33,8 @@ def problems(
         if criterion.needs_response:
             yield from _missing_responses(name, chosen)
         if criterion.reads_assertions:
-            yield from _wrong_assertions(criterion, chosen)
+            for each in chosen:
+                yield from wrong_assertions(criterion, each.opened.facts, each.cases(), each.shown)
     if not partly:
         yield from _unread_assertions(config, evalsets, pairs)
 
@@ -55,13 +58,13 @@ def _missing_responses(name: str, evalsets: Sequence[PlannedEvalSet]) -> Iterato
             yield Problem(message, evalset.shown, line, severity="warning")
 
 
-def _wrong_assertions(
-    criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]
+def wrong_assertions(
+    criterion: AnyCriterion, facts: CaseFacts, cases: Iterator[EvalCase], shown: str
 ) -> Iterator[Problem]:
-    for evalset in evalsets:
-        for case in evalset.cases() if evalset.opened.facts.with_assertions else ():
-            for message in criterion.faults(case):
-                yield Problem(message, evalset.shown, case.line, f"case {case.eval_id!r}")
+    """Yield what `criterion` could not check of what the cases of a file assert."""
+    for case in cases if facts.with_assertions else ():
+        for message in criterion.faults(case):
+            yield Problem(message, shown, case.line, f"case {case.eval_id!r}")
 
 
 def _unread_assertions(

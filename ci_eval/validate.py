@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ci_eval import plugins
 from ci_eval.config import load
 from ci_eval.documents import MAX_CONFIG, read_text
 from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
 from ci_eval.eval_config import read_eval_config
 from ci_eval.heads import read_head, syntax_of
 from ci_eval.json_text import parse_relaxed
+from ci_eval.needs import wrong_assertions
 from ci_eval.opening import open_evalset, reader_of
 from ci_eval.plan import plan
 from ci_eval.registry import did_you_mean
@@ -149,6 +151,9 @@ def _eval_config(path: Path, name: str) -> Checked:
 def _evalset(path: Path, name: str) -> Checked:
     opened = open_evalset(path, shown=name)
     problems = opened.warnings
+    for model in (plugins.criterion[each] for each in plugins.criterion):
+        if opened.facts.with_assertions and model.reads_assertions:
+            problems += tuple(wrong_assertions(model(), opened.facts, opened.cases(), name))
     if not opened.facts.cases:
         problems += (Problem("holds no case", name, 1, severity="warning"),)
     return Checked(name, "evalset", opened.facts.cases, problems)
