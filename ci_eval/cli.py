@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ci_eval.editing.commands import evalsets
 from ci_eval.ending import apart_from_json, complain, guarded, print_json
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
-from ci_eval.editing.commands import evalsets
+from ci_eval.starting.command import init
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report
@@ -106,6 +107,7 @@ def cli() -> None:
 
 
 cli.add_command(evalsets)
+cli.add_command(init)
 
 
 @cli.command()

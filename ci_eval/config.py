@@ -356,6 +356,8 @@ class _Reader:
             self._check_known(name, known["criteria"], ("gate", "min_score", name))
             if name in criteria:
                 self._check_within(least, criteria[name], ("gate", "min_score", name))
+                if not criteria[name].enabled:
+                    self._problem("is switched off, so it has no mean", ("gate", "min_score", name))
 
     def _check_known(self, name: Any, known: Iterable[str], loc: Loc) -> None:
         names = list(known)

@@ -8,7 +8,7 @@ from ci_eval.errors import Problem
 from ci_eval.findings import GroupSummary, Report
 from ci_eval.records import Status
 from ci_eval.results import TrialResult
-from ci_eval.templating import terminal
+from ci_eval.templating import plain, terminal
 
 MAX_LINES = 40
 """How many trials that did not pass get a line of their own."""
@@ -103,7 +103,7 @@ def _line(result: TrialResult) -> str:
     if result.error:
         return f"{name}: {result.error.kind}: {result.error.message}"
     said = [
-        f"{score.name} {score.value:.3f} {'<' if score.better == 'higher' else '>'} "
+        f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
         f"{score.threshold:g}"
         if score.value is not None and score.threshold is not None
         else f"{score.name}: {score.reason}"
@@ -147,7 +147,7 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    return "-" if value is None else plain(value)
 
 
 def _plain_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterable[str]:

@@ -19,6 +19,7 @@ from ci_eval.findings import (
 )
 from ci_eval.records import Status
 from ci_eval.results import RunMeta
+from ci_eval.templating import plain
 
 _SEVERITY: dict[Choice, Literal["blocks", "warns", "info"]] = {
     "fail": "blocks",
@@ -125,7 +126,7 @@ class _Gate:
             floor = self.options.min_score.get(group.group.criterion)
             if floor is not None and group.value is not None and _worse(group, floor):
                 message = (
-                    f"{_named(group.group)} has a mean of {group.value:.3f}, required {floor:g}"
+                    f"{_named(group.group)} has a mean of {plain(group.value)}, required {floor:g}"
                 )
                 yield Reason(severity="blocks", message=message, group=group.group)
 
@@ -171,6 +172,12 @@ class _Gate:
             yield Reason(severity="warns", message=message)
         if not judged and errors <= self.options.max_errors:
             yield Reason(severity="incomplete", message="no case was judged by any criterion")
+        used = {group.group.criterion for group in self.groups}
+        measured = {group.group.criterion for group in self.groups if group.value is not None}
+        for name, floor in self.options.min_score.items():
+            if name in used - measured:
+                message = f"{name} measured nothing, and a mean of {floor:g} is required"
+                yield Reason(severity="incomplete", message=message)
 
     def _informational(self, key: GroupKey) -> bool:
         return any(group.group == key and group.informational for group in self.groups)
@@ -195,7 +202,7 @@ def _worse(group: GroupSummary, floor: float) -> bool:
 def _moved(delta: Delta) -> str:
     if delta.value is None or delta.baseline is None or delta.effect is None:
         return ""
-    return f" by {abs(delta.effect):.3f}, from {delta.baseline:.3f}"
+    return f" by {plain(abs(delta.effect))}, from {plain(delta.baseline)}"
 
 
 def _gone(thing: Vanished) -> str:

@@ -268,11 +268,11 @@ class _Line:
         criteria = self._plan.pairs[trial.key.agent, trial.key.evalset]
         result = await score(trial, trace, criteria, scorers)
         self._watch(result)
-        self.tally.add(result)
         self._waiting[number] = result, trace_line(trace) if self._record else ""
-        # Results are written in the order of the cases, whichever ends first.
+        # Results are counted and written in the order of the cases, whichever ends first.
         while self._next in self._waiting:
             ready, line = self._waiting.pop(self._next)
+            self.tally.add(ready)
             self._writer.add(ready)
             if self._record:
                 self._record.write(line)

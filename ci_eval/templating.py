@@ -193,6 +193,15 @@ def measure(value: float | None) -> str:
     return _minus(f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}")
 
 
+def plain(value: float) -> str:
+    """Return a value in a sentence: with 3 decimals, or 3 digits where they would all be 0.
+
+    >>> plain(0.5), plain(0.0000123), plain(0.0)
+    ('0.500', '1.23e-05', '0.000')
+    """
+    return f"{value:.3g}" if 0 < abs(value) < 0.001 else f"{value:.3f}"
+
+
 def exact(value: float | None) -> str:
     """Return a number that a user wrote, such as a threshold, as it was written.
 
@@ -302,6 +311,12 @@ def render(template: str, context: Mapping[str, Any]) -> str:
 
     """
     return "".join(_environment().get_template(template).generate(context))
+
+
+def source(name: str) -> str:
+    """Return the file `name` beside the templates as it is, to be filled in by other means."""
+    found = next(path for folder in _folders() if (path := folder / name).is_file())
+    return found.read_text(encoding="utf-8")
 
 
 def prepare() -> None:

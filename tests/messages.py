@@ -9,40 +9,40 @@ is shown as `…`.
 import ast
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
+
+from scopes import Function, Scope, answers
 
 PACKAGE = Path(__file__).parents[1] / "ci_eval"
 GAP = "…"
 MOST = 60
 """How many texts one expression may stand for; more is a sign of a wrong turn."""
+DEEPEST = 8
+"""How many steps are taken from an expression to the texts that it stands for."""
 
 Parameter = tuple[int, str]
 """The position of a parameter in a call, and its name."""
-SEEDS: dict[str, list[Parameter]] = {
+SEEDS: dict[str, Parameter] = {
     **dict.fromkeys(
         (
             *("CiEvalError", "UsageError", "ConfigError", "EvalSetError", "UnknownPluginError"),
             *("NothingSelectedError", "BaselineError", "BadAnswerError", "DisturbedError"),
-            *("Problem", "NotJsonError", "ValueError", "ClickException", "BadParameter"),
+            *("Problem", "NotJsonError", "ValueError", "workers/link.py:_error"),
         ),
-        [(0, "message")],
+        (0, "message"),
     ),
-    "TrialError": [(1, "message")],
-    "Failure": [(1, "message")],
-    "Reason": [(1, "message")],
-    "unscored": [(1, "reason")],
-    "scored": [(9, "reason")],
-    "Score": [(9, "reason")],
-    "Delta": [(9, "reason")],
+    **dict.fromkeys(("TrialError", "Failure", "Reason"), (1, "message")),
+    **dict.fromkeys(("scored", "Score", "Delta"), (9, "reason")),
+    "unscored": (1, "reason"),
+    "unexpected": (0, "what"),
+    "workers/worker.py:_error": (2, "message"),
 }
 """Where messages end, by the name of what is called."""
-TOLD = ("hindrance", "lacks", "faults", "check")
-"""Methods of plugins whose answers are told to users."""
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+TOLD = ("hindrance", "lacks", "faults", "check", "workers/worker.py:_import_failure")
+"""Functions whose answers are told to users: of plugins, and of the process of an agent."""
 
 
 class Message(NamedTuple):
@@ -53,198 +53,73 @@ class Message(NamedTuple):
     """`module.py:line`."""
 
 
-@dataclass
-class Scope:
-    """A function, or a module, with what its names can stand for."""
-
-    module: str
-    parameters: dict[str, int] = field(default_factory=dict)
-    texts: frozenset[str] = frozenset()
-    """The parameters that are declared to be texts."""
-    values: dict[str, list[ast.expr]] = field(default_factory=dict)
-    name: str = ""
-    outer: "Scope | None" = None
-
-    def of_classes(self, name: str) -> list[ast.expr]:
-        """Return the values that the classes of this module give to the attribute `name`."""
-        return self.outer.of_classes(name) if self.outer else self.values.get(f".{name}", [])
-
-
 def collect(package: Path = PACKAGE) -> list[Message]:
     """Return all messages of the modules in `package`."""
-    modules = {
-        path.relative_to(package).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(package.rglob("*.py"))
-    }
-    return _Collector(modules).messages()
+    found = _Collector()
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found.read(tree, Scope.of_module(path.relative_to(package).as_posix(), tree))
+    return [each for each in dict.fromkeys(found.messages()) if re.search(r"\w", each.text)]
 
 
 class _Collector:
-    def __init__(self, modules: Mapping[str, ast.Module]) -> None:
-        self._sinks = {name: list(places) for name, places in SEEDS.items()}
+    def __init__(self) -> None:
+        self.functions: dict[str, list[tuple[Scope, Function]]] = {}
+        self.constants: dict[str, list[ast.expr]] = {}
+        self._sinks: dict[str, set[Parameter]] = {name: {place} for name, place in SEEDS.items()}
         self._calls: list[tuple[Scope, ast.Call]] = []
-        self._functions: dict[str, list[tuple[Scope, Function]]] = {}
-        self._constants: dict[str, list[ast.expr]] = {}
-        for name, tree in modules.items():
-            scope = Scope(name, values=_bindings(tree) | _attributes(tree))
-            self._constants |= scope.values
-            self._walk(tree, scope)
 
-    def _walk(self, node: ast.AST, scope: Scope) -> None:
+    def read(self, node: ast.AST, scope: Scope) -> None:
+        """Take note of all functions and calls."""
+        if isinstance(node, ast.Module):
+            self.constants |= scope.values
         for child in ast.iter_child_nodes(node):
             inner = scope
             if isinstance(child, Function):
-                inner = Scope(
-                    scope.module,
-                    _parameters(child),
-                    _texts_of(child),
-                    _bindings(child),
-                    child.name,
-                    scope,
-                )
+                inner = scope.inner(child)
                 key = _key(child.name, scope.module)
-                self._functions.setdefault(key, []).append((inner, child))
+                self.functions.setdefault(key, []).append((inner, child))
             elif isinstance(child, ast.Call):
                 self._calls.append((scope, child))
-            self._walk(child, inner)
+            self.read(child, inner)
 
-    def messages(self) -> list[Message]:
-        found: dict[Message, None] = {}
-        known = -1
-        while known != (known := sum(map(len, self._sinks.values()))):
+    def messages(self) -> Iterator[Message]:
+        """Yield all messages, some of them several times."""
+        known = 0
+        while known < (known := sum(map(len, self._sinks.values()))):
             for scope, call in self._calls:
-                for argument in self._told(call, scope.module):
-                    for text in self._texts(argument, scope, sink=True):
-                        found[Message(text, f"{scope.module}:{argument.lineno}")] = None
+                for told in self._told(call, scope.module):
+                    yield from self._said(told, scope, is_told=True)
         for name in TOLD:
-            for scope, function in self._functions.get(name, []):
-                for answer in _answers(function):
-                    said = answer.elts[-1] if isinstance(answer, ast.Tuple) else answer
-                    for text in self._texts(said, scope):
-                        found[Message(text, f"{scope.module}:{said.lineno}")] = None
-        return [each for each in found if re.search(r"\w", each.text)]
+            for scope, function in self.functions.get(name, ()):
+                for answer in answers(function):
+                    last = answer.elts[-1] if isinstance(answer, ast.Tuple) else answer
+                    yield from self._said(last, scope)
+
+    def _said(self, node: ast.expr, scope: Scope, *, is_told: bool = False) -> Iterator[Message]:
+        for text in _Texts(self, scope, is_told=is_told).visit(node):
+            yield Message(text, f"{scope.module}:{node.lineno}")
 
     def _told(self, call: ast.Call, module: str) -> Iterator[ast.expr]:
         """Yield what `call` hands to a sink."""
-        for position, name in self._sinks.get(_key(_called(call), module), ()):
-            if position < len(call.args):
-                yield call.args[position]
+        called, given = _called(call), call.args
+        if called == "partial" and isinstance(given[0], ast.Name):
+            called, given = given[0].id, given[1:]
+        for position, name in sorted(self._sinks.get(_key(called, module), ())):
+            if position < len(given):
+                yield given[position]
             yield from (each.value for each in call.keywords if each.arg == name)
 
-    # --- What an expression can say ---------------------------------------------------------
-
-    def _texts(
-        self, node: ast.expr, scope: Scope, *, sink: bool = False, depth: int = 0
-    ) -> set[str]:
-        """Return the texts that `node` can be; a parameter makes its function a sink."""
-        if depth > 8:
-            return {GAP}
-
-        def of(part: ast.expr, *, sink: bool = sink) -> set[str]:
-            return self._texts(part, scope, sink=sink, depth=depth + 1)
-
-        match node:
-            case ast.Constant(value=str(text)):
-                return {text}
-            case ast.JoinedStr(values=parts):
-                return _joined(of(part, sink=False) for part in parts)
-            case ast.FormattedValue(value=value, conversion=-1, format_spec=None):
-                return of(value, sink=False) if _is_choice(value, scope) else {GAP}
-            case ast.BinOp(left=left, op=ast.Add(), right=right):
-                return _joined([of(left), of(right, sink=False)])
-            case ast.IfExp(body=body, orelse=orelse):
-                return of(body) | of(orelse)
-            case ast.BoolOp(values=values):
-                return set().union(*map(of, values))
-            case ast.Name(id=name):
-                return self._named(name, scope, sink=sink, depth=depth)
-            case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int(place))):
-                return self._answered(call, scope, depth, place)
-            case ast.Subscript(value=ast.Name(id=name)):
-                return self._one_of(name, scope, depth)
-            case ast.Call(func=ast.Attribute(value=value, attr="format")):
-                return {re.sub(r"{\w*(:\w)?}", GAP, each) for each in of(value)}
-            case ast.Call():
-                return self._answered(node, scope, depth)
-            case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                values = scope.of_classes(name)
-                return set().union(*map(of, values)) or {GAP}
-        return {GAP}
-
-    def _one_of(self, name: str, scope: Scope, depth: int) -> set[str]:
-        """Return the texts in a dictionary."""
-        found: set[str] = set()
-        for each in (*scope.values.get(name, ()), *self._constants.get(name, ())):
-            if isinstance(each, ast.Dict):
-                for value in each.values:
-                    found |= self._texts(value, scope, depth=depth + 1)
-        return found or {GAP}
-
-    def _named(self, name: str, scope: Scope | None, *, sink: bool, depth: int) -> set[str]:
-        module = scope
-        while scope is not None:
-            if name in scope.values:
-                values = scope.values[name]
-                found = (self._texts(each, scope, sink=sink, depth=depth + 1) for each in values)
-                return set().union(*found)
-            if name in scope.parameters:
-                if sink:
-                    self._add_sink(scope, name)
-                return {GAP}
-            module, scope = scope, scope.outer
-        constants = self._constants.get(name, ()) if name.isupper() else ()
-        return {
-            text for each in constants for text in self._texts(each, module, depth=depth + 1)
-        } or {GAP}
-
-    def _add_sink(self, scope: Scope, name: str) -> None:
-        places = self._sinks.setdefault(_key(scope.name, scope.module), [])
-        place = scope.parameters[name], name
-        if place not in places and name in scope.texts and not scope.name.startswith("__"):
-            places.append(place)
-
-    def _answered(
-        self, call: ast.Call, scope: Scope, depth: int, place: int | None = None
-    ) -> set[str]:
-        """Return what the called functions answer, where that is text, or have at a place."""
-        found: set[str] = set()
-        for inner, function in self._functions.get(_key(_called(call), scope.module), ()):
-            for answer in _answers(function):
-                said: ast.expr | None = answer
-                if place is not None:
-                    said = answer.elts[place] if isinstance(answer, ast.Tuple) else None
-                if said is not None:
-                    found |= self._texts(said, inner, depth=depth + 1)
-        return found or {GAP}
+    def add_sink(self, scope: Scope, parameter: str) -> None:
+        """Take note that who calls the function of `scope` hands a message over."""
+        if parameter in scope.texts and not scope.name.startswith("__"):
+            sinks = self._sinks.setdefault(_key(scope.name, scope.module), set())
+            sinks.add((scope.parameters[parameter], parameter))
 
 
 def _key(name: str, module: str) -> str:
     """Return what tells a function from others: a private name belongs to its module."""
     return f"{module}:{name}" if name.startswith("_") else name
-
-
-def _joined(parts: Iterable[set[str]]) -> set[str]:
-    options = [sorted(part) for part in parts]
-    found = {"".join(each) for each in itertools.islice(itertools.product(*options), MOST + 1)}
-    if len(found) > MOST:
-        return {"".join(each[0] if len(each) == 1 else GAP for each in options)}
-    return {re.sub(f"{GAP}(?:{GAP})+", GAP, each) for each in found}
-
-
-def _is_choice(node: ast.expr, scope: Scope) -> bool:
-    """Say whether `node` is one of a few texts, which are worth telling apart."""
-    match node:
-        case ast.Constant():
-            return True
-        case ast.IfExp(body=body, orelse=orelse):
-            return _is_choice(body, scope) and _is_choice(orelse, scope)
-        case ast.JoinedStr():
-            return True
-        case ast.Name(id=name):
-            return all(_is_choice(each, scope) for each in scope.values.get(name, [node][:0])) and (
-                name in scope.values
-            )
-    return False
 
 
 def _called(call: ast.Call) -> str:
@@ -254,78 +129,125 @@ def _called(call: ast.Call) -> str:
     return ""
 
 
-def _parameters(function: Function) -> dict[str, int]:
-    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    if given[:1] in (["self"], ["cls"]):
-        given = given[1:]
-    only = [each.arg for each in function.args.kwonlyargs]
-    return {name: position for position, name in enumerate([*given, *only])}
+@dataclass(frozen=True)
+class _Texts(ast.NodeVisitor):
+    """Finds the texts that an expression can be."""
+
+    found: _Collector
+    scope: Scope
+    is_told: bool = False
+    """Whether a user reads the expression, so that a parameter makes its function a sink."""
+    depth: int = 0
+
+    def visit(self, node: ast.AST) -> set[str]:
+        """Return the texts that `node` can be."""
+        if self.depth > DEEPEST:
+            return {GAP}
+        texts: set[str] = replace(self, depth=self.depth + 1)._visit(node)
+        return texts or {GAP}
+
+    def _visit(self, node: ast.AST) -> set[str]:
+        return super().visit(node) or set()
+
+    def generic_visit(self, node: ast.AST) -> set[str]:
+        """Return nothing: such an expression is not understood."""
+        del node
+        return set()
+
+    def _any(self, nodes: Iterable[ast.expr]) -> set[str]:
+        return set().union(*map(self.visit, nodes))
+
+    def _part(self) -> "_Texts":
+        return replace(self, is_told=False)
+
+    def visit_Constant(self, node: ast.Constant) -> set[str]:  # as `ast` names it
+        """Return the text."""
+        return {node.value} if isinstance(node.value, str) else set()
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> set[str]:
+        """Return the texts that an f-string can be."""
+        return _joined(map(self._part().visit, node.values))
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> set[str]:
+        """Return what is put in, where it is one of a few texts that are worth telling apart."""
+        is_plain = node.conversion == -1 and node.format_spec is None
+        return self.visit(node.value) if is_plain and self._is_choice(node.value) else set()
+
+    def visit_BinOp(self, node: ast.BinOp) -> set[str]:
+        """Return two texts as one."""
+        if not isinstance(node.op, ast.Add):
+            return set()
+        return _joined([self.visit(node.left), self._part().visit(node.right)])
+
+    def visit_IfExp(self, node: ast.IfExp) -> set[str]:
+        """Return both sides."""
+        return self._any([node.body, node.orelse])
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> set[str]:
+        """Return all that `or` chooses from."""
+        return self._any(node.values)
+
+    def visit_Name(self, node: ast.Name) -> set[str]:
+        """Return all that is assigned to it; a parameter is what callers hand over."""
+        owner = self.scope.owner(node.id)
+        if owner is None:
+            return self._any(self.found.constants.get(node.id, ()) if node.id.isupper() else ())
+        if self.is_told and node.id in owner.parameters and node.id not in owner.values:
+            self.found.add_sink(owner, node.id)
+        return replace(self, scope=owner)._any(owner.values.get(node.id, ()))
+
+    def visit_Attribute(self, node: ast.Attribute) -> set[str]:
+        """Return what the classes of the module say that it is."""
+        owner = self.scope.owner(f".{node.attr}")
+        return self._any(owner.values[f".{node.attr}"]) if owner else set()
+
+    def visit_Subscript(self, node: ast.Subscript) -> set[str]:
+        """Return what a dictionary holds, or what stands at a place of what a function answers."""
+        match node:
+            case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int(place))):
+                return self._answered(call, place)
+            case ast.Subscript(value=ast.Name(id=name)):
+                held = self.found.constants.get(name, ())
+                return self._any(
+                    value for each in held if isinstance(each, ast.Dict) for value in each.values
+                )
+        return set()
+
+    def visit_Call(self, node: ast.Call) -> set[str]:
+        """Return what the called functions answer."""
+        match node.func:
+            case ast.Attribute(value=value, attr="format"):
+                return {re.sub(r"{\w*(:\w)?}", GAP, each) for each in self.visit(value)}
+        return self._answered(node)
+
+    def _answered(self, call: ast.Call, place: int | None = None) -> set[str]:
+        found: set[str] = set()
+        functions = self.found.functions.get(_key(_called(call), self.scope.module), ())
+        for inner, function in functions:
+            reader = replace(self, scope=inner, is_told=False)
+            for answer in answers(function):
+                if place is None:
+                    found |= reader.visit(answer)
+                elif isinstance(answer, ast.Tuple):
+                    found |= reader.visit(answer.elts[place])
+        return found
+
+    def _is_choice(self, node: ast.expr) -> bool:
+        match node:
+            case ast.Constant() | ast.JoinedStr():
+                return True
+            case ast.IfExp(body=body, orelse=orelse):
+                return self._is_choice(body) and self._is_choice(orelse)
+            case ast.Name(id=name):
+                owner = self.scope.owner(name)
+                values = owner.values.get(name, []) if owner else []
+                return bool(values) and all(map(self._is_choice, values))
+        return False
 
 
-def _own(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is in `node`, but not what is in functions inside it."""
-    for child in ast.iter_child_nodes(node):
-        yield child
-        if not isinstance(child, Function | ast.Lambda):
-            yield from _own(child)
-
-
-def _texts_of(function: Function) -> frozenset[str]:
-    given = function.args
-    return frozenset(
-        each.arg
-        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)
-        if each.annotation and "str" in ast.unparse(each.annotation).split(" | ")
-    )
-
-
-def _attributes(tree: ast.Module) -> dict[str, list[ast.expr]]:
-    """Return the attributes of classes, with a dot before their names."""
-    found: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
-        for each in node.body if isinstance(node, ast.ClassDef) else ():
-            match each:
-                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                    found.setdefault(f".{name}", []).append(value)
-    return found
-
-
-def _bindings(node: ast.AST) -> dict[str, list[ast.expr]]:
-    found: dict[str, list[ast.expr]] = {}
-    for child in _own(node):
-        match child:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found.setdefault(name, []).append(value)
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
-                _unpack(names, value, found)
-            case ast.For(target=ast.Tuple(elts=names), iter=value):
-                _unpack(names, value, found)
-            case ast.For(target=ast.Name(id=name), iter=ast.Call() as value):
-                found.setdefault(name, []).append(value)
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                found.setdefault(name, []).append(value)
-            case ast.NamedExpr(target=ast.Name(id=name), value=value):
-                found.setdefault(name, []).append(value)
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-                base = found.get(name, [])[:1]
-                added = [ast.BinOp(left=each, op=ast.Add(), right=value) for each in base]
-                found.setdefault(name, []).extend(ast.copy_location(each, child) for each in added)
-    return found
-
-
-def _unpack(names: list[ast.expr], value: ast.expr, found: dict[str, list[ast.expr]]) -> None:
-    if isinstance(value, ast.IfExp):
-        _unpack(names, value.body, found)
-        value = value.orelse
-    for place, name in enumerate(names):
-        each: ast.expr = ast.Subscript(value=value, slice=ast.Constant(place), ctx=ast.Load())
-        if isinstance(value, ast.Tuple) and place < len(value.elts):
-            each = value.elts[place]
-        if isinstance(name, ast.Name):
-            found.setdefault(name.id, []).append(ast.copy_location(each, value))
-
-
-def _answers(function: Function) -> Iterator[ast.expr]:
-    for child in _own(function):
-        if isinstance(child, ast.Return | ast.Yield) and child.value is not None:
-            yield child.value
+def _joined(parts: Iterable[set[str]]) -> set[str]:
+    options = [sorted(part) for part in parts]
+    found = {"".join(each) for each in itertools.islice(itertools.product(*options), MOST + 1)}
+    if len(found) > MOST:
+        return {"".join(each[0] if len(each) == 1 else GAP for each in options)}
+    return {re.sub(f"{GAP}(?:{GAP})+", GAP, each) for each in found}

@@ -33,7 +33,8 @@ class Recorded(Agent):
     The file holds one JSON object a line, `{"eval_id", "invocations": [ADK Invocation, …]}`
     with `evalset`, `repeat`, `final_state` and `error` where there is something to say, and
     the last line about a case counts.  Or it is of one of the formats that `ci-eval list
-    recordings` names, such as traces of OpenTelemetry; its content tells which.
+    recordings` names, such as traces of OpenTelemetry; its content tells which.  Such files may
+    have up to 64 MiB, lines of our own any number.
 
     A conversation belongs to the case whose id it has.  Where a file gives no ids of cases, it
     belongs to the case whose id is that of the conversation or session; else to every case
@@ -135,10 +136,10 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
 
 def _other(head: Json) -> str:
     """Return what a document is that is no recording for certain; empty where it may be."""
-    for name in plugins.evalset:
-        if isinstance(head, dict) and plugins.evalset[name].sniff(head):
-            return f"an evalset ({name})"
-    return foreign.recognised(head)
+    found = foreign.recognised(head)
+    formats = plugins.evalset if isinstance(head, dict) and not found else ()
+    name = next((name for name in formats if plugins.evalset[name].sniff(head)), None)
+    return f"an evalset ({name})" if name else found
 
 
 def _head(path: Path, shown: str) -> Json:
@@ -243,6 +244,8 @@ class _Replay:
     def _missing(self, evalset: str, case: str, repeat: int) -> str:
         again = f" (repeat {repeat})" if repeat else ""
         places = self.index.by_case
+        if not places and not self.index.by_session and not self.index.by_texts:
+            return f"{self.shown} holds no conversation"
         others = sorted({str(at[0]) for at in places if at[1] == case and at[0]} - {evalset})
         elsewhere = f", only for the evalset {', '.join(others)}" if others else ""
         unnamed = sum(map(len, self.index.by_texts.values()))

@@ -13,6 +13,8 @@ from ci_eval.records import EvalCase, EvalSet
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Cases of files up to this size stay in memory; larger files are read once more."""
+KEPT_CASES = 5000
+"""As many at most: a case takes more room in memory than a short line of a table."""
 MAX_PROBLEMS = 1000
 """Reading stops after so many different problems."""
 MAX_ALIKE = 5
@@ -120,6 +122,7 @@ def open_evalset(
             facts.add(case)
             if kept is not None:
                 kept.append(case)
+                kept = kept if len(kept) <= KEPT_CASES else None
     except EvalSetError:
         raise
     except UsageError as exc:

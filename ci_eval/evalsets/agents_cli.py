@@ -58,6 +58,9 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
         if twice:
             entry.notes.error(twice)
             return
+    for key in entry.value:
+        if key not in AgentsCliCase.model_fields:
+            entry.notes.warning("is not read here", (key,))
     if any(turn.final_response for turn in conversation):
         message = "what an agent says in it is expected here; agents-cli hands it over as the past"
         entry.notes.warning(message, ("agent_data",))

@@ -24,9 +24,9 @@ _OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}
 class Cases(EvalSetReader):
     """Our own evalset, for those who have none: a prompt and an expected answer make a case.
 
-    Written as YAML, JSON, JSONL (one case a line) or CSV.  YAML and JSON hold a list of cases,
-    or an object with `cases` and, if you like, `name` and `description`; the name, else the
-    name of the file, is the id of the evalset.
+    Written as YAML, JSON, JSONL (one case a line) or CSV; YAML up to 1 MiB, the others as long
+    as you like.  YAML and JSON hold a list of cases, or an object with `cases` and, if you like,
+    `name` and `description`; the name, else the name of the file, is the id of the evalset.
 
         cases:
           - prompt: What is the capital of France?
@@ -48,10 +48,14 @@ class Cases(EvalSetReader):
 
     A case has `prompt`, or `turns` for several messages, or a `scenario` that a simulated user
     plays.  Beside a prompt, in the case or in a turn: `expected`, the answer; `expected_tools`,
-    the tools in order, by name or with `args`, where `[]` expects none and leaving it out says
-    nothing; `expected_nodes`, the nodes of a graph in order.  For the case as a whole: `id`,
-    `tags`, `state` (of the session to begin with), `final_state`, `rubrics` (texts, or `id` and
-    `text`), and `assert`, a list of what `ci/assertions` checks of this case alone.
+    the tools in order, by name or with `args`; `expected_nodes`, the nodes of a graph in order.
+    `expected_tools: []` expects no tool, and leaving it out says nothing.  A tool by its name
+    alone matches no call in `adk/tool_trajectory_avg_score`, which compares arguments, unless
+    that has `missing_args: any`.
+
+    For the case as a whole: `id`, `tags`, `state` (of the session to begin with), `final_state`,
+    `rubrics` (texts, or `id` and `text`), and `assert`, a list of what `ci/assertions` checks of
+    this case alone.
 
     A case without an `id` is named after what is asked in it: the first words and a checksum.
     The name stays when cases are moved or expect something else, and changes when they ask

@@ -1,25 +1,25 @@
 """Spans of a trace, in whatever JSON they were exported."""
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ci_eval.documents import read_text
 from ci_eval.errors import Problem, UsageError
-from ci_eval.json_text import MAX_DEPTH, NotJsonError, decode, parse_json, skip
+from ci_eval.json_text import MAX_DEPTH, NotJsonError, decode, skip
+from ci_eval.recordings._attributes import first, raw_attributes, tree_of
+from ci_eval.recordings._reading import MAX_PROBLEMS
 from ci_eval.records import Json
 
-MAX_PROBLEMS = 100
-"""How many problems of a file are told at most."""
-_MAX_STEPS = 12
-"""In how many parts the name of an attribute falls at most."""
-_MAX_NAMED = 6
-"""How deep in an attribute there may be names with dots, which stand for objects."""
 _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
 _NANO = 1e9
+_LONGEST_NUMBER = 30
+_MAX_LOOKED_AT = 1000
+"""How many spans tell the convention of a file."""
 
 
 @dataclass(frozen=True)
@@ -53,53 +53,22 @@ class SpanEvent(NamedTuple):
     """By the parts of their names, as those of spans."""
 
 
-def first(tree: Json, *names: str) -> Json:
-    """Return the first value of some dotted names that is there; `None` where none is."""
-    for name in names:
-        value = tree
-        for step in name.split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
-        if value is not None:
-            return value
-    return None
+def names_in(head: Json) -> set[str] | None:
+    """Return the names of the attributes in a document that begins so; `None` without a span."""
+    try:
+        spans = [raw for raw, _ in itertools.islice(_raw_spans(head), _MAX_LOOKED_AT)]
+    except _NoSpanError:
+        return None
+    return {name for raw in spans for name in raw_attributes(raw)} if spans else None
 
 
-def from_json(value: Json) -> Json:
-    """Return what a text holds as JSON, as spans keep what is no plain value; else `value`."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return parse_json(value)
-        except NotJsonError:
-            return value
-    return value
-
-
-def looks_like_spans(head: Json) -> Json:
-    """Return the attributes of the first span of a document that begins so; `None` if it has none.
-
-    The attributes are as the file has them, for whoever asks what they are about.
-    """
-    value = head
-    for _ in range(8):
-        if isinstance(value, list) and value:
-            value = value[0]
-        elif isinstance(value, Mapping):
-            inner = next((value[key] for key in (*_OTLP_LISTS, "data") if value.get(key)), None)
-            if inner is None:
-                return _raw_attributes(value) if _is_span(value) else None
-            value = inner
-        else:
-            return None
-    return None
-
-
-def is_openinference(attributes: Mapping[str, Json]) -> bool:
-    """Say whether a span with such attributes is by the conventions of OpenInference."""
-    return any(name.startswith("openinference") for name in attributes)
+def is_openinference(names: set[str]) -> bool:
+    """Say whether spans with such attributes are by the conventions of OpenInference."""
+    return any(name.startswith("openinference") for name in names)
 
 
 def _is_span(value: Mapping[str, Json]) -> bool:
-    ids = {"spanId", "span_id", "context", "context.span_id"}
+    ids = {"spanId", "span_id", "context", "context.span_id", "context.trace_id"}
     return bool(ids & value.keys()) and "name" in value
 
 
@@ -171,15 +140,15 @@ def _raw_spans(value: Json, resource: Json = None) -> Iterator[tuple[Mapping[str
 def _span(raw: Mapping[str, Json], resource: Json, number: str) -> Span:
     context = raw.get("context")
     ids = {**raw, **context} if isinstance(context, Mapping) else raw
-    of_resource = _raw_attributes(resource) if isinstance(resource, Mapping) else {}
+    of_resource = raw_attributes(resource) if isinstance(resource, Mapping) else {}
     return Span(
         trace=_text(_any(ids, "traceId", "trace_id", "context.trace_id")) or "",
         id=_text(_any(ids, "spanId", "span_id", "context.span_id")) or number,
         parent=_text(_any(raw, "parentSpanId", "parent_id", "parentId", "parent_span_id")),
         name=_text(raw.get("name")) or "",
-        start=_seconds(_any(raw, "startTimeUnixNano", "start_time", "startTime")),
-        end=_seconds(_any(raw, "endTimeUnixNano", "end_time", "endTime")),
-        attributes=_tree({**of_resource, **_raw_attributes(raw)}),
+        start=_moment(raw, "startTimeUnixNano", "start_time", "startTime"),
+        end=_moment(raw, "endTimeUnixNano", "end_time", "endTime"),
+        attributes=tree_of({**of_resource, **raw_attributes(raw)}),
         events=tuple(_events(raw.get("events"))),
         error=_error(raw),
     )
@@ -196,7 +165,7 @@ def _text(value: Json) -> str | None:
 def _events(raw: Json) -> Iterator[SpanEvent]:
     for event in raw if isinstance(raw, list) else ():
         if isinstance(event, Mapping):
-            yield SpanEvent(_text(event.get("name")) or "", _tree(_raw_attributes(event)))
+            yield SpanEvent(_text(event.get("name")) or "", tree_of(raw_attributes(event)))
 
 
 def _error(raw: Mapping[str, Json]) -> str | None:
@@ -218,6 +187,14 @@ def _error(raw: Mapping[str, Json]) -> str | None:
 # --- Values ---------------------------------------------------------------------------------
 
 
+def _moment(raw: Mapping[str, Json], nano: str, *keys: str) -> float | None:
+    """Return a time in seconds: what stands under `nano` has its unit in its name."""
+    value = str(raw.get(nano))
+    if value.isdecimal() and len(value) < _LONGEST_NUMBER:
+        return int(value) / _NANO
+    return _seconds(_any(raw, *keys))
+
+
 def _seconds(value: Json) -> float | None:
     """Return a time in seconds; of a number its size tells the unit, as no file says it."""
     if isinstance(value, str) and not value.isdecimal():
@@ -228,7 +205,7 @@ def _seconds(value: Json) -> float | None:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
         return float(value[0]) + float(value[1]) / _NANO  # as in JavaScript: seconds, nanoseconds
-    if not (isinstance(value, str) and len(value) < 30) and not _is_number(value):
+    if not (isinstance(value, str) and len(value) < _LONGEST_NUMBER) and not _is_number(value):
         return None
     number = float(value)
     for limit, unit in ((1e17, _NANO), (1e14, 1e6), (1e11, 1e3)):
@@ -239,82 +216,3 @@ def _seconds(value: Json) -> float | None:
 
 def _is_number(value: Json) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e30
-
-
-def _raw_attributes(raw: Mapping[str, Json]) -> dict[str, Json]:
-    """Return attributes by their names: as a list of pairs, an object, or columns of a table."""
-    given = raw.get("attributes")
-    if isinstance(given, list):
-        pairs = [each for each in given if isinstance(each, Mapping)]
-        return {str(each.get("key")): _otlp_value(each.get("value")) for each in pairs}
-    if isinstance(given, Mapping):
-        return dict(given)
-    columns = "attributes."
-    return {
-        key.removeprefix(columns): value for key, value in raw.items() if key.startswith(columns)
-    }
-
-
-def _otlp_value(value: Json) -> Json:
-    """Return the value that OTLP's JSON wraps into an object which names its type."""
-    if not isinstance(value, Mapping) or len(value) != 1:
-        return None
-    [(kind, inner)] = value.items()
-    match kind:
-        case "intValue":
-            is_int = isinstance(inner, str) and inner.lstrip("-").isdecimal() and len(inner) < 30
-            return int(inner) if is_int else inner
-        case "arrayValue":
-            values = inner.get("values") if isinstance(inner, Mapping) else None
-            return [_otlp_value(each) for each in values] if isinstance(values, list) else []
-        case "kvlistValue":
-            values = inner.get("values") if isinstance(inner, Mapping) else None
-            return _raw_attributes({"attributes": values if isinstance(values, list) else []})
-    return inner
-
-
-def _tree(flat: Mapping[str, Any], depth: int = 0) -> dict[str, Json]:
-    """Return attributes by the parts of their names; `a.0.b` and `a.1.b` are in a list."""
-    tree: dict[str, Any] = {}
-    for name, value in flat.items():
-        *before, last = name.split(".", _MAX_STEPS)
-        node = tree
-        for step in before:
-            if not isinstance(node.get(step), dict):
-                node[step] = {}
-            node = node[step]
-        inner = _nested(value, depth + 1)
-        if not isinstance(node.get(last), dict):
-            node[last] = inner
-        elif isinstance(inner, dict):
-            node[last] |= inner
-    return {name: _listed(value, 0) for name, value in tree.items()} if depth == 0 else tree
-
-
-def _nested(value: Json, depth: int) -> Json:
-    if depth > _MAX_NAMED:
-        return value
-    if isinstance(value, Mapping):
-        return _tree(value, depth)
-    return [_nested(each, depth + 1) for each in value] if isinstance(value, list) else value
-
-
-def _listed(value: Json, depth: int) -> Json:
-    """Return `value` with a list for each object whose keys are positions."""
-    if depth > _MAX_NAMED * _MAX_STEPS:
-        return value
-    if isinstance(value, list):
-        return [_listed(each, depth + 1) for each in value]
-    if not isinstance(value, dict):
-        return value
-    inner = {key: _listed(each, depth + 1) for key, each in value.items()}
-    if inner and all(key.isdecimal() and len(key) < 10 for key in inner):
-        return [inner[key] for key in sorted(inner, key=int)]
-    return inner
-
-
-def dicts(value: Json) -> Sequence[Mapping[str, Json]]:
-    """Return the objects in a list; of an object, it alone; none of anything else."""
-    if isinstance(value, Mapping):
-        return [value]
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ci_eval.dialogue import USER, invocations, parts_of, said
-from ci_eval.recordings._numbering import numbered
+from ci_eval.recordings._reading import numbered
 from ci_eval.recordings._spans import Span
 from ci_eval.recordings._tree import Node, Step, Unit, roots, told, units
 from ci_eval.records import (
@@ -68,8 +68,7 @@ def _invocations(unit: Unit) -> Iterator[Invocation]:
         return
     nodes = told(unit.tops)
     events = list(_Retold().events(nodes))
-    answer = next((top.step.spoke for top in reversed(unit.tops) if top.step.spoke), ())
-    final = _text(answer[-1:])
+    final = next(filter(None, map(_answer_of, reversed(unit.tops))), "")
     spoken = [text for text in (_text([event]) for event in events) if text]
     if final and final not in spoken[-1:]:
         events.append(said(AGENT, final))
@@ -86,6 +85,11 @@ def _invocations(unit: Unit) -> Iterator[Invocation]:
             "nodes": tuple(node.step.node for node, _ in nodes if node.step.node) or None,
         }
     )
+
+
+def _answer_of(top: Node) -> str:
+    """Return what an agent, or a root, says it answered; what a model says is told already."""
+    return "" if top.step.kind == "model" else _text(top.step.spoke[-1:])
 
 
 def _text(events: Iterable[InvocationEvent]) -> str:

@@ -1,9 +1,8 @@
 """The spans of a trace inside each other, and which of them are an invocation."""
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ci_eval.dialogue import USER, parts_of
 from ci_eval.recordings._spans import Span
@@ -156,31 +155,56 @@ def in_order(nodes: Iterable[Node]) -> list[Node]:
     return sorted(nodes, key=lambda node: (node.span.start is None, node.span.start or 0.0))
 
 
+class _Visit(NamedTuple):
+    """A span that was met on the way down."""
+
+    node: Node
+    author: str
+    """The agent that it belongs to."""
+    is_told: bool
+    """Whether a span around it tells the same already."""
+    parent: int
+    """Where the span around it stands among all that were met; -1 for none."""
+
+
 def told(tops: Iterable[Node]) -> list[tuple[Node, str]]:
     """Return spans and all in them by the time they begin, each with the agent it belongs to.
 
     What one tells again is left out: a model inside a model that says what came out, a model
     that does not around one that does, and a tool inside the same tool.
     """
-    kept: list[tuple[Node, str]] = []
-    waiting = [(top, "", False, frozenset[str | None]()) for top in tops]
+    visits: list[_Visit] = []
+    waiting = [(top, "", False, frozenset[str](), -1) for top in tops]
     while waiting:
-        node, author, is_in_model, tools = waiting.pop()
+        node, author, is_in_model, tools, parent = waiting.pop()
         step = node.step
         author = (step.author if step.kind == "agent" else "") or author
-        speaks = step.kind == "model" and bool(step.spoke)
-        tool = step.call.name if step.kind == "tool" and step.call else None
-        if not (is_in_model and step.kind == "model") and not (tool and tool in tools):
-            kept.append((node, author or step.author))
-        inner = tools | {tool} if tool else tools
-        waiting += [(child, author, is_in_model or speaks, inner) for child in node.children]
-    silent = [node for node, _ in kept if node.step.kind == "model" and not node.step.spoke]
-    outer = {id(node) for node in silent if _has_speaking_model(node)}
-    by_node = {id(node): author for node, author in kept if id(node) not in outer}
-    ordered = in_order(node for node, _ in kept if id(node) in by_node)
-    return [(node, by_node[id(node)]) for node in ordered]
+        tool = (step.call.name if step.kind == "tool" and step.call else None) or ""
+        is_told = tool in tools or (is_in_model and step.kind == "model")
+        visits.append(_Visit(node, author or step.author, is_told, parent))
+        within = is_in_model or _speaks(node)
+        names = tools | {tool} if tool else tools
+        place = len(visits) - 1
+        waiting += [(child, author, within, names, place) for child in node.children]
+    speak_inside = _speak_inside(visits)
+    authors = {
+        id(visit.node): visit.author
+        for place, visit in enumerate(visits)
+        if not visit.is_told and not (visit.node.step.kind == "model" and place in speak_inside)
+    }
+    ordered = in_order(visit.node for visit in visits if id(visit.node) in authors)
+    return [(node, authors[id(node)]) for node in ordered]
 
 
-def _has_speaking_model(node: Node) -> bool:
-    inside = itertools.chain.from_iterable(child.within() for child in node.children)
-    return any(each.step.kind == "model" and each.step.spoke for each in inside)
+def _speaks(node: Node) -> bool:
+    return node.step.kind == "model" and bool(node.step.spoke)
+
+
+def _speak_inside(visits: Sequence[_Visit]) -> set[int]:
+    """Return the places of spans that say nothing themselves and have a model inside that does."""
+    found: set[int] = set()
+    for place in reversed(range(len(visits))):
+        node, parent = visits[place].node, visits[place].parent
+        if parent >= 0 and (place in found or _speaks(node)):
+            found.add(parent)
+    return {place for place in found if not _speaks(visits[place].node)}

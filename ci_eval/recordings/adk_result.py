@@ -12,11 +12,8 @@ from ci_eval.errors import Problem, UsageError
 from ci_eval.explain import explain
 from ci_eval.json_text import parse_strict
 from ci_eval.plugins import RecordingReader, recording
-from ci_eval.recordings._numbering import numbered
+from ci_eval.recordings._reading import MAX_PROBLEMS, numbered
 from ci_eval.records import AdkRecord, Invocation, Json, Recording
-
-MAX_PROBLEMS = 100
-"""How many problems of a file are told at most."""
 
 
 @recording("adk_result")

@@ -12,11 +12,9 @@ from ci_eval.errors import Problem, UsageError
 from ci_eval.explain import explain
 from ci_eval.json_walk import JsonFile
 from ci_eval.plugins import RecordingReader, recording
-from ci_eval.recordings._numbering import numbered
+from ci_eval.recordings._reading import MAX_PROBLEMS, numbered, refuse_long
 from ci_eval.records import Json, Recording
 
-MAX_PROBLEMS = 100
-"""How many problems of a file are told at most."""
 _CASES = "eval_cases"
 
 
@@ -37,6 +35,7 @@ class AgentsCliTrace(RecordingReader):
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
+        refuse_long(path, shown=shown)
         problems: list[Problem] = []
         found = []
         position = 0

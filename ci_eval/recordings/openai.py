@@ -12,11 +12,8 @@ from ci_eval.heads import Syntax, read_head, syntax_of
 from ci_eval.json_text import parse_strict
 from ci_eval.json_walk import Element, JsonFile, walk_lines
 from ci_eval.plugins import RecordingReader, recording
-from ci_eval.recordings._numbering import numbered
+from ci_eval.recordings._reading import MAX_PROBLEMS, numbered, refuse_long
 from ci_eval.records import Json, Recording
-
-MAX_PROBLEMS = 100
-"""How many problems of a file are told at most."""
 
 
 @recording("openai")
@@ -38,6 +35,7 @@ class OpenAIMessages(RecordingReader):
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
+        refuse_long(path, shown=shown)
         problems: list[Problem] = []
         found = []
         for element, where in _elements(path, shown, problems):

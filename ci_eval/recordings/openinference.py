@@ -9,15 +9,8 @@ from ci_eval.dialogue import USER, as_args, as_response, said
 from ci_eval.heads import Syntax
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.plugins import RecordingReader, recording
-from ci_eval.recordings._spans import (
-    Span,
-    dicts,
-    first,
-    from_json,
-    is_openinference,
-    looks_like_spans,
-    read_spans,
-)
+from ci_eval.recordings._attributes import dicts, first, from_json
+from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
 from ci_eval.records import FunctionCall, InvocationEvent, Json, Recording
@@ -69,8 +62,8 @@ class OpenInference(RecordingReader):
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
         """Say whether it begins with spans of OpenInference."""
-        attributes = looks_like_spans(head)
-        return attributes is not None and is_openinference(attributes)
+        names = names_in(head)
+        return names is not None and is_openinference(names)
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""

@@ -4,31 +4,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from ci_eval.chat import events_of
-from ci_eval.dialogue import USER, as_args, as_response, said
+from ci_eval.dialogue import as_args, as_response
 from ci_eval.heads import Syntax
 from ci_eval.plugins import RecordingReader, recording
-from ci_eval.recordings._spans import (
-    Span,
-    SpanEvent,
-    dicts,
-    first,
-    from_json,
-    is_openinference,
-    looks_like_spans,
-    read_spans,
-)
+from ci_eval.recordings._genai_messages import heard_by, spoken_by
+from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
-from ci_eval.records import (
-    Content,
-    FunctionCall,
-    FunctionResponse,
-    InvocationEvent,
-    Json,
-    Part,
-    Recording,
-)
+from ci_eval.records import FunctionCall, Json, Recording
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "invoke_agent": "agent",
@@ -39,14 +22,6 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "execute_tool": "tool",
 }
 """What the operations are."""
-_ROLES: Final = {
-    "gen_ai.system.message": "system",
-    "gen_ai.user.message": "user",
-    "gen_ai.assistant.message": "assistant",
-    "gen_ai.tool.message": "tool",
-}
-"""The events that told of what went into a model, up to version 1.36."""
-_DETAILS: Final = "gen_ai.client.inference.operation.details"
 _USAGE: Final = {
     "prompt_token_count": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     "candidates_token_count": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
@@ -109,8 +84,8 @@ class OpenTelemetry(RecordingReader):
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
         """Say whether it begins with spans, of any kind but OpenInference's."""
-        attributes = looks_like_spans(head)
-        return attributes is not None and not is_openinference(attributes)
+        names = names_in(head)
+        return names is not None and not is_openinference(names)
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
@@ -124,8 +99,8 @@ def step_of(span: Span) -> Step:
     return Step(
         kind=kind,
         author=_text(span.get("gen_ai.agent.name")) or "",
-        heard=_heard(span),
-        spoke=_spoke(span),
+        heard=heard_by(span),
+        spoke=spoken_by(span),
         call=_call(span, name) if kind == "tool" and isinstance(name, str) else None,
         answer=_answer(span),
         usage=_usage(span) if kind == "model" else None,
@@ -171,147 +146,3 @@ def _answer(span: Span) -> dict[str, Json] | None:
 def _usage(span: Span) -> dict[str, Json]:
     found = {name: span.get(*keys) for name, keys in _USAGE.items()}
     return {name: count for name, count in found.items() if type(count) is int and count >= 0}
-
-
-# --- Messages -------------------------------------------------------------------------------
-
-
-def _heard(span: Span) -> list[InvocationEvent]:
-    given = _attribute(span, "gen_ai.input.messages")
-    if given is None:
-        given = _prompts(span)
-    if given is not None:
-        return _all(given)
-    request = from_json(span.get("gcp.vertex.agent.llm_request"))
-    return [_content(each) for each in dicts(first(request, "contents"))]
-
-
-def _spoke(span: Span) -> list[InvocationEvent]:
-    given = _attribute(span, "gen_ai.output.messages")
-    if given is None:
-        given = _choices(span)
-    if given is not None:
-        return _all(given, default="assistant")
-    response = from_json(span.get("gcp.vertex.agent.llm_response"))
-    return [_content(each) for each in dicts(first(response, "content"))]
-
-
-def _attribute(span: Span, name: str) -> Json:
-    """Return an attribute of the span, or of its event that has the details."""
-    details = (event.attributes for event in span.events if event.name == _DETAILS)
-    found = [first(attributes, name) for attributes in (span.attributes, *details)]
-    return from_json(next((value for value in found if value is not None), None))
-
-
-def _prompts(span: Span) -> Json:
-    events = [
-        {"role": _ROLES[event.name], **_message(event)}
-        for event in span.events
-        if event.name in _ROLES
-    ]
-    older = _of_event(span, "gen_ai.content.prompt", "gen_ai.prompt")
-    return events or older or from_json(span.get("gen_ai.prompt"))
-
-
-def _choices(span: Span) -> Json:
-    events = [
-        {"role": "assistant", **_message(event)}
-        for event in span.events
-        if event.name == "gen_ai.choice"
-    ]
-    older = _of_event(span, "gen_ai.content.completion", "gen_ai.completion")
-    return events or older or from_json(span.get("gen_ai.completion"))
-
-
-def _message(event: SpanEvent) -> dict[str, Json]:
-    """Return the message that an event tells of, whose parts may be JSON in a text."""
-    found = {key: from_json(value) for key, value in event.attributes.items()}
-    inner = found.get("message")
-    message = dict(inner) if isinstance(inner, Mapping) else found
-    if isinstance(inner, str):
-        message = {"content": inner}
-    if "tool_calls" in message:
-        message["tool_calls"] = from_json(message["tool_calls"])
-    if event.name == "gen_ai.tool.message":
-        message["tool_call_id"] = message.get("id")
-    if isinstance(message.get("content"), Mapping):
-        message["content"] = event.attributes.get("content")
-    return {key: value for key, value in message.items() if value is not None}
-
-
-def _of_event(span: Span, event: str, name: str) -> Json:
-    found = (first(each.attributes, name) for each in span.events if each.name == event)
-    return from_json(next(found, None))
-
-
-def _all(given: Json, default: str = "user") -> list[InvocationEvent]:
-    """Return the events of messages in one of the two ways to write them."""
-    if isinstance(given, str):
-        return [said(USER if default == "user" else "agent", given)]
-    found: list[InvocationEvent] = []
-    for message in dicts(given):
-        role = message.get("role", default)
-        if isinstance(message.get("parts"), list):
-            parts = tuple(part for part in map(_part, dicts(message["parts"])) if part)
-            found += [_spoken_by(role, parts)] if role != "system" else []
-        else:
-            found += events_of({**message, "role": role})
-    return found
-
-
-def _spoken_by(role: Json, parts: tuple[Part, ...]) -> InvocationEvent:
-    is_user = role == "user"
-    return InvocationEvent(
-        author=USER if is_user else "agent",
-        content=Content(role=USER if role in ("user", "tool") else "model", parts=parts),
-    )
-
-
-def _content(given: Mapping[str, Json]) -> InvocationEvent:
-    """Return a message as ADK has it."""
-    parts = tuple(part for part in map(_adk_part, dicts(given.get("parts"))) if part)
-    return _spoken_by("user" if given.get("role") == "user" else "model", parts)
-
-
-def _adk_part(given: Mapping[str, Json]) -> Part | None:
-    call, answer = given.get("function_call"), given.get("function_response")
-    if isinstance(call, Mapping):
-        return Part(function_call=_called(call.get("id"), call.get("name"), call.get("args")))
-    if isinstance(answer, Mapping):
-        return _answered(answer.get("id"), answer.get("name"), answer.get("response"))
-    return _texted(given.get("text"), thought=given.get("thought") is True)
-
-
-def _part(given: Mapping[str, Json]) -> Part | None:
-    """Return a part of a message by the conventions; `None` where it is of an unknown type."""
-    found: Part | None = None
-    match given.get("type"):
-        case "text" | "reasoning" as kind:
-            found = _texted(given.get("content"), thought=kind == "reasoning")
-        case "tool_call" | "server_tool_call" as kind:
-            arguments = given.get("arguments", given.get(kind))
-            found = Part(function_call=_called(given.get("id"), given.get("name"), arguments))
-        case "tool_call_response" | "server_tool_call_response" as kind:
-            answer = given.get("response", given.get("result", given.get(kind)))
-            found = _answered(given.get("id"), given.get("name"), answer)
-        case "uri" | "file":
-            found = Part(file_data={"file_uri": given.get("uri", given.get("file_id"))})
-        case "blob":
-            data = {"mime_type": given.get("mime_type"), "data": given.get("content")}
-            found = Part(inline_data=data)
-    return found
-
-
-def _texted(text: Json, *, thought: bool) -> Part | None:
-    return Part(text=text, thought=thought or None) if isinstance(text, str) else None
-
-
-def _called(given: Json, name: Json, arguments: Json) -> FunctionCall:
-    return FunctionCall(id=_text(given), name=_text(name), args=as_args(arguments))
-
-
-def _answered(given: Json, name: Json, answer: Json) -> Part:
-    response = as_response(answer)
-    return Part(
-        function_response=FunctionResponse(id=_text(given), name=_text(name), response=response)
-    )

@@ -6,11 +6,14 @@
 from pathlib import Path
 
 import pytest
+from docpages import DOCS, sections
 
 from ci_eval import pages
+from ci_eval.config import load
 from ci_eval.reference import KINDS
+from ci_eval.world import World
 
-FOLDER = Path(__file__).parents[2] / "docs/reference"
+FOLDER = DOCS / "reference"
 MADE = "<!-- Made from docstrings: python -m pytest tests/docs --refresh-golden -->"
 
 OPENINGS = {
@@ -84,3 +87,21 @@ def test_a_reference_page_says_what_the_docstrings_say(
     if request.config.getoption("--refresh-golden"):
         path.write_text(document(name), encoding="utf-8", newline="\n")
     assert path.read_text(encoding="utf-8") == document(name), f"write anew: {MADE[5:-4]}"
+
+
+EXAMPLES = [
+    (f"{section.page}: {section.title}", block.text)
+    for name in ("criteria", "presets")
+    for section in sections(FOLDER / f"{name}.md")
+    for block in section.blocks
+]
+
+
+@pytest.mark.parametrize("example", [text for _, text in EXAMPLES], ids=[at for at, _ in EXAMPLES])
+def test_an_example_is_a_part_of_a_configuration(example: str, tmp_path: Path) -> None:
+    # Some only measure, and something must be able to fail.
+    judging = "  also: {use: ci/contains, text: yes}\n" if example.startswith("criteria:") else ""
+    path = tmp_path / "ci-eval.yaml"
+    path.write_text(f"agents: {{a: {{recorded: a}}}}\nevalsets: {{e: e}}\n{example}{judging}")
+
+    assert load(path, shown="shown", world=World({}, tmp_path, lambda: 0.0)).criteria

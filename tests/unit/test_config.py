@@ -233,6 +233,13 @@ def test_what_is_switched_off_is_remembered_and_scores_nothing(folder: Path) -> 
     assert set(config.criteria_for("bot", "smoke")) == {"tool_trajectory_avg_score"}
 
 
+def test_a_floor_of_what_is_switched_off_is_a_mistake(folder: Path) -> None:
+    text = MINIMAL + "  words: {use: response_match_score, threshold: 1, enabled: false}\n"
+    assert refusal(folder, text + "gate: {min_score: {words: 0.5}}\n") == [
+        "ci-eval.yaml:8: gate.min_score.words: is switched off, so it has no mean"
+    ]
+
+
 def test_where_all_is_switched_off_nothing_would_be_measured(folder: Path) -> None:
     off = "  response_match_score: {threshold: 1, enabled: false}\n"
     assert refusal(folder, WITHOUT_CRITERIA + "criteria:\n" + off) == [

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import FACTS, columns, meta, past
+from runs import FACTS, columns, meta, past, results
 
+from ci_eval.columns import Columns
 from ci_eval.compare import compare
 from ci_eval.config import GateOptions
 from ci_eval.findings import Verdict
@@ -84,6 +85,44 @@ def test_some_errors_may_be_allowed():
 @pytest.mark.parametrize("now", ["x error", "x skip", "x skip\ny error"])
 def test_where_nothing_was_judged_there_is_no_verdict(now):
     assert verdict(now, max_errors=9).outcome == "incomplete"
+
+
+def test_a_floor_of_what_measured_nothing_leaves_no_verdict():
+    facts = {"c": FACTS, "d": FACTS}
+    values = Columns.of([*results("x 1\ny 1"), *results("x skip\ny skip", criterion="d")])
+    run = meta(criteria=facts)
+
+    def found(**floors: float) -> Verdict:
+        gate = GateOptions(min_score=floors)
+        cases, groups = count_cases(run, values), summarise(run, values)
+        return decide(gate, cases, groups, None, baseline_configured=False)
+
+    assert found().outcome == found(c=0.5).outcome == "passed"
+    assert found(d=0.5).outcome == "incomplete"
+    assert said(found(d=0.5), "incomplete") == ["d measured nothing, and a mean of 0.5 is required"]
+    # One that this run was not asked for is none of its business.
+    assert found(other=0.5).outcome == "passed"
+
+
+def test_a_floor_is_reached_where_only_one_evalset_was_measured():
+    values = Columns.of([*results("x 1"), *results("x skip", evalset="f")])
+    gate, run = GateOptions(min_score={"c": 0.5}), meta()
+    found = decide(
+        gate, count_cases(run, values), summarise(run, values), None, baseline_configured=False
+    )
+
+    assert found.outcome == "passed"
+
+
+def test_a_value_of_millionths_is_told():
+    cheap = FACTS.model_copy(update={"better": "lower", "interval": None, "threshold": 1.0})
+    values, run = columns("x 0.000002", cheap), meta(facts=cheap)
+    gate = GateOptions(min_score={"c": 0.000001})
+    found = decide(
+        gate, count_cases(run, values), summarise(run, values), None, baseline_configured=False
+    )
+
+    assert said(found, "blocks") == ["c on e with a has a mean of 2e-06, required 1e-06"]
 
 
 # --- Regressions ------------------------------------------------------------------------------

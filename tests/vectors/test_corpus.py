@@ -5,8 +5,10 @@ They are looked for in the folder that the environment variable CI_EVAL_CORPUS n
 """
 
 import csv
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,6 @@ from ci_eval.validate import Checked, check
 from ci_eval.world import World
 
 CORPUS = Path(os.environ.get("CI_EVAL_CORPUS", "nowhere"))
-NOT_YET = "a criterion of ADK's that this version does not have yet"
 
 
 def files() -> list[dict[str, str]]:
@@ -66,20 +67,71 @@ def test_everything_else_is_read_or_refused_with_its_place(row):
         assert len(errors) == 1
     if row["kind"] == "test_config" and row["adk2.13_loader"] == "ok":
         assert found.kind == "eval_config"
-        known = (NOT_YET, "metric of your own code", "names no criteria", "unknown criterion")
+        known = ("metric of your own code", "unknown criterion")
         assert all(any(each in problem.message for each in known) for problem in errors)
 
 
-RESULTS = [pytest.param(row, id=row["path"]) for row in files() if "result" in row["kind"]]
+def of_kinds(*kinds: str) -> list[Any]:
+    return [pytest.param(row, id=row["path"]) for row in files() if row["kind"] in kinds]
 
 
-@pytest.mark.parametrize("row", RESULTS)
-def test_results_of_adk_are_replayed_and_those_of_others_refused(row):
+def problems_of_recording(row: dict[str, str]) -> list[str]:
     world = World(env={}, root=CORPUS, now=lambda: 0.0)
-    problems = list(Recorded(recorded=row["path"]).check(world))
+    return [message for _, message in Recorded(recorded=row["path"]).check(world)]
 
-    if row["kind"] == "result-double-encoded":
-        assert problems == []
+
+@pytest.mark.parametrize("row", of_kinds("trpc-evalset", "agents-cli-dataset"))
+def test_evalsets_of_others_are_read_with_the_same_cases(row):
+    found = checked(row["path"])
+
+    assert found.kind == "evalset"
+    if "userTurns" in (CORPUS / row["path"]).read_text(encoding="utf-8"):
+        messages = {problem.message for problem in found.problems}
+        assert messages == {"needs either 'conversation' or 'conversationScenario'"}
+        return
+    assert [problem for problem in found.problems if problem.severity == "error"] == []
+    assert found.cases == int(row["n_cases"])
+
+
+@pytest.mark.parametrize("row", of_kinds("agents-cli-trace"))
+def test_a_trace_of_agents_cli_is_replayed_and_a_dataset_is_an_evalset(row):
+    value = json.loads((CORPUS / row["path"]).read_text(encoding="utf-8"))
+    [message] = [problem.message for problem in checked(row["path"]).problems][:1] or [""]
+
+    if any(case.get("responses") for case in value["eval_cases"]):
+        assert problems_of_recording(row) == []
+        assert "found a recording (agents_cli)" in message
     else:
-        [(_, message)] = problems
-        assert message.endswith("found results of trpc-agent-go or agents-cli")
+        [wrong] = problems_of_recording(row)
+        assert wrong.endswith("found an evalset (agents_cli)")
+        assert checked(row["path"]).cases == int(row["n_cases"])
+
+
+@pytest.mark.parametrize("row", of_kinds("result-double-encoded"))
+def test_results_of_adk_are_replayed(row):
+    assert problems_of_recording(row) == []
+
+
+OTHERS_ARE = {
+    "result": "results of trpc-agent-go, which are not read; ",
+    "agents-cli-grade-result": "grades of agents-cli; ",
+    "trpc-metrics": "metrics of trpc-agent-go; ",
+    "scenarios": "ADK's conversation scenarios; ",
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        pytest.param(row, what, id=row["path"])
+        for row in files()
+        for kind, what in OTHERS_ARE.items()
+        if row["kind"] == kind
+    ],
+)
+def test_what_is_neither_is_named_with_the_way_out(row, what):
+    [problem] = checked(row["path"]).problems
+    [message] = problems_of_recording(row)
+
+    assert f"found {what}" in problem.message
+    assert f"found {what}" in message

@@ -4,18 +4,20 @@ import asyncio
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from project import REFUNDS, case, turn
 from pydantic import ValidationError
 from talks import Place, dies
 
-from ci_eval.criteria.ci_python import Python
+from ci_eval.criteria.ci_python import Python, _Function
+from ci_eval.errors import DisturbedError
 from ci_eval.records import EvalCase, Status, Trace, Trial, TrialKey
 from ci_eval.results import Score
 from ci_eval.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score
 from ci_eval.workers import link
+from ci_eval.workers.pool import Pool
 from ci_eval.world import World
 
 ENV = ["COVERAGE_*"]
@@ -352,6 +354,33 @@ def test_one_that_hangs_costs_its_neighbours_nothing(place: Place) -> None:
     assert (place.root / "again").exists()
 
 
+class Disturbing:
+    """A pool of workers in which every call is cut off."""
+
+    def __init__(self) -> None:
+        self.alone: list[bool] = []
+
+    async def open(self, *, alone: bool) -> "Disturbing":
+        self.alone.append(alone)
+        return self
+
+    async def ask(self, request: object) -> Any:
+        raise DisturbedError("its worker was stopped", alone=True)
+
+    async def end(self) -> None:
+        """There is nothing to end."""
+
+
+def test_one_that_is_cut_off_again_and_again_is_an_error_and_not_tried_for_ever() -> None:
+    pool = Disturbing()
+    found = Python(python="checks:check")
+    scorer = _Function(found, cast("Pool", pool))
+    result = asyncio.run(score(trial("a"), trace("a"), {"mine": found}, {"mine": scorer}))
+    [only] = result.scores
+    assert (only.status, only.reason) == (Status.ERROR, "its worker was stopped")
+    assert pool.alone == [False, True, True, True]
+
+
 # --- Where it runs ----------------------------------------------------------------------------
 
 
@@ -445,6 +474,12 @@ def test_the_digest_is_of_the_module_that_has_the_function(place: Place) -> None
     ]
     assert [digest is None for digest in digests] == [False, False, True, True]
     assert digests[0] != digests[1]
+
+
+def test_only_the_function_decides_the_value_and_not_where_or_how_long_it_runs() -> None:
+    found = Python(python="checks:f", interpreter="python3", timeout_s=5, env={"A": "1"})
+    assert found.options() == Python(python="checks:f").options()
+    assert found.options() != Python(python="checks:g").options()
 
 
 @pytest.mark.parametrize("target", ["checks", "checks.py:f()", "a/b:c", ":f", "checks:", "1:f"])

@@ -162,7 +162,7 @@ def test_blank_lines_marks_and_windows_lines_change_nothing(tmp_path: Path) -> N
 def test_an_empty_file_records_nothing(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     assert recording.problems == []
-    assert recording.failure()[0] == "not_recorded"
+    assert recording.failure() == ("not_recorded", "traces.jsonl holds no conversation")
 
 
 def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:

@@ -147,6 +147,13 @@ def test_the_past_of_a_case_is_held_again_with_a_warning(tmp_path: Path) -> None
     ]
 
 
+def test_what_is_not_read_of_a_dataset_is_warned_of(tmp_path: Path) -> None:
+    case = {"eval_case_id": "a", "prompt": content("user", "x"), "reference": {"response": {}}}
+    assert said(tmp_path, {"eval_cases": [case]}) == [
+        "warning: 1: eval_cases[0].reference: is not read here"
+    ]
+
+
 def test_a_trace_of_agents_cli_is_no_evalset(tmp_path: Path) -> None:
     answered = {"prompt": content("user", "x"), "responses": [{"response": {"parts": []}}]}
     (message,) = said(tmp_path, {"eval_cases": [answered]})
@@ -246,6 +253,21 @@ def test_what_is_wrong_with_an_evalset_of_trpc_agent_go_is_named(tmp_path: Path)
         "1: evalCases[2].conversation[0]: 'userContent' is missing",
         "1: evalCases[3]: needs either 'conversation' or 'conversationScenario'",
     ]
+
+
+def test_the_cases_are_there_once_and_are_a_list(tmp_path: Path) -> None:
+    case = json.dumps({"evalId": "a", "conversation": [TURN]})
+    other = case.replace('"a"', '"b"')
+    header = '"evalSetId": "a", "evalSetId": "b"'
+    twice = f'{{"evalCases": [{case}],\n{header}, "evalCases": [{other}]}}'
+    assert said(tmp_path, twice) == [
+        "2: the key 'evalSetId' is there twice",
+        "2: the key 'evalCases' is there twice",
+    ]
+    path = tmp_path / "a.json"
+    path.write_text('{"evalSetId": "x"}')
+    with pytest.raises(EvalSetError, match=r"^a\.json:1: 'evalCases' is missing$"):
+        TrpcAgentGo().read(path, shown="a.json")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from spans import console, otlp, span
 
 from ci_eval.agents.recorded import Recorded
-from ci_eval.errors import UsageError
+from ci_eval.errors import Problem, UsageError
 from ci_eval.opening import open_evalset
 from ci_eval.records import Recording
 from ci_eval.world import World
@@ -169,18 +170,25 @@ def mutated(draw: st.DrawFn) -> tuple[str, Any]:
         if isinstance(inside, dict) and draw(st.booleans()):
             del inside[step]
         else:
-            inside[step] = draw(ODD)
+            inside[step] = copy.deepcopy(draw(ODD))
     return name, value
+
+
+def problems_of_evalset(path: Path) -> Sequence[Problem]:
+    """Return what is wrong with the evalset at `path`, each of whose cases has an id."""
+    try:
+        opened = open_evalset(path, shown=path.name)
+    except UsageError as exc:
+        return exc.problems or [Problem("")]
+    assert all(case.eval_id for case in opened.cases())
+    return opened.warnings
 
 
 def read(path: Path) -> None:
     """Read a file as whatever it may be."""
-    try:
-        for case in open_evalset(path, shown=path.name).cases():
-            assert case.eval_id
-    except UsageError as exc:
-        assert exc.problems
-        assert all(problem.message and problem.line for problem in exc.problems)
+    for problem in problems_of_evalset(path):
+        assert problem.message
+        assert problem.line
     world = World(env={}, root=path.parent, now=lambda: 0.0)
     for field, message in Recorded(recorded=path.name).check(world):
         assert field == "recorded"

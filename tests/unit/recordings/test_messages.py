@@ -8,6 +8,7 @@ import pytest
 
 from ci_eval.errors import UsageError
 from ci_eval.plugins import RecordingReader
+from ci_eval.recordings import _reading
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.recordings.adk_session import AdkSession
 from ci_eval.recordings.agents_cli import AgentsCliTrace
@@ -229,3 +230,12 @@ def test_a_format_is_told_from_the_beginning(
     reader: type[RecordingReader], head: Any, *, fits: bool
 ) -> None:
     assert reader.sniff(head) is fits
+
+
+@pytest.mark.parametrize("reader", [OpenAIMessages, AgentsCliTrace])
+def test_a_file_that_is_too_long_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: type[RecordingReader]
+) -> None:
+    monkeypatch.setattr(_reading, "MAX_TEXT", 3)
+    (message,) = refused(reader, tmp_path, "[]  ")
+    assert message.startswith("a.json:1: is longer than 0 MiB, which is the most for a recording")

@@ -111,9 +111,7 @@ def of_frame(*spans: Sketch) -> list[dict[str, Any]]:
                 "start_time": given["start_time"],
                 "end_time": given["end_time"],
                 "status_code": "UNSET",
-                "attributes.openinference.span.kind": given["attributes"][
-                    "openinference.span.kind"
-                ],
+                "span_kind": given["attributes"]["openinference.span.kind"],
                 **{f"attributes.llm.{name}": value for name, value in (llm | messages).items()},
                 **{
                     f"attributes.{name}": given["attributes"][name]

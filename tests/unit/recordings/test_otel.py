@@ -187,6 +187,17 @@ def test_the_first_choice_counts_and_thoughts_are_thoughts(tmp_path: Path) -> No
     ]
 
 
+def test_of_a_model_alone_the_first_choice_counts_too(tmp_path: Path) -> None:
+    choices = [says("assistant", "one"), says("assistant", "two")]
+    turn = only(tmp_path, otlp(chat("chat", 0, 1, [ASKED], choices)))
+    assert turn.response == "one"
+
+
+def test_a_failed_run_is_found_by_what_the_user_said(tmp_path: Path) -> None:
+    (found,) = recorded(tmp_path, otlp(agent(0, 1, error="no quota"), *WEATHER[1:]))
+    assert [turn.user for turn in found.invocations or ()] == ["Weather in Paris?"]
+
+
 # --- Conversations and cases ------------------------------------------------------------------
 
 
@@ -400,6 +411,16 @@ def test_messages_may_stand_elsewhere(
     assert (turn.user, turn.response) == ("Weather?", "It rains.")
 
 
+@pytest.mark.parametrize("said", ['{"intent": "x"}', "[1, 2]", '{"a"', "5"])
+def test_a_text_that_looks_like_json_is_what_was_said(tmp_path: Path, said: str) -> None:
+    events = (
+        ("gen_ai.user.message", {"content": said}),
+        ("gen_ai.choice", {"message": {"content": said}}),
+    )
+    turn = only(tmp_path, otlp(span("c", 0, 1, {"gen_ai.operation.name": "chat"}, events=events)))
+    assert (turn.user, turn.response) == (said, said)
+
+
 def test_adk_keeps_messages_in_its_own_attributes(tmp_path: Path) -> None:
     asked = {"role": "user", "parts": [{"text": "Roll a die."}]}
     call = {
@@ -512,3 +533,47 @@ def test_ten_thousand_spans_inside_each_other_take_no_time(tmp_path: Path) -> No
 )
 def test_the_format_is_told_from_the_beginning(head: Any, *, is_otel: bool) -> None:
     assert OpenTelemetry.sniff(head) is is_otel
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("2024-01-01T00:00:00Z", "2024-01-01T00:00:02.500000Z"),
+        ("2024-01-01T01:00:00+01:00", "2024-01-01T00:00:02.5"),
+        (1_704_067_200, 1_704_067_202.5),
+        (1_704_067_200_000, 1_704_067_202_500),
+        (1_704_067_200_000_000, 1_704_067_202_500_000),
+        (1_704_067_200_000_000_000, "1704067202500000000"),
+        ([1_704_067_200, 0], [1_704_067_202, 500_000_000]),
+    ],
+    ids=["text", "zone", "s", "ms", "us", "ns", "pair"],
+)
+def test_times_are_understood_in_every_unit(tmp_path: Path, start: object, end: object) -> None:
+    (raw,) = console(chat("chat", 0, 1, [ASKED], [SAID]))
+    turn = only(tmp_path, [{**raw, "start_time": start, "end_time": end}])
+    assert (turn.creation_timestamp, turn.duration) == (1_704_067_200, 2.5)
+
+
+@pytest.mark.parametrize("time", ["soon", "9" * 40, True, {}, [1], ["a", "b"], 1e300])
+def test_what_is_no_time_is_none(tmp_path: Path, time: object) -> None:
+    (raw,) = console(chat("chat", 0, 1, [ASKED], [SAID]))
+    assert only(tmp_path, [{**raw, "start_time": time}]).duration is None
+
+
+def test_files_and_images_in_messages_are_kept(tmp_path: Path) -> None:
+    asked = message(
+        "user",
+        {"type": "text", "content": "What is this?"},
+        {"type": "uri", "uri": "https://example.com/a.png"},
+        {"type": "file", "file_id": "f1"},
+        {"type": "blob", "mime_type": "image/png", "content": "AAAA"},
+        {"type": "hologram"},
+    )
+    turn = only(tmp_path, otlp(chat("chat", 0, 1, [asked], [SAID])))
+    kept = [part.model_dump(exclude_none=True) for part in turn.user_content.parts or ()]
+    assert kept == [
+        {"text": "What is this?"},
+        {"file_data": {"file_uri": "https://example.com/a.png"}},
+        {"file_data": {"file_uri": "f1"}},
+        {"inline_data": {"mime_type": "image/png", "data": "AAAA"}},
+    ]

@@ -1,0 +1,129 @@
+"""The attributes of spans: how they were exported, and what they are called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ci_eval.json_text import NotJsonError, parse_json
+from ci_eval.records import Json
+
+_MAX_STEPS = 12
+"""In how many parts the name of an attribute falls at most."""
+_MAX_NAMED = 6
+"""How deep in an attribute there may be names with dots, which stand for objects."""
+_KINDS = frozenset(
+    {
+        "AGENT",
+        "CHAIN",
+        "EMBEDDING",
+        "EVALUATOR",
+        "GUARDRAIL",
+        "LLM",
+        "PROMPT",
+        "RERANKER",
+        "RETRIEVER",
+        "TOOL",
+    }
+)
+"""The kinds of spans that OpenInference has."""
+
+
+def first(tree: Json, *names: str) -> Json:
+    """Return the first value of some dotted names that is there; `None` where none is."""
+    for name in names:
+        value = tree
+        for step in name.split("."):
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is not None:
+            return value
+    return None
+
+
+def from_json(value: Json) -> Json:
+    """Return what a text holds as JSON, as spans keep what is no plain value; else `value`."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return parse_json(value)
+        except NotJsonError:
+            return value
+    return value
+
+
+def raw_attributes(raw: Mapping[str, Json]) -> dict[str, Json]:
+    """Return attributes by their names: as a list of pairs, an object, or columns of a table."""
+    given, columns = raw.get("attributes"), "attributes."
+    # Phoenix gives the kind of a span beside its attributes, too, or only there.
+    kind = raw.get("span_kind")
+    found = {"openinference.span.kind": kind} if isinstance(kind, str) and kind in _KINDS else {}
+    if isinstance(given, list):
+        pairs = [each for each in given if isinstance(each, Mapping)]
+        return found | {str(each.get("key")): _otlp_value(each.get("value")) for each in pairs}
+    if isinstance(given, Mapping):
+        return {**found, **given}
+    return found | {
+        key.removeprefix(columns): value for key, value in raw.items() if key.startswith(columns)
+    }
+
+
+def _otlp_value(value: Json) -> Json:
+    """Return the value that OTLP's JSON wraps into an object which names its type."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return None
+    [(kind, inner)] = value.items()
+    match kind:
+        case "intValue":
+            is_int = isinstance(inner, str) and inner.lstrip("-").isdecimal() and len(inner) < 30
+            return int(inner) if is_int else inner
+        case "arrayValue":
+            values = inner.get("values") if isinstance(inner, Mapping) else None
+            return [_otlp_value(each) for each in values] if isinstance(values, list) else []
+        case "kvlistValue":
+            values = inner.get("values") if isinstance(inner, Mapping) else None
+            return raw_attributes({"attributes": values if isinstance(values, list) else []})
+    return inner
+
+
+def tree_of(flat: Mapping[str, Any], depth: int = 0) -> dict[str, Json]:
+    """Return attributes by the parts of their names; `a.0.b` and `a.1.b` are in a list."""
+    tree: dict[str, Any] = {}
+    for name, value in flat.items():
+        *before, last = name.split(".", _MAX_STEPS)
+        node = tree
+        for step in before:
+            if not isinstance(node.get(step), dict):
+                node[step] = {}
+            node = node[step]
+        inner = _nested(value, depth + 1)
+        if not isinstance(node.get(last), dict):
+            node[last] = inner
+        elif isinstance(inner, dict):
+            node[last] |= inner
+    return {name: _listed(value, 0) for name, value in tree.items()} if depth == 0 else tree
+
+
+def _nested(value: Json, depth: int) -> Json:
+    if depth > _MAX_NAMED:
+        return value
+    if isinstance(value, Mapping):
+        return tree_of(value, depth)
+    return [_nested(each, depth + 1) for each in value] if isinstance(value, list) else value
+
+
+def _listed(value: Json, depth: int) -> Json:
+    """Return `value` with a list for each object whose keys are positions."""
+    if depth > _MAX_NAMED * _MAX_STEPS:
+        return value
+    if isinstance(value, list):
+        return [_listed(each, depth + 1) for each in value]
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _listed(each, depth + 1) for key, each in value.items()}
+    if inner and all(key.isdecimal() and len(key) < 10 for key in inner):
+        return [inner[key] for key in sorted(inner, key=int)]
+    return inner
+
+
+def dicts(value: Json) -> Sequence[Mapping[str, Json]]:
+    """Return the objects in a list; of an object, it alone; none of anything else."""
+    if isinstance(value, Mapping):
+        return [value]
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,101 @@
+"""The troubleshooting page has every message of ci-eval, and no other.
+
+In the page, `…` stands for anything; what `messages.py` finds in the source has it, too.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from docpages import DOCS
+from messages import collect
+
+PAGE = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
+ENTRY = re.compile(r"^(?:- |  )(?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>$", re.MULTILINE)
+
+NOT_TOLD = {
+    "… …, which is not JSON: …": "how `the agent …` goes on",
+    "returned … MiB of JSON; 16 MiB is the most": "how `the agent …` goes on",
+    "returned what …": "how `the agent …` goes on",
+    "nothing here can score it": "a guard; every criterion is scored by one of two ways",
+    "a score has a value exactly when it passed or failed": "only in a `run.json` made by hand",
+    "two … plugins are named …: … and …": "seen by who writes a plugin, at the import of it",
+}
+"""Messages that are not on the page, and why."""
+
+
+ENTRIES = [found[2] for found in ENTRY.finditer(PAGE)]
+"""The messages that the page explains."""
+
+
+def explains(entry: str, text: str) -> bool:
+    """Say whether an entry is about a message; one of few letters only where it is the same."""
+    if entry == text or len(re.sub(r"\W", "", entry)) < LETTERS:
+        return entry == text
+    pattern = ".*".join(map(re.escape, entry.split("…")))
+    return bool(re.fullmatch(pattern, text, re.DOTALL))
+
+
+LETTERS = 12
+"""With fewer letters than this an entry would explain anything."""
+
+
+@pytest.fixture(scope="module")
+def messages() -> dict[str, str]:
+    """All messages, each with a place where it is made."""
+    return {each.text: each.place for each in collect()}
+
+
+def test_every_message_is_explained(messages: dict[str, str]) -> None:
+    unexplained = {
+        text: place
+        for text, place in messages.items()
+        if text not in NOT_TOLD and not any(explains(entry, text) for entry in ENTRIES)
+    }
+    assert unexplained == {}
+
+
+def test_what_the_page_explains_are_messages(messages: dict[str, str]) -> None:
+    said = [entry for entry in ENTRIES if not any(explains(entry, text) for text in messages)]
+    assert said == []
+
+
+def test_no_message_is_explained_twice() -> None:
+    assert len(ENTRIES) == len(set(ENTRIES))
+
+
+def test_each_exception_is_still_needed(messages: dict[str, str]) -> None:
+    assert NOT_TOLD.keys() <= messages.keys()
+
+
+def test_messages_are_found_wherever_they_are_handed_on(tmp_path: Path) -> None:
+    (tmp_path / "made.py").write_text(SOURCE)
+
+    assert {each.text for each in collect(tmp_path)} == {
+        "no such …",
+        "is empty",
+        "is a list, not text",
+        "is a number, not text",
+        "came late, by …",
+    }
+
+
+SOURCE = """
+LATE = "came late"
+
+def _refuse(message: str, line: int) -> None:
+    raise UsageError(message)
+
+class Notes:
+    def note(self, said: str) -> None:
+        _refuse(said, 1)
+
+def check(name, notes):
+    notes.note(f"no such {name!r}")
+    found = "a list" if name else "a number"
+    message = f"is {found}, not text"
+    notes.note(message)
+    _refuse("is empty", 1)
+    print("not a message")
+    raise TrialError("late", f"{LATE}, by {name}")
+"""

@@ -1,0 +1,460 @@
+"""`ci-eval init` in repositories of several shapes: what it writes can be run at once."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from project import CASES, GREETS, REFUNDS, TRACKS, case, turn
+
+from ci_eval.cli import cli, main
+from ci_eval.documents import parse_yaml
+from ci_eval.errors import ExitCode
+from ci_eval.starting.surveying import survey
+
+AGENT = "from google.adk.agents import Agent\n\nroot_agent = Agent(name='shop', model='none')\n"
+OLD = [{"query": "Refund 7", "expected_tool_use": [], "reference": "Order 7 is refunded."}]
+CAMEL = {
+    "evalSetId": "s",
+    "evalCases": [
+        {
+            "evalId": "greets",
+            "conversation": [
+                {
+                    "userContent": {"role": "user", "content": "Hello"},
+                    "finalResponse": {"role": "assistant", "content": "How can I help?"},
+                }
+            ],
+        }
+    ],
+}
+Files = dict[str, Any]
+
+
+def evalset(*cases: dict[str, Any]) -> dict[str, Any]:
+    return {"eval_set_id": "s", "eval_cases": list(cases)}
+
+
+def config(**criteria: Any) -> dict[str, Any]:
+    return {"criteria": criteria}
+
+
+LAYOUTS: dict[str, Files] = {
+    "an agent with its evalset beside it": {
+        "shop_agent/__init__.py": "from . import agent\n",
+        "shop_agent/agent.py": AGENT,
+        "shop_agent/smoke.evalset.json": evalset(*CASES),
+        "eval/test_config.json": config(tool_trajectory_avg_score=1.0, response_match_score=0.5),
+    },
+    "an app with tests/eval as a template makes it": {
+        "app/__init__.py": "",
+        "app/agent.py": AGENT,
+        "tests/eval/eval_config.json": config(
+            tool_trajectory_avg_score={"threshold": 1.0, "matchType": "IN_ORDER"},
+            rubric_based_final_response_quality_v1={
+                "threshold": 0.8,
+                "rubrics": [{"rubricId": "a", "rubricContent": {"textProperty": "It is kind."}}],
+            },
+        ),
+        "tests/eval/evalsets/basic.evalset.json": evalset(GREETS, TRACKS),
+        "pyproject.toml": "[project]\nname = 'shop'\n",
+    },
+    "a workspace of agents, each with its tests": {
+        "workspace/agents/shop/shop/agent.py": AGENT,
+        "workspace/agents/shop/tests/simple.test.json": OLD,
+        "workspace/agents/shop/tests/ticket.test.json": evalset(GREETS),
+        "workspace/agents/shop/tests/complex.test.json": evalset(REFUNDS, TRACKS),
+        "workspace/agents/shop/tests/test_config.json": config(response_match_score=0.3),
+    },
+    "a program in another language": {
+        "data/shop-app/smoke.evalset.json": CAMEL,
+        "data/shop-app/smoke.metrics.json": [{"metricName": "m", "threshold": 1}],
+        "main.go": "package main\n",
+    },
+    "a graph of AgentFlow": {
+        "agentflow.json": {"agent": "graph.react:app"},
+        "graph/react.py": "from agentflow.graph import StateGraph\n",
+        "evals/shop.evalset.json": {
+            "eval_set_id": "s",
+            "name": "shop",
+            "eval_cases": [
+                {
+                    "eval_id": "tracks",
+                    "conversation": [
+                        {
+                            "user_content": {"role": "user", "content": "Where is 9?"},
+                            "expected_tool_trajectory": [{"name": "track", "args": {"order": 9}}],
+                            "expected_node_order": ["MAIN", "TOOL"],
+                            "expected_final_response": {"role": "assistant", "content": "In Oslo."},
+                        }
+                    ],
+                }
+            ],
+        },
+        "evals/eval_config.json": config(
+            tool_trajectory_avg_score={"threshold": 1.0, "match_type": "IN_ORDER"}
+        ),
+    },
+    "cases that expect nothing": {
+        "evals/prompts.csv": "prompt\nHello\nWhere is 9?\n",
+        "app.py": "import langgraph\n",
+    },
+    "names that need care": {
+        'über uns/it\'s "ours" [a]: #1.evalset.json': evalset(GREETS),
+        'über uns/it\'s "ours" [b]: #1.evalset.json': evalset(TRACKS),
+        'other/it\'s "ours" [a]: #1.evalset.json': evalset(REFUNDS),
+        "evals/yes.evalset.json": evalset(case("more", turn("Bye", "Good bye."))),
+        "evals/-1.evalset.json": evalset(case("minus", turn("Hi", "Hello there."))),
+    },
+    "a judge wanted and nothing else": {
+        "tests/eval/eval_config.json": config(safety_v1=0.8),
+        "tests/eval/evalsets/basic.evalset.json": evalset(*CASES),
+    },
+    "an evalset that is broken": {
+        "evals/good.evalset.json": evalset(GREETS),
+        "evals/bad.evalset.json": {"eval_set_id": "s", "eval_cases": [{"eval_id": 1}]},
+    },
+}
+
+
+def write(root: Path, files: Files) -> None:
+    for name, value in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value, indent=1))
+
+
+def record(root: Path) -> None:
+    """Record that an agent did all that the evalsets expect, and said something in any case."""
+    lines = {
+        each.eval_id: {
+            "eval_id": each.eval_id,
+            "invocations": [
+                {
+                    "final_response": {"parts": [{"text": "Well."}]},
+                    **turn.model_dump(mode="json", exclude_none=True),
+                }
+                for turn in each.conversation
+            ],
+        }
+        for found in survey(root).evalsets
+        for each in found.opened.cases()
+        if each.conversation is not None
+    }
+    path = root / "traces" / "recorded.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    os.utime(path, (2e9, 2e9))
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch) -> Callable[[Files], Path]:
+    """Make a repository of files, and stand in it."""
+
+    def made(files: Files) -> Path:
+        root = tmp_path / "shop"
+        (root / ".git").mkdir(parents=True)
+        write(root, files)
+        monkeypatch.chdir(root)
+        return root
+
+    return made
+
+
+def written(root: Path) -> Any:
+    return parse_yaml((root / "ci-eval.yaml").read_text(), shown="ci-eval.yaml").value
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_with_a_recording_the_first_run_passes(repository, layout, capsys):
+    root = repository(LAYOUTS[layout])
+    record(root)
+
+    assert main(["init", "--yes"]) == 0
+    assert main(["validate"]) == 0, capsys.readouterr().err
+    assert main(["run"]) == ExitCode.PASSED, capsys.readouterr().err
+
+    (agent,) = written(root)["agents"].values()
+    assert agent == {"recorded": "traces/recorded.jsonl"}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_without_one_the_first_run_is_incomplete_and_never_green(repository, layout, capsys):
+    root = repository(LAYOUTS[layout])
+
+    assert main(["init", "--yes"]) == 0
+    assert main(["validate"]) == 0, capsys.readouterr().err
+    assert main(["run"]) == ExitCode.INCOMPLETE
+    assert (root / "ci_eval_agent.py").exists()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_configuration_names_every_evalset_that_can_be_read(repository, layout):
+    root = repository(LAYOUTS[layout])
+    found = {each.path for each in survey(root).evalsets}
+    main(["init", "--yes"])
+
+    paths = written(root)["evalsets"].values()
+
+    matched = {
+        each.relative_to(root).as_posix()
+        for path in paths
+        for each in ([root / path] if (root / path).exists() else root.glob(path))
+    }
+    assert matched == found
+
+
+def test_a_repository_with_nothing_gets_an_example_to_fill_in(repository, capsys):
+    root = repository({"README.md": "# Shop\n"})
+
+    assert main(["init", "--yes"]) == 0
+    assert "next: ci-eval run" in capsys.readouterr().out
+    assert main(["validate", "ci-eval.yaml", "evals/smoke.yaml"]) == 0
+    assert main(["run"]) == ExitCode.INCOMPLETE
+    assert "call your agent in `answer`" in capsys.readouterr().err
+
+    (root / "ci_eval_agent.py").write_text(
+        "def answer(message):\n    return 'I can help you with questions about our product.'\n"
+    )
+    assert main(["run"]) == ExitCode.PASSED
+
+
+def test_a_function_of_plain_python_is_run_as_it_is(repository, capsys):
+    files = {
+        "bot.py": "def reply(message):\n    return f'You said {message}.'\n",
+        "evals/small.csv": "prompt,expected\nHello,You said Hello.\n",
+    }
+    root = repository(files)
+
+    assert main(["init", "--yes"]) == 0
+    assert main(["run"]) == ExitCode.PASSED, capsys.readouterr().err
+    assert written(root)["agents"] == {"bot": {"python": "bot:reply"}}
+    assert not (root / "ci_eval_agent.py").exists()
+
+
+def test_the_cases_own_assertions_are_checked(repository):
+    files = {"evals/a.yaml": "cases:\n- {prompt: Hi, assert: [{contains: Hello}]}\n"}
+    root = repository(files)
+
+    main(["init", "--yes"])
+
+    assert written(root)["criteria"] == {"ci/assertions": 1.0}
+
+
+def test_what_is_there_is_never_overwritten_without_force(repository, capsys):
+    root = repository({"ci-eval.yaml": "mine", ".github/workflows/ci-eval.yml": "mine, too"})
+
+    assert main(["init", "--yes"]) == ExitCode.USAGE_ERROR
+
+    err = capsys.readouterr().err
+    assert "ci-eval.yaml: is there already" in err
+    assert ".github/workflows/ci-eval.yml: is there already" in err
+    assert "--force" in err
+    assert (root / "ci-eval.yaml").read_text() == "mine"
+    assert not (root / "ci_eval_agent.py").exists()
+
+    assert main(["init", "--yes", "--force"]) == 0
+    assert written(root)["version"] == 1
+
+
+def test_force_replaces_a_link_and_not_what_it_leads_to(repository, tmp_path):
+    root = repository({})
+    outside = tmp_path / "outside.yaml"
+    outside.write_text("mine")
+    (root / "ci-eval.yaml").symlink_to(outside)
+
+    main(["init", "--yes", "--force"])
+
+    assert outside.read_text() == "mine"
+
+
+def test_nothing_is_written_through_a_folder_that_leads_out(repository, tmp_path, capsys):
+    root = repository({})
+    (tmp_path / "outside").mkdir()
+    (root / ".github").symlink_to(tmp_path / "outside")
+
+    assert main(["init", "--yes"]) == ExitCode.USAGE_ERROR
+    assert "leads out of the repository" in capsys.readouterr().err
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_part_of_a_repository_gets_a_workflow_at_the_top(repository):
+    root = repository({"services/shop/evals/a.evalset.json": evalset(GREETS)})
+
+    assert main(["init", "services/shop", "--yes"]) == 0
+
+    workflow = (root / ".github/workflows/ci-eval-services-shop.yml").read_text()
+    on = parse_yaml(workflow, shown="w").value["on"]["pull_request"]["paths"]
+    assert on == ["services/shop/**", ".github/workflows/ci-eval-services-shop.yml"]
+    assert "working-directory: services/shop" in workflow
+    assert (root / "services/shop/ci-eval.yaml").exists()
+
+
+def test_without_a_terminal_nothing_is_asked(repository, monkeypatch):
+    repository({})
+    monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("asked"))
+
+    assert main(["init"]) == 0
+
+
+def test_what_was_found_and_written_is_said(repository, capsys):
+    repository(LAYOUTS["a graph of AgentFlow"])
+
+    main(["init", "--yes"])
+
+    assert capsys.readouterr().out.splitlines() == [
+        "found evalsets: evals/shop.evalset.json (1)",
+        "found eval configs: evals/eval_config.json",
+        "found other frameworks: AgentFlow (agentflow.json)",
+        "found no agent: fill in ci_eval_agent.py, which calls it",
+        "wrote ci-eval.yaml",
+        "wrote ci_eval_agent.py",
+        "wrote .github/workflows/ci-eval.yml",
+        "It runs agent on shop; ci-eval.yaml says the rest.",
+        "next: ci-eval run",
+    ]
+
+
+def test_a_folder_that_is_not_there_is_refused(repository, capsys):
+    repository({})
+
+    assert main(["init", "nowhere", "--yes"]) == ExitCode.USAGE_ERROR
+    assert "nowhere is no folder" in capsys.readouterr().err
+
+
+# --- Questions --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answer the questions as somebody at a terminal would."""
+
+    def answer(*answers: str) -> str:
+        monkeypatch.setattr("ci_eval.starting.command._is_watched", lambda: True)
+        result = CliRunner().invoke(cli, ["init"], input="".join(f"{each}\n" for each in answers))
+        assert result.exception is None, result.output
+        return result.output
+
+    return answer
+
+
+def test_at_a_terminal_the_agent_the_purpose_and_the_workflow_are_asked_for(repository, asked):
+    files = {
+        "evals/a.evalset.json": evalset(*CASES),
+        "shop/agent.py": AGENT,
+        "desk/agent.py": AGENT,
+    }
+    root = repository(files)
+
+    output = asked("2", "2", "n")
+
+    assert "1. the ADK agent in desk" in output
+    assert list(written(root)["agents"]) == ["shop"]
+    assert "correctness: The right answer in any words" in output
+    assert (
+        "# Left out: final_response_match_v2: asks a model" in (root / "ci-eval.yaml").read_text()
+    )
+    assert not (root / ".github").exists()
+
+
+def test_every_answer_has_a_default(repository, asked):
+    root = repository({**LAYOUTS["an agent with its evalset beside it"]})
+
+    asked("", "", "")
+
+    assert list(written(root)["agents"]) == ["shop_agent"]
+    assert written(root)["criteria"] == {"from": "eval/test_config.json"}
+    assert (root / ".github/workflows/ci-eval.yml").exists()
+
+
+def test_with_yes_nothing_is_asked(repository, asked, monkeypatch):
+    repository({})
+    monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr("click.confirm", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr("ci_eval.starting.command._is_watched", lambda: True)
+
+    assert main(["init", "--yes"]) == 0
+
+
+# --- Agents of ADK, and repositories of others --------------------------------------------------
+
+SCRIPTED = '''\
+from google.adk.agents import Agent
+from google.adk.models import BaseLlm, LlmResponse
+from google.genai import types
+
+
+def track(order: int) -> dict:
+    """Return where an order is."""
+    return {"place": "Oslo"}
+
+
+class Scripted(BaseLlm):
+    async def generate_content_async(self, llm_request, stream=False):
+        part = llm_request.contents[-1].parts[0]
+        said = types.Part(text="Hello, how can I help?")
+        if part.function_response:
+            said = types.Part(text=f"Order 9 is in {part.function_response.response['place']}.")
+        elif "9" in part.text:
+            said = types.Part(function_call=types.FunctionCall(name="track", args={"order": 9}))
+        used = types.GenerateContentResponseUsageMetadata(prompt_token_count=7)
+        content = types.Content(role="model", parts=[said])
+        yield LlmResponse(content=content, usage_metadata=used)
+
+
+root_agent = Agent(name="shop", model=Scripted(model="scripted"), tools=[track])
+'''
+
+
+@pytest.mark.skipif("CI_EVAL_ADK_PYTHON" not in os.environ, reason="needs a Python with google-adk")
+@pytest.mark.parametrize(
+    "more",
+    ["", "\nfrom google.adk.apps import App\napp = App(name='shop', root_agent=root_agent)\n"],
+)
+def test_an_agent_of_adk_is_run_as_it_is(repository, more, capsys):
+    both = case("both", GREETS["conversation"][0], TRACKS["conversation"][0])
+    root = repository(
+        {
+            "agents/shop/__init__.py": "from . import agent\n",
+            "agents/shop/agent.py": SCRIPTED + more,
+            "agents/shop/smoke.evalset.json": evalset(GREETS, TRACKS, both),
+        }
+    )
+    python = Path(os.environ["CI_EVAL_ADK_PYTHON"])
+    (root / ".venv").symlink_to(python.parent.parent)
+
+    assert main(["init", "--yes"]) == 0
+    assert main(["run"]) == ExitCode.PASSED, capsys.readouterr().err
+
+    traces = [
+        json.loads(line) for line in (root / "ci-eval-report/traces.jsonl").read_text().splitlines()
+    ]
+    events = traces[1]["invocations"][0]["intermediate_data"]["invocation_events"]
+    answer = events[1]["content"]["parts"][0]["function_response"]["response"]
+    assert answer == {"place": "Oslo"}
+    assert events[0]["usage_metadata"]["prompt_token_count"] == 14
+
+
+def corpus() -> Iterable[Path]:
+    folder = os.environ.get("CI_EVAL_CORPUS")
+    return sorted(each for each in Path(folder).iterdir() if each.is_dir()) if folder else ()
+
+
+@pytest.mark.parametrize("original", corpus(), ids=lambda each: each.name)
+def test_repositories_of_others_get_a_configuration_that_is_valid(
+    repository, original, tmp_path, capsys
+):
+    root = repository({})
+    shutil.copytree(original, root, dirs_exist_ok=True, symlinks=True)
+    subprocess.run(["chmod", "-R", "u+w", str(root)], check=True)
+
+    assert main(["init", "--yes"]) == 0, capsys.readouterr().err
+    assert main(["validate"]) == 0, capsys.readouterr().err
+    (agent,) = written(root)["agents"].values()
+    if "python" in agent:
+        assert main(["run"]) == ExitCode.INCOMPLETE

@@ -1,0 +1,221 @@
+"""What the configuration says can be run, whatever the repository has."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from project import CASES, GREETS, case, turn
+
+from ci_eval.config import load
+from ci_eval.errors import UsageError
+from ci_eval.plan import plan
+from ci_eval.starting.choosing import Candidate, candidates
+from ci_eval.starting.deciding import decide
+from ci_eval.starting.drafting import Draft, config_text
+from ci_eval.starting.scoring import errors_of
+from ci_eval.starting.surveying import survey
+
+
+def evalset(*cases):
+    return {"eval_set_id": "s", "eval_cases": list(cases)}
+
+
+@pytest.fixture
+def decided(repository, world):
+    """Decide on the first agent that is offered."""
+
+    def draft(files, preset: str | None = None) -> Draft:
+        found = repository(files)
+        return decide(found, next(candidates(found, world)), preset, world)
+
+    return draft
+
+
+def test_three_evalsets_of_a_folder_become_a_pattern(decided):
+    files = {f"evals/{name}.test.json": evalset(GREETS) for name in "abc"}
+    files |= {f"evals/{name}.evalset.json": evalset(GREETS) for name in "de"}
+
+    assert decided(files).evalsets == {
+        "evals": "evals/*.test.json",
+        "d": "evals/d.evalset.json",
+        "e": "evals/e.evalset.json",
+    }
+
+
+def test_no_pattern_takes_an_evalset_along_that_cannot_be_read(decided):
+    files = {f"evals/{name}.test.json": evalset(GREETS) for name in "abc"}
+
+    draft = decided({**files, "evals/broken.test.json": "{"})
+
+    assert sorted(draft.evalsets.values()) == sorted(files)
+    assert draft.evalset_notes[0].startswith("Cannot be read: evals/broken.test.json:1:")
+
+
+def test_a_recording_is_replayed_on_files_by_name(decided):
+    files = {f"{name}.test.json": evalset(GREETS) for name in "abc"}
+    files["t.jsonl"] = '{"eval_id": "greets", "invocations": []}\n'
+
+    assert list(decided(files).evalsets) == ["a", "b", "c"]
+
+
+def test_a_pattern_takes_no_name_of_another_evalset(decided):
+    files = {f"evals/{name}.test.json": evalset(GREETS) for name in "abc"}
+
+    draft = decided({**files, "evals.evalset.json": evalset(GREETS)})
+
+    assert draft.evalsets == {
+        "evals-2": "evals/*.test.json",
+        "evals": "evals.evalset.json",
+    }
+
+
+def test_the_eval_config_nearest_to_the_evalsets_is_used(decided):
+    files = {
+        "a/test_config.json": {"criteria": {"response_match_score": 0.1}},
+        "b/eval/test_config.json": {"criteria": {"response_match_score": 0.2}},
+        "b/eval/sets/s.evalset.json": evalset(GREETS),
+    }
+
+    draft = decided(files)
+
+    assert draft.scoring.criteria == {"from": "b/eval/test_config.json"}
+    assert draft.scoring.notes == ["Another eval config, not used: a/test_config.json."]
+
+
+def test_what_is_wanted_goes_before_an_eval_config(decided):
+    files = {
+        "test_config.json": {"criteria": {"response_match_score": 0.1}},
+        "s.evalset.json": evalset(*CASES),
+    }
+
+    assert decided(files, "regression").scoring.criteria["response_match_score"] == 0.8
+
+
+def test_criteria_that_ask_a_model_are_left_out_one_by_one(decided):
+    files = {
+        "test_config.json": {"criteria": {"safety_v1": 0.8, "response_match_score": 0.5}},
+        "s.evalset.json": evalset(*CASES),
+    }
+
+    scoring = decided(files).scoring
+
+    assert scoring.criteria == {"response_match_score": 0.5}
+    assert any(each.startswith("Left out: safety_v1: asks a model") for each in scoring.notes)
+
+
+def test_where_nothing_of_what_is_wanted_is_left_the_cases_decide(decided):
+    scoring = decided({"s.evalset.json": evalset(*CASES)}, "correctness").scoring
+
+    assert list(scoring.criteria) == ["tool_trajectory_avg_score", "response_match_score"]
+    assert sum("Left out" in each for each in scoring.notes) == 2
+
+
+def test_where_cases_expect_nothing_only_an_answer_is_asked_for(decided):
+    scoring = decided({"evals/a.csv": "prompt\nHello\n"}).scoring
+
+    assert scoring.criteria["says_something"]["use"] == "ci/regex"
+
+
+def test_an_evalset_that_the_planner_refuses_is_left_out_with_the_reason(decided):
+    files = {
+        "evals/good.yaml": "cases: [{prompt: Hi, expected: Hello}]",
+        "evals/odd.yaml": "cases: [{prompt: Hi, assert: [{regexp: x}]}]",
+    }
+
+    draft = decided(files)
+
+    assert draft.evalsets == {"good": "evals/good.yaml"}
+    (why,) = draft.evalset_notes
+    assert why.startswith("Left out: evals/odd.yaml:1:")
+
+
+def test_what_cannot_be_mended_is_an_error(repository, world):
+    found = repository({"s.evalset.json": evalset(GREETS)})
+    gone = Candidate("a recording", ("s.evalset.json",), recording="gone.jsonl")
+
+    with pytest.raises(UsageError, match="gone.jsonl"):
+        decide(found, gone, None, world)
+
+
+@pytest.mark.parametrize("code", ["shop/agent.py", "bot.py", "other.py"])
+def test_an_agent_gets_the_interpreter_of_the_repository(decided, tmp_path, code):
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").symlink_to(sys.executable)
+    text = "root_agent = 1\ndef answer(message): ..."
+
+    draft = decided({"s.evalset.json": evalset(GREETS), code: text})
+
+    assert draft.agent["interpreter"] == ".venv/bin/python"
+
+
+def test_an_agent_of_adk_is_run_by_a_module_and_gets_its_keys(decided):
+    draft = decided({"s.evalset.json": evalset(GREETS), "shop/agent.py": "root_agent = 1"})
+
+    assert draft.agent["python"] == "ci_eval_agent:answer"
+    assert "GOOGLE_API_KEY" in draft.agent["env"]
+
+
+def test_a_function_is_called_as_it_is(decided):
+    files = {"s.evalset.json": evalset(GREETS), "bot.py": "def ask(question): ..."}
+
+    draft = decided(files)
+
+    assert (draft.agent_name, draft.agent) == ("bot", {"python": "bot:ask"})
+
+
+def test_other_agents_and_frameworks_are_named(decided):
+    files = {
+        "s.evalset.json": evalset(GREETS),
+        "a/agent.py": "root_agent = 1",
+        "b/agent.py": "import crewai\nroot_agent = 1",
+    }
+
+    notes = decided(files).agent_notes
+
+    assert "Also found: the ADK agent of b." in notes
+    assert "Found CrewAI in b/agent.py: ci_eval_agent.py can call it." in notes
+
+
+TEXTS = st.text(st.characters(exclude_categories=["C"]), max_size=8)
+CASE = st.builds(
+    lambda number, asked, answered, calls: case(
+        f"c{number}", turn(asked or "?", answered, *((name, {}) for name in calls))
+    ),
+    st.integers(0, 10**6),
+    TEXTS,
+    TEXTS,
+    st.lists(st.sampled_from(["look", "book"]), max_size=2),
+)
+NAMES = st.text(st.sampled_from("aé'\"[]*?#:{}&!%@ -.\\"), min_size=1, max_size=8).filter(
+    lambda name: name.strip(". ") and not name.startswith(".")
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    sets=st.dictionaries(
+        NAMES,
+        st.lists(CASE, min_size=1, max_size=3, unique_by=lambda c: c["eval_id"]),
+        min_size=1,
+        max_size=4,
+    ),
+    preset=st.sampled_from([None, "regression", "correctness", "quality", "high_risk"]),
+)
+def test_whatever_files_are_called_and_cases_expect_the_configuration_can_be_planned(
+    sets, preset, tmp_path_factory, world
+):
+    root = tmp_path_factory.mktemp("repository")
+    for name, cases in sets.items():
+        (root / f"{name}.evalset.json").write_text(json.dumps(evalset(*cases)))
+    around = replace(world, root=root)
+    found = survey(root)
+
+    draft = decide(found, next(candidates(found, around)), preset, around)
+
+    (root / "ci-eval.yaml").write_text(config_text(draft))
+    planned = plan(load(root / "ci-eval.yaml", shown="ci-eval.yaml", world=around), around)
+    assert planned.count == sum(map(len, sets.values()))
+    assert errors_of(config_text(draft), around) == ()

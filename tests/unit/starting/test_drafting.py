@@ -1,0 +1,180 @@
+"""The texts that `init` writes are read back as they are meant."""
+
+import ast
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_eval.documents import parse_yaml
+from ci_eval.records import Content, Invocation, Recording
+from ci_eval.starting.drafting import (
+    Draft,
+    agent_text,
+    config_text,
+    recording_text,
+    starter_text,
+    workflow_name,
+    workflow_text,
+)
+from ci_eval.starting.scoring import Scoring
+from ci_eval.starting.sources import FoundAgent
+
+ANY = st.text(max_size=30)
+
+
+def read(text: str):
+    return parse_yaml(text, shown="draft").value
+
+
+@given(name=ANY.filter(bool), path=ANY, note=ANY, key=ANY.filter(bool))
+def test_any_name_path_and_note_leaves_the_rest_of_the_configuration_alone(name, path, note, key):
+    draft = Draft(
+        suite=name,
+        agent_name=key,
+        agent={"recorded": path},
+        agent_notes=(note, f"x\n{note}"),
+        evalsets={key: path},
+        evalset_notes=(note,),
+        scoring=Scoring({key: {"threshold": 1.0}}, [note], "agentflow"),
+    )
+
+    text = config_text(draft)
+
+    assert read(text) == {
+        "version": 1,
+        "name": name,
+        "dialect": "agentflow",
+        "agents": {key: {"recorded": path}},
+        "evalsets": {key: path},
+        "criteria": {key: {"threshold": 1.0}},
+        "baseline": {"store": "file", "path": ".ci-eval/baseline.json"},
+        "gate": {"mode": "regression"},
+    }
+
+
+def test_notes_stand_above_what_they_are_about_and_their_number_is_bounded():
+    notes = [f"Note {number}." for number in range(30)]
+    draft = Draft("s", "a", {"recorded": "t"}, (), {"e": "e.json"}, (), Scoring({"c": 1}, notes))
+
+    lines = config_text(draft).splitlines()
+
+    at = lines.index("criteria:")
+    assert lines[at + 1] == "  # Note 0."
+    assert lines[at + 21 : at + 23] == ["  # … and 10 more.", "  c: 1"]
+
+
+def agent(**options) -> FoundAgent:
+    found = {"kind": "adk", "name": "shop", "folder": "agents/shop", "target": "shop.agent"}
+    return FoundAgent(**{**found, "variable": "root_agent", "import_from": "agents", **options})
+
+
+def test_the_module_imports_the_agent_from_the_folder_above_it():
+    text = agent_text(agent())
+
+    ast.parse(text)
+    assert 'sys.path.insert(0, str(HERE / "agents"))' in text
+    assert 'load_dotenv(HERE / "agents/shop/.env")' in text
+    assert 'module = importlib.import_module("shop.agent")' in text
+    assert 'runner = InMemoryRunner(agent=agent, app_name="shop")' in text
+
+
+def test_an_app_is_run_as_such():
+    text = agent_text(agent(variable="app"))
+
+    ast.parse(text)
+    assert "runner = InMemoryRunner(app=module.app)" in text
+
+
+def test_an_agent_in_yaml_is_read_by_adk():
+    text = agent_text(agent(target="agents/shop/root_agent.yaml"))
+
+    ast.parse(text)
+    assert 'from_config(str(HERE / "agents/shop/root_agent.yaml"))' in text
+    assert "importlib" not in text
+
+
+def test_an_agent_at_the_top_needs_no_path():
+    text = agent_text(agent(folder="", target="agent", import_from=""))
+
+    ast.parse(text)
+    assert "sys" not in text.split("async def")[0]
+    assert 'load_dotenv(HERE / ".env")' in text
+
+
+@given(ANY)
+def test_no_name_of_a_folder_becomes_code(folder):
+    tree = ast.parse(agent_text(agent(folder=folder, import_from=folder, target="x.agent")))
+
+    calls = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    assert len(calls) == (8 if folder else 7)
+
+
+def test_what_the_user_fills_in_refuses_to_answer_until_then():
+    namespace: dict = {}
+    exec(compile(agent_text(None), "ci_eval_agent.py", "exec"), namespace)
+
+    with pytest.raises(NotImplementedError, match="call your agent"):
+        namespace["answer"]("Hi", [], {})
+
+
+def test_the_example_has_one_case():
+    assert [each["id"] for each in read(starter_text())["cases"]] == ["says-what-it-does"]
+
+
+def steps(**options):
+    workflow = read(workflow_text(**{"folder": "", "install": None, "needs_key": False, **options}))
+    return workflow["jobs"]["evaluate"]["steps"]
+
+
+def test_where_nothing_is_to_be_installed_the_action_does_it():
+    checkout, action = steps()
+
+    assert checkout["with"] == {"persist-credentials": False}
+    assert action == {"uses": "OWNER/ci-eval@v1"}
+    assert steps(folder="a b")[1]["with"] == {"working-directory": "a b"}
+
+
+def test_where_packages_are_needed_ci_eval_is_installed_beside_them():
+    *_, install, evaluate = steps(install="-r requirements.txt", folder="x")
+
+    assert ".venv/bin/pip install -r requirements.txt\n" in install["run"]
+    assert evaluate["run"] == ".venv/bin/ci-eval run"
+    assert {install["working-directory"], evaluate["working-directory"]} == {"x"}
+
+
+def test_a_folder_gets_a_workflow_of_its_own():
+    assert workflow_name("") == ".github/workflows/ci-eval.yml"
+    assert workflow_name("apps/My shop") == ".github/workflows/ci-eval-apps-My-shop.yml"
+
+
+@given(ANY.filter(bool))
+def test_no_name_of_a_folder_changes_the_workflow(folder):
+    text = workflow_text(folder=folder, install="-e .", needs_key=True)
+
+    job = read(text)["jobs"]["evaluate"]
+    assert [list(each) for each in job["steps"]] == [
+        ["uses", "with"],
+        ["uses", "with"],
+        ["name", "working-directory", "run"],
+        ["name", "working-directory", "run"],
+    ]
+    assert job["steps"][2]["working-directory"] == folder
+
+
+def test_a_path_is_no_pattern_in_the_workflow():
+    workflow = read(workflow_text(folder="a[1]*", install=None, needs_key=False))
+
+    assert workflow["on"]["pull_request"]["paths"][0] == r"a\[1\]\*/**"
+
+
+def test_a_recording_is_one_conversation_a_line():
+    hello = Content.of_text("Hello", role="user")
+    two = [Recording(eval_id=name, invocations=(Invocation(user_content=hello),)) for name in "ab"]
+
+    lines = [json.loads(line) for line in recording_text(two).splitlines()]
+
+    assert [each["eval_id"] for each in lines] == ["a", "b"]
+    said = [{"user_content": {"role": "user", "parts": [{"text": "Hello"}]}}]
+    assert lines[0]["invocations"] == said
