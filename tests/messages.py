@@ -64,7 +64,8 @@ def collect(package: Path = PACKAGE) -> list[Message]:
 
 class _Collector:
     def __init__(self) -> None:
-        self.functions: dict[str, list[tuple[Scope, Function]]] = {}
+        self.answers: dict[str, list[tuple[Scope, ast.expr]]] = {}
+        """What functions return or yield, by the names of the functions."""
         self.constants: dict[str, list[ast.expr]] = {}
         self._sinks: dict[str, set[Parameter]] = {name: {place} for name, place in SEEDS.items()}
         self._calls: list[tuple[Scope, ast.Call]] = []
@@ -78,7 +79,7 @@ class _Collector:
             if isinstance(child, Function):
                 inner = scope.inner(child)
                 key = _key(child.name, scope.module)
-                self.functions.setdefault(key, []).append((inner, child))
+                self.answers.setdefault(key, []).extend((inner, each) for each in answers(child))
             elif isinstance(child, ast.Call):
                 self._calls.append((scope, child))
             self.read(child, inner)
@@ -91,10 +92,9 @@ class _Collector:
                 for told in self._told(call, scope.module):
                     yield from self._said(told, scope, is_told=True)
         for name in TOLD:
-            for scope, function in self.functions.get(name, ()):
-                for answer in answers(function):
-                    last = answer.elts[-1] if isinstance(answer, ast.Tuple) else answer
-                    yield from self._said(last, scope)
+            for scope, answer in self.answers.get(name, ()):
+                last = answer.elts[-1] if isinstance(answer, ast.Tuple) else answer
+                yield from self._said(last, scope)
 
     def _said(self, node: ast.expr, scope: Scope, *, is_told: bool = False) -> Iterator[Message]:
         for text in _Texts(self, scope, is_told=is_told).visit(node):
@@ -222,14 +222,12 @@ class _Texts(ast.NodeVisitor):
 
     def _answered(self, call: ast.Call, place: int | None = None) -> set[str]:
         found: set[str] = set()
-        functions = self.found.functions.get(_key(_called(call), self.scope.module), ())
-        for inner, function in functions:
-            reader = replace(self, scope=inner, is_told=False)
-            for answer in answers(function):
-                if place is None:
-                    found |= reader.visit(answer)
-                elif isinstance(answer, ast.Tuple):
-                    found |= reader.visit(answer.elts[place])
+        for scope, answer in self.found.answers.get(_key(_called(call), self.scope.module), ()):
+            reader = replace(self, scope=scope, is_told=False)
+            if place is None:
+                found |= reader.visit(answer)
+            elif isinstance(answer, ast.Tuple):
+                found |= reader.visit(answer.elts[place])
         return found
 
     def _is_choice(self, node: ast.expr) -> bool:

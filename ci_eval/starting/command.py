@@ -1,6 +1,7 @@
 """`ci-eval init`: writes a configuration, a workflow, and what else is missing."""
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -44,7 +45,8 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
 
     if not Path(folder).is_dir():
         raise UsageError(f"{folder} is no folder, so nothing was written")
-    around = replace(world(Path(folder) / CONFIG), folder="")
+    root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
+    around = replace(world(root / CONFIG), folder="")
     found = survey(around.root)
     for line in _found(found):
         _say(line)
@@ -53,8 +55,8 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     for name in names:
         _say(f"wrote {os.path.normpath(Path(folder) / name)}")
     _say(f"It runs {draft.agent_name} on {', '.join(draft.evalsets)}; {CONFIG} says the rest.")
-    elsewhere = os.path.normpath(folder) != "."
-    _say(f"next: {f'cd {folder} && ' if elsewhere else ''}ci-eval run")
+    there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
+    _say(f"next: {there}ci-eval run")
     return ExitCode.PASSED
 
 
@@ -102,10 +104,11 @@ def _is_watched() -> bool:
 
 
 def _which_agent(offered: Sequence["Candidate"], *, asks: bool) -> "Candidate":
-    if not asks or len(offered) == 1:
+    if not asks or len(offered) <= 2:  # one that was found, and the one that is yet to be written
         return offered[0]
     click.echo("Which agent is to be evaluated?")
-    return offered[_chosen([each.label for each in (*offered[: _OFFERED - 1], offered[-1])])]
+    shown = [*offered[:-1][:_OFFERED], offered[-1]]
+    return shown[_chosen([each.label for each in shown])]
 
 
 def _what_matters(found: "Survey") -> str | None:

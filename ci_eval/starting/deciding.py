@@ -205,7 +205,7 @@ def _entries(
     names = unique_names([each.path for each in survey.evalsets])
     left = {each.path: names[each.path] for each in evalsets}
     found: dict[str, str] = {}
-    for pattern, fitting in _patterns(survey, left) if patterns else ():
+    for pattern, fitting in list(_patterns(survey, left)) if patterns else ():
         folder = PurePosixPath(pattern).parent
         found[free_name(folder.name or "evals", {*found, *left.values()})] = pattern
         for path in fitting:
@@ -213,21 +213,17 @@ def _entries(
     return {**found, **{name: path for path, name in left.items()}}
 
 
-def _patterns(survey: Survey, paths: Mapping[str, str]) -> list[tuple[str, list[str]]]:
-    found: list[tuple[str, list[str]]] = []
-    folders = dict.fromkeys(PurePosixPath(each).parent for each in paths)
-    for folder in folders:
-        if any(each in str(folder) for each in "*?["):
-            continue
+def _patterns(survey: Survey, paths: Mapping[str, str]) -> Iterator[tuple[str, set[str]]]:
+    """Yield the patterns that fit several of `paths`, and no other file."""
+    for folder in dict.fromkeys(PurePosixPath(each).parent for each in paths):
         for ending in ("*.evalset.json", "*.test.json"):
-            there = {
-                (folder / each.name).as_posix()
-                for each in (survey.root / folder).glob(ending)
-                if each.is_file()
-            }
-            if len(there) >= MIN_FOR_PATTERN and there <= paths.keys():
-                found.append(((folder / ending).as_posix(), sorted(there)))
-    return found
+            pattern = (folder / ending).as_posix()
+            if set(str(folder)) & set("*?[") or (survey.root / pattern).exists():
+                continue  # what looks like a pattern may be the name of a file, too
+            found = (survey.root / folder).glob(ending)
+            fitting = {each.relative_to(survey.root).as_posix() for each in found}
+            if len(fitting) >= MIN_FOR_PATTERN and fitting <= paths.keys():
+                yield pattern, fitting
 
 
 def _about_evalsets(survey: Survey, candidate: Candidate) -> Iterator[str]:

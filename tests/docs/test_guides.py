@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docpages import DOCS, GUIDES, PAGES, ROOT, Block, Section, anchors, links, sections
+from docpages import (
+    DOCS,
+    GUIDES,
+    PAGES,
+    ROOT,
+    Block,
+    Section,
+    anchors,
+    headings,
+    links,
+    sections,
+)
 
 from ci_eval.cli import main
 from ci_eval.config import ConfigFile
@@ -132,3 +143,11 @@ def test_the_guide_to_evalsets_names_every_format(kind: str) -> None:
     linked = links((DOCS / "evalsets.md").read_text(encoding="utf-8"))
 
     assert {f"reference/{kind}.md#{anchor(name)}" for name in KINDS[kind]} <= set(linked)
+
+
+def test_the_cookbook_lists_its_recipes() -> None:
+    text = (DOCS / "cookbook.md").read_text(encoding="utf-8")
+    contents, _, recipes = text.partition("\n## ")
+
+    listed = re.findall(r"^- \[(.+)\]", contents, re.MULTILINE)
+    assert listed == headings(f"\n## {recipes}")

@@ -102,6 +102,6 @@ def test_an_example_is_a_part_of_a_configuration(example: str, tmp_path: Path) -
     # Some only measure, and something must be able to fail.
     judging = "  also: {use: ci/contains, text: yes}\n" if example.startswith("criteria:") else ""
     path = tmp_path / "ci-eval.yaml"
-    path.write_text(f"agents: {{a: {{recorded: a}}}}\nevalsets: {{e: e}}\n{example}{judging}")
+    path.write_text(f'agents: {{a: {{python: "a:a"}}}}\nevalsets: {{e: e}}\n{example}{judging}')
 
     assert load(path, shown="shown", world=World({}, tmp_path, lambda: 0.0)).criteria

@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -320,6 +319,15 @@ def test_what_was_found_and_written_is_said(repository, capsys):
     ]
 
 
+def test_a_folder_may_be_named_from_beside_it(repository, monkeypatch):
+    root = repository({"a/evals/a.evalset.json": evalset(GREETS), "b/x": ""})
+    monkeypatch.chdir(root / "b")
+
+    assert main(["init", "../a", "--yes"]) == 0
+    assert (root / ".github/workflows/ci-eval-a.yml").exists()
+    assert written(root / "a")["evalsets"] == {"a": "evals/a.evalset.json"}
+
+
 def test_a_folder_that_is_not_there_is_refused(repository, capsys):
     repository({})
 
@@ -360,6 +368,39 @@ def test_at_a_terminal_the_agent_the_purpose_and_the_workflow_are_asked_for(repo
         "# Left out: final_response_match_v2: asks a model" in (root / "ci-eval.yaml").read_text()
     )
     assert not (root / ".github").exists()
+
+
+def test_where_there_is_one_agent_only_the_purpose_and_the_workflow_are_asked_for(
+    repository, asked
+):
+    root = repository({"shop/agent.py": AGENT})
+
+    output = asked("1", "n")
+
+    assert "Which agent" not in output
+    assert list(written(root)["agents"]) == ["shop"]
+
+
+def test_of_many_agents_some_are_offered_and_the_last_is_one_to_write(repository, asked):
+    files = {f"agents/a{number:02}/agent.py": AGENT for number in range(30)}
+    root = repository(files)
+
+    output = asked("21", "", "")
+
+    assert "20. the ADK agent in agents/a19" in output
+    assert "21. another one" in output
+    assert "22." not in output
+    assert list(written(root)["agents"]) == ["agent"]
+
+
+def test_where_agentflow_is_its_presets_are_offered_too(repository, asked):
+    root = repository(LAYOUTS["a graph of AgentFlow"])
+
+    output = asked("7", "n")
+
+    assert "1. What evals/eval_config.json says." in output
+    assert "7. quick_check: AgentFlow's" in output
+    assert written(root)["criteria"] == {"rouge_match": 0.5, "node_order_match_score": 1.0}
 
 
 def test_every_answer_has_a_default(repository, asked):
@@ -445,16 +486,48 @@ def corpus() -> Iterable[Path]:
     return sorted(each for each in Path(folder).iterdir() if each.is_dir()) if folder else ()
 
 
+@pytest.fixture
+def copied(repository) -> Callable[[Path], Path]:
+    """Copy a repository of somebody else, as it is now: `@…` holds older versions of files."""
+
+    def copy(original: Path) -> Path:
+        root = repository({})
+        older = shutil.ignore_patterns("@*")
+        shutil.copytree(
+            original, root, dirs_exist_ok=True, ignore=older, copy_function=shutil.copyfile
+        )
+        return root
+
+    return copy
+
+
 @pytest.mark.parametrize("original", corpus(), ids=lambda each: each.name)
-def test_repositories_of_others_get_a_configuration_that_is_valid(
-    repository, original, tmp_path, capsys
-):
-    root = repository({})
-    shutil.copytree(original, root, dirs_exist_ok=True, symlinks=True)
-    subprocess.run(["chmod", "-R", "u+w", str(root)], check=True)
+def test_repositories_of_others_get_a_configuration_that_is_valid(copied, original, capsys):
+    root = copied(original)
 
     assert main(["init", "--yes"]) == 0, capsys.readouterr().err
     assert main(["validate"]) == 0, capsys.readouterr().err
     (agent,) = written(root)["agents"].values()
     if "python" in agent:
         assert main(["run"]) == ExitCode.INCOMPLETE
+
+
+@pytest.mark.parametrize("original", corpus(), ids=lambda each: each.name)
+def test_repositories_of_others_pass_where_all_that_is_expected_was_recorded(
+    copied, original, capsys
+):
+    root = copied(original)
+    cases = [each for found in survey(root).evalsets for each in found.opened.cases()]
+    if not any(each.conversation for each in cases):
+        pytest.skip("has no written conversation")
+    record(root)
+
+    assert main(["init", "--yes"]) == 0, capsys.readouterr().err
+    code = main(["run"])
+
+    assert written(root)["agents"].popitem()[1] == {"recorded": "traces/recorded.jsonl"}
+    names = [each.eval_id for each in cases]
+    if len({*names}) == len(names):
+        assert code == ExitCode.PASSED, capsys.readouterr().err
+    else:  # a line cannot tell cases of the same name apart
+        assert code in (ExitCode.PASSED, ExitCode.FAILED)

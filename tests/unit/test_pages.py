@@ -63,7 +63,8 @@ def test_a_preset_is_told_with_its_criteria_and_its_options() -> None:
 
 
 def test_every_preset_has_a_page_with_an_example() -> None:
-    told = re.findall(r"## `(\w+)`\n.*?```yaml\npreset: {?(\w+)", "\n".join(pages.presets()), re.DOTALL)
+    text = "\n".join(pages.presets())
+    told = re.findall(r"## `(\w+)`\n.*?```yaml\npreset: {?(\w+)", text, re.DOTALL)
 
     assert told == [(name, name) for name in PRESETS]
 

@@ -54,6 +54,12 @@ def test_no_pattern_takes_an_evalset_along_that_cannot_be_read(decided):
     assert draft.evalset_notes[0].startswith("Cannot be read: evals/broken.test.json:1:")
 
 
+def test_a_file_that_is_called_like_a_pattern_keeps_its_folder_from_becoming_one(decided):
+    files = {f"evals/{name}.test.json": evalset(GREETS) for name in "*ab"}
+
+    assert sorted(decided(files).evalsets.values()) == sorted(files)
+
+
 def test_a_recording_is_replayed_on_files_by_name(decided):
     files = {f"{name}.test.json": evalset(GREETS) for name in "abc"}
     files["t.jsonl"] = '{"eval_id": "greets", "invocations": []}\n'
@@ -136,7 +142,7 @@ def test_what_cannot_be_mended_is_an_error(repository, world):
     found = repository({"s.evalset.json": evalset(GREETS)})
     gone = Candidate("a recording", ("s.evalset.json",), recording="gone.jsonl")
 
-    with pytest.raises(UsageError, match="gone.jsonl"):
+    with pytest.raises(UsageError, match=r"gone\.jsonl"):
         decide(found, gone, None, world)
 
 

@@ -1,6 +1,5 @@
 """Agents are found in code by its syntax, and nothing of it runs."""
 
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -144,8 +143,9 @@ def test_code_that_python_would_warn_of_is_read_in_silence(read):
     assert read({"shop/agent.py": ADK + "x = '\\d'\nassert (1, 'always')\n"}).agents
 
 
-def test_paths_of_more_than_the_files_are_not_followed(read, tmp_path):
+def test_a_file_that_is_gone_is_passed_over(read, tmp_path):
     read({"shop/agent.py": ADK})
 
-    assert read_sources(tmp_path, ["gone.py", "shop/agent.py"]).agents[0].folder == "shop"
-    assert Path(tmp_path / "gone.py").exists() is False
+    (agent,) = read_sources(tmp_path, ["gone.py", "gone/agent.py", "shop/agent.py"]).agents
+
+    assert agent.folder == "shop"
