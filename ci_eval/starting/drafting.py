@@ -29,8 +29,8 @@ _OPTIONS = """\
 #   concurrency: 4  # how many conversations are held at once: fewer, where a provider limits you
 
 baseline:
-  # What a pull request is compared with: `ci-eval run` and `ci-eval baseline save` store it;
-  # commit the file. As long as there is none, the thresholds above decide.
+  # What a pull request is compared with. `ci-eval run --baseline-save` stores a run there; do
+  # that on the main branch and commit the file. Until there is one, the thresholds above decide.
   store: file
   path: .ci-eval/baseline.json
 

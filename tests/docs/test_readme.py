@@ -118,9 +118,17 @@ def test_a_criterion_is_added_in_one_file(tmp_path, monkeypatch, capsys):
         "ci/brevity" in json.loads(ci_eval("schema").stdout)["properties"]["criteria"]["properties"]
     )
 
+    page = ci_eval("list", "criteria", "ci/brevity").stdout
+    assert page.startswith("## `ci/brevity`\n\nThe share of invocations that are answered")
+    assert "| `words` | `50` | More than this are too many. |" in page
+
     wrong = ci_eval("validate")
+    line = len(config.read_text().splitlines())
     assert wrong.returncode == 4
-    assert "criteria.ci/brevity.wrods: unknown key. Did you mean 'words'?" in wrong.stderr
+    assert (
+        f"ci-eval.yaml:{line}: criteria.ci/brevity.wrods: unknown key. Did you mean 'words'?"
+        in wrong.stderr
+    )
 
     config.write_text(config.read_text().replace("wrods", "words"))
     done = ci_eval("run")
