@@ -185,6 +185,7 @@ def _run(
 def plan(config: str, *, as_json: bool, **options: Any) -> int:
     """Show what `run` would try, without running anything."""
     from ci_eval import console, wiring
+    from ci_eval.templating import counted
 
     _, planned = wiring.plan(config, options)
     console.say_problems(planned.warnings)
@@ -207,11 +208,10 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
         )
         return ExitCode.PASSED
     for (agent, evalset), criteria in planned.pairs.items():
-        cases = planned.evalsets[evalset].count
-        click.echo(
-            f"{agent} on {evalset}: {cases} cases, {planned.repeats} times: {', '.join(criteria)}"
-        )
-    click.echo(f"{planned.count} trials")
+        cases = counted(planned.evalsets[evalset].count, "case")
+        times = counted(planned.repeats, "time")
+        click.echo(f"{agent} on {evalset}: {cases}, {times}: {', '.join(criteria)}")
+    click.echo(counted(planned.count, "trial"))
     return ExitCode.PASSED
 
 

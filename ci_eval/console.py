@@ -8,7 +8,7 @@ from ci_eval.errors import Problem
 from ci_eval.findings import GroupSummary, Report
 from ci_eval.records import Status
 from ci_eval.results import TrialResult
-from ci_eval.templating import plain, terminal
+from ci_eval.templating import counted, plain, terminal
 
 MAX_LINES = 40
 """How many trials that did not pass get a line of their own."""
@@ -51,7 +51,7 @@ class Progress:
         elif self._grouped:
             sys.stderr.write(f"::group::{self._count} trials\n")
         else:
-            say(f"{self._count} trials")
+            say(counted(self._count, "trial"))
         return self
 
     def __exit__(self, *_: object) -> None:

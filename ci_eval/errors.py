@@ -53,6 +53,8 @@ class Problem:
     where: str = ""
     """The dotted path of the value, such as `criteria.response_match_score`."""
     severity: Severity = "error"
+    concerns: str = ""
+    """The criterion that alone makes it worth telling, such as `adk/response_match_score`."""
 
     def __str__(self) -> str:
         """Return `file:line: where: message`, leaving out what is unknown."""

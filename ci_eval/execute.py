@@ -82,12 +82,14 @@ def _stop_if_cancelled() -> None:
 
 async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone: bool) -> Trace:
     started = time.perf_counter()
+    took: float | None = None
     seen: list[Invocation] = []
     final_state: dict[str, Json] | None = None
     error: Failure | None = None
     try:
         # A worker's start is nobody's turn: it has a limit of its own.
         session = await agent.open(trial, alone=alone)
+        took = _took(session.held)
         async with asyncio.timeout(timeout_s):
             final_state = await _converse(session, trial, seen)
     except TimeoutError:
@@ -103,8 +105,14 @@ async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone
         invocations=tuple(seen),
         final_state=final_state,
         error=error,
-        duration_s=round(time.perf_counter() - started, 6),
+        duration_s=round(time.perf_counter() - started if took is None else took, 6),
     )
+
+
+def _took(held: tuple[Invocation, ...] | None) -> float | None:
+    """Return the seconds that a conversation took which is over; `None` where nothing tells."""
+    known = [each.duration for each in held or () if each.duration is not None]
+    return sum(known) if known else None
 
 
 async def _converse(

@@ -27,7 +27,7 @@ def problems(
     for name, sets in used.items():
         criterion = config.criteria[name]
         chosen = [evalsets[each] for each in sorted(sets)]
-        message = _hindrance(criterion, chosen)
+        message = "" if config.mock else _hindrance(criterion, chosen)
         if message:
             yield config.document.problem(message, ("criteria", name))
         if criterion.needs_response:
@@ -40,11 +40,11 @@ def problems(
 
 
 def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
-    """Say why `criterion` can score no case at all; nothing where it can."""
+    """Say why `criterion` can score no case of the suite at all; nothing where it can."""
     if isinstance(criterion, JudgedCriterion):
         return "asks a model, which this version does not do yet"
     hindrance = ""
-    for case in (case for each in evalsets for case in each.cases()):
+    for case in (case for each in evalsets for case in each.suite()):
         hindrance = criterion.hindrance(case)
         if not hindrance:
             return ""

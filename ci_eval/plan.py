@@ -20,6 +20,8 @@ from ci_eval.registry import did_you_mean
 from ci_eval.selecting import Meant, PlannedEvalSet, Selection, fits
 from ci_eval.world import World
 
+_LISTING = (".json", ".jsonl", ".yaml", ".yml", ".csv")
+"""What a file may end in that is followed by a list of cases."""
 SUFFIXES = (".evalset.json", ".test.json", ".json")
 
 
@@ -103,7 +105,7 @@ class _Planner:
             pairs,
             repeats,
             bool(self.selection),
-            tuple(dict.fromkeys((*self.config.warnings, *self.problems))),
+            tuple(dict.fromkeys((*self.config.warnings, *_worth_telling(self.problems, pairs)))),
             self.selection.places,
         )
         if not found.count:
@@ -203,7 +205,9 @@ class _Planner:
                 unused -= {want for want in unused if any(fits(each, [[want]]) for each in ids)}
                 count = sum(map(meant, evalset.cases()))
             if count:
-                found[name] = PlannedEvalSet(evalset, self.world.shown(spec.path), meant, count)
+                suite = Meant(tuple(filter(None, (spec.cases,))), frozenset(spec.tags))
+                shown = self.world.shown(spec.path)
+                found[name] = PlannedEvalSet(evalset, shown, meant, suite, count)
         for missing in sorted(unused):
             self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
         return found
@@ -227,10 +231,18 @@ class _Opened(NamedTuple):
     evalset: OpenedEvalSet
 
 
+def _worth_telling(problems: Iterable[Problem], pairs: needs.Pairs) -> Iterator[Problem]:
+    """Yield the problems that concern everybody, or a criterion that is used and minds them."""
+    minding = {
+        each.type_name for chosen in pairs.values() for each in chosen.values() if each.minds
+    }
+    return (each for each in problems if not each.concerns or each.concerns in minding)
+
+
 def _split(path: str) -> tuple[str, list[str]]:
     """Return `path` without ADK's list of cases behind it, `file.json:case1,case2`, and these."""
     head, colon, tail = path.rpartition(":")
-    if not (colon and head.endswith(".json") and "/" not in tail):
+    if not (colon and head.endswith(_LISTING) and "/" not in tail):
         return path, []
     return head, [case.strip() for case in tail.split(",") if case.strip()]
 

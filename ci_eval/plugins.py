@@ -244,6 +244,11 @@ class AnyCriterion(Plugin):
         del case
         return ""
 
+    @property
+    def minds(self) -> bool:
+        """Whether what readers warn of for its sake matters to it as it is set."""
+        return True
+
     def faults(self, case: EvalCase) -> Iterator[str]:
         """Yield what is wrong with what `case` says for this criterion alone."""
         del case
@@ -386,12 +391,5 @@ criterion: PluginRegistry[AnyCriterion] = PluginRegistry("criterion", "ci_eval.c
 baseline: PluginRegistry[BaselineStore] = PluginRegistry("baseline store", "ci_eval.baselines")
 reporter: PluginRegistry[Reporter] = PluginRegistry("reporter", "ci_eval.reporters")
 
-POINTS: tuple[PluginRegistry[Any], ...] = (
-    agent,
-    evalset,
-    recording,
-    criterion,
-    baseline,
-    reporter,
-)
+POINTS: tuple[PluginRegistry[Any], ...] = (agent, evalset, recording, criterion, baseline, reporter)
 """Every registry, in the order in which `list` shows them."""

@@ -57,8 +57,14 @@ class PlannedEvalSet:
     shown: str
     """What the user calls the file."""
     meant: Callable[[EvalCase], bool]
+    configured: Callable[[EvalCase], bool]
+    """Says whether a case is one of the suite, whether or not it was asked for this time."""
     count: int
 
     def cases(self) -> Iterator[EvalCase]:
         """Yield the cases that are meant, in the order of the file."""
         return filter(self.meant, self.opened.cases())
+
+    def suite(self) -> Iterator[EvalCase]:
+        """Yield the cases of the suite, asked for this time or not."""
+        return filter(self.configured, self.opened.cases())

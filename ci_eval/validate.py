@@ -16,6 +16,7 @@ from ci_eval.needs import wrong_assertions
 from ci_eval.opening import open_evalset, reader_of
 from ci_eval.plan import plan
 from ci_eval.registry import did_you_mean
+from ci_eval.templating import counted
 from ci_eval.world import World
 
 Kind = Literal["config", "evalset", "eval_config", "unknown"]
@@ -48,8 +49,8 @@ class Checked:
     def summary(self) -> str:
         """Return one line about it."""
         errors = sum(each.severity == "error" for each in self.problems)
-        cases = f", {self.cases} cases" if self.cases is not None else ""
-        found = f"{errors} errors" if errors else "ok"
+        cases = f", {counted(self.cases, 'case')}" if self.cases is not None else ""
+        found = counted(errors, "error") if errors else "ok"
         return f"{self.file}: {self.kind.replace('_', ' ')}{cases}: {found}"
 
     def _said(self, problem: Problem) -> str:

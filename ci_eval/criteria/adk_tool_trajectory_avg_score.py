@@ -49,6 +49,11 @@ class ToolTrajectory(Criterion):
     include_intermediate_responses_in_final: bool = False
     """Known to ADK on every criterion; changes nothing here."""
 
+    @property
+    def minds(self) -> bool:
+        """Whether expected calls without arguments match none."""
+        return self.missing_args == "never" and not self.ignore_args
+
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score each invocation and return the mean."""
         return averaged(self, [self._turn(*pair) for pair in pairs(case, trace)])

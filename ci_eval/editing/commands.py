@@ -200,12 +200,13 @@ def convert(file: str, to: str, out: str | None) -> int:
     ci-eval evalset convert evals/smoke.evalset.json --to cases --out evals/smoke.yaml
     """  # noqa: D301  # as above
     from ci_eval.editing import converting
+    from ci_eval.templating import counted
 
     written = converting.convert(file, to, out)
     _refuse_there(written.path)
     _say(written.warnings)
     converting.save([written])
-    _done(f"{written.shown}: {written.cases} cases written.")
+    _done(f"{written.shown}: {counted(written.cases, 'case')} written.")
     return ExitCode.PASSED
 
 
@@ -225,6 +226,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     it.  Ids of cases stay as they are, so that a baseline still knows them.
     """
     from ci_eval.editing import converting, given
+    from ci_eval.templating import counted
 
     session = None
     if initial_session:
@@ -243,7 +245,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
         _say(each.warnings)
     converting.save(found, backup=backup)
     for each in found:
-        _done(f"{each.shown}: {each.cases} cases migrated.")
+        _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
         _done(f"{place}: nothing of an older format.")
     return ExitCode.PASSED

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ci_eval.documents import Loc
 from ci_eval.evalsets._names import MadeNames
-from ci_eval.evalsets._reading import Notes
+from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes
 from ci_eval.explain import describe, explain
 from ci_eval.records import (
     Content,
@@ -203,7 +203,8 @@ def _note_oddities(given: GivenCase, turns: tuple[_Turn, ...] | None, notes: Not
         base: Loc = ("turns", position) if given.turns else ()
         for number, call in enumerate(turn.expected_tools or ()):
             if isinstance(call, str) or call.args is None:
-                notes.warning(_NO_ARGS, (*base, "expected_tools", number))
+                loc = (*base, "expected_tools", number)
+                notes.warning(_NO_ARGS, loc, concerns=ADK_TRAJECTORY)
 
 
 _NO_ARGS: Final = (

@@ -32,7 +32,13 @@ class Problems:
         """How often something makes the file unusable."""
 
     def add(
-        self, message: str, line: int | None, where: str = "", *, severity: Severity = "error"
+        self,
+        message: str,
+        line: int | None,
+        where: str = "",
+        *,
+        severity: Severity = "error",
+        concerns: str = "",
     ) -> None:
         """Note something that is wrong: it makes the file unusable, or is read all the same.
 
@@ -47,7 +53,7 @@ class Problems:
         alike.last_line = line
         if alike.count <= MAX_ALIKE:
             alike.last_told = len(self._found)
-            self._found.append(Problem(message, self._shown, line, where, severity))
+            self._found.append(Problem(message, self._shown, line, where, severity, concerns))
         if len(self._found) >= MAX_PROBLEMS:
             raise EvalSetError(problems=self.listed())
 
@@ -86,9 +92,13 @@ class Notes:
         """Note something that makes the file unusable."""
         self.problems.add(message, *self.spot(loc))
 
-    def warning(self, message: str, loc: Loc = ()) -> None:
-        """Note something that is read all the same."""
-        self.problems.add(message, *self.spot(loc), severity="warning")
+    def warning(self, message: str, loc: Loc = (), *, concerns: str = "") -> None:
+        """Note something that is read all the same; `concerns` names who alone minds."""
+        self.problems.add(message, *self.spot(loc), severity="warning", concerns=concerns)
+
+
+ADK_TRAJECTORY = "adk/tool_trajectory_avg_score"
+"""Minds expected calls without arguments, which match none in ADK."""
 
 
 def within(element: Element, where: str) -> Callable[[Loc], tuple[int, str]]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from ci_eval.agents_cli import is_agents_cli
 from ci_eval.documents import Loc
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
+from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes, Problems, open_evalset, within
 from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.evalsets.trpc import TrpcAgentGo
 from ci_eval.explain import describe, explain
@@ -194,4 +194,4 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
                     f"the expected call of {call.name!r} has no 'args', which matches no call "
                     'with arguments, not even empty ones; write "args": {} if none are expected'
                 )
-                notes.warning(message, (turns, index))
+                notes.warning(message, (turns, index), concerns=ADK_TRAJECTORY)

@@ -178,7 +178,7 @@ def test_a_folder_is_migrated_with_a_backup(project):
         "evalset", "migrate", ".", "--backup", "--initial-session", "session.json"
     )
 
-    assert (ended.code, ended.out) == (0, "old.test.json: 1 cases migrated.\n")
+    assert (ended.code, ended.out) == (0, "old.test.json: 1 case migrated.\n")
     (case,) = load("old.test.json")["eval_cases"]
     assert case["session_input"] == {"app_name": "shop", "user_id": "", "state": {"n": 1}}
     assert load("old.test.json.bak") == old

@@ -733,3 +733,38 @@ def test_a_message_that_is_more_than_text_is_a_conversation_too(project):
     project.traces(case("looks", seen))
 
     assert project.ci_eval("run").code == 0
+
+
+def test_results_come_in_the_order_of_the_configuration_whichever_ends_first(project):
+    """The first agent is the slower one."""
+    (project.folder / "bots.py").write_text(
+        "import time\ndef slow(message):\n    time.sleep(0.3)\n    return message\n"
+        "def quick(message):\n    return message\n",
+    )
+    (project.folder / "e.yaml").write_text("[{id: a, prompt: x, expected: x}]")
+    (project.folder / "ci-eval.yaml").write_text(
+        "agents: {slow: {python: 'bots:slow'}, quick: {python: 'bots:quick'}}\n"
+        "evalsets: {e: e.yaml}\ncriteria: {ci/exact_match: 1}\n",
+    )
+
+    assert project.ci_eval("run").code == 0
+    agents = [result["key"]["agent"] for result in project.run_json()["results"]]
+    report = json.loads((project.folder / "ci-eval-report/report.json").read_text())
+    assert agents == ["slow", "quick"]
+    assert [each["group"]["agent"] for each in report["groups"]] == ["slow", "quick"]
+
+
+def test_the_time_of_agents_that_were_recorded_is_the_recorded_one(project):
+    said = {"parts": [{"text": "x"}]}
+    turn = {"user_content": said, "final_response": said, "duration": 2.5}
+    (project.folder / "t.jsonl").write_text(
+        json.dumps({"eval_id": "a", "invocations": [turn]}) + "\n"
+    )
+    (project.folder / "e.yaml").write_text("[{id: a, prompt: x, expected: x}]")
+    (project.folder / "ci-eval.yaml").write_text(
+        "agents: {bot: {recorded: t.jsonl}}\nevalsets: {e: e.yaml}\n"
+        "criteria: {ci/exact_match: 1}\n",
+    )
+
+    assert project.ci_eval("run").code == 0
+    assert [each["duration_s"] for each in project.run_json()["results"]] == [2.5]

@@ -30,7 +30,7 @@ def planned(name: str, *cases: dict[str, Any], only: tuple[str, ...] = ()) -> Pl
     header = EvalSet(eval_set_id=name, path=name, format="adk")
     opened = OpenedEvalSet(header, lambda: iter(read), facts)
     meant = Meant((only,) if only else (), frozenset())
-    return PlannedEvalSet(opened, f"{name}.json", meant, sum(map(meant, read)))
+    return PlannedEvalSet(opened, f"{name}.json", meant, meant, sum(map(meant, read)))
 
 
 class Suite:

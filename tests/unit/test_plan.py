@@ -464,3 +464,50 @@ def test_what_is_no_json_is_told_so(tmp_path: Path) -> None:
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
     with pytest.raises(EvalSetError, match=r"^a.json:1: is no JSON but a pointer of Git LFS, "):
         open_evalset(path, shown="a.json")
+
+
+# --- Warnings that concern one criterion ------------------------------------------------------
+
+
+def without_args(name: str) -> dict[str, Any]:
+    expected = case(name)
+    expected["conversation"][0]["intermediate_data"] = {"tool_uses": [{"name": "t"}]}
+    return expected
+
+
+@pytest.mark.parametrize(
+    ("criteria", "told"),
+    [
+        ("tool_trajectory_avg_score: 1", True),
+        ("tool_trajectory_avg_score: {threshold: 1, missing_args: any}", False),
+        ("tool_trajectory_avg_score: {threshold: 1, ignore_args: true}", False),
+        ("ci/required_tools: 1", False),
+    ],
+)
+def test_a_warning_for_the_sake_of_one_criterion_is_told_where_it_is_used(
+    suite: Suite, criteria: str, told: bool
+) -> None:
+    head = CONFIG.partition("criteria:")[0]
+    suite.config(f"{head}criteria:\n  {criteria}\n")
+    suite.evalset("smoke.json", without_args("a"))
+
+    assert any("has no 'args'" in each.message for each in suite.plan().warnings) is told
+
+
+def test_a_need_is_one_of_the_suite_and_not_of_what_is_asked_for_this_time(suite: Suite) -> None:
+    suite.config(CONFIG.partition("criteria:")[0] + "criteria: {ci/required_tools: 1}\n")
+    suite.evalset("smoke.json", case("plain"), without_args("calls"))
+
+    assert suite.plan(cases=("plain",)).count == 2
+    suite.evalset("smoke.json", case("plain"))
+    assert suite.refusal(cases=("plain",)) == [
+        "ci-eval.yaml:7: criteria.ci/required_tools: no case can be scored by it: "
+        "expects no tool call"
+    ]
+
+
+def test_cases_may_be_named_behind_a_file_of_any_syntax(suite: Suite) -> None:
+    (suite.folder / "smoke.yaml").write_text("- {id: a, prompt: x}\n- {id: b, prompt: y}\n")
+    suite.evalsets("  smoke: smoke.yaml:b\n")
+
+    assert cases(suite.plan()) == {"smoke": ["b"]}

@@ -60,7 +60,7 @@ def test_tags_and_ids_must_both_fit() -> None:
     cases = (made("a", "slow"), made("ab"), made("b", "slow"), made("ac", "slow"))
     header = EvalSet(eval_set_id="e", path="e.json", format="adk")
     opened = OpenedEvalSet(header, lambda: iter(cases), CaseFacts())
-    planned = PlannedEvalSet(opened, "e.json", meant, 2)
+    planned = PlannedEvalSet(opened, "e.json", meant, meant, 2)
     assert [each.eval_id for each in planned.cases()] == ["a", "ac"]
     assert [each.eval_id for each in planned.cases()] == ["a", "ac"]  # and can be read again
 
