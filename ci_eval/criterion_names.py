@@ -63,8 +63,6 @@ def _among(prefix: str, short: str) -> type[AnyCriterion] | None:
     """Return the criterion of `prefix` that is called `short`, or else has it as an alias."""
     if f"{prefix}/{short}" in plugins.criterion:
         return plugins.criterion[f"{prefix}/{short}"]
-    for qualified in plugins.criterion:
-        model = plugins.criterion[qualified]
-        if short in model.aliases and qualified.startswith(f"{prefix}/"):
-            return model
-    return None
+    others = (name for name in plugins.criterion if name.startswith(f"{prefix}/"))
+    models = (plugins.criterion[name] for name in others)
+    return next((model for model in models if short in model.aliases), None)

@@ -1,10 +1,11 @@
 """Names for plugins: one registry for each extension point."""
 
 import importlib
-import pkgutil
+import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ci_eval.errors import UnknownPluginError, UsageError
@@ -17,18 +18,25 @@ MAX_NAMED = 20
 """How many names a message lists."""
 
 
-class Registry(Generic[T]):
-    """Maps names to plugin classes, importing `package` when first asked.
+_DECORATED = re.compile(r'^@[\w.]+\(\s*"([^"]+)"', re.MULTILINE)
+"""A decorator of a class with a name, as it stands in a module."""
 
-    A plugin is a class decorated with the registry in a module of `package`, or
-    in a module that an installed distribution names as an entry point of the
-    group `package`.  Nothing else has to be edited to add one.
+
+class Registry(Generic[T]):
+    """Maps names to plugin classes, importing a module of `package` when its plugin is asked for.
+
+    A plugin is a class decorated with the registry, `@registry("name")`, in a module of
+    `package`, or in a module that an installed distribution names as an entry point of the
+    group `package`.  Nothing else has to be edited to add one.  What a module of `package`
+    registers is read from its text, so that plugins which nobody uses cost nothing.
     """
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
         self._package = package
         self._classes: dict[str, type[T]] = {}
+        self._modules: dict[str, str] | None = None
+        """Where each plugin of `package` is, imported or not; `None` before anybody looked."""
         self._loaded = False
         self.overridden: dict[str, str] = {}
         """Names taken over by a plugin that declared it, with that plugin's module."""
@@ -40,43 +48,59 @@ class Registry(Generic[T]):
         """
 
         def register(cls: type[T]) -> type[T]:
-            if name in self._classes:
-                if not override:
-                    raise ValueError(
-                        f"two {self.kind} plugins are named {name!r}: "
-                        f"{self._classes[name].__module__} and {cls.__module__}"
-                    )
+            owner = self._owner(name)
+            if owner in ("", cls.__module__):
+                self._classes[name] = cls
+            elif override:
                 self.overridden[name] = cls.__module__
-            self._classes[name] = cls
+                self._classes[name] = cls
+            elif name not in self.overridden or cls.__module__ != self._files()[name]:
+                raise self._twice(name, owner, cls.__module__)
             return cls
 
         return register
 
+    def _owner(self, name: str) -> str:
+        """Return the module that `name` belongs to so far; empty where it is free."""
+        found = self._classes.get(name)
+        return found.__module__ if found else self._files().get(name, "")
+
     def __iter__(self) -> Iterator[str]:
         self._load()
-        return iter(sorted(self._classes))
+        return iter(sorted({*self._classes, *self._files()}))
 
     def __contains__(self, name: object) -> bool:
         self._load()
-        return name in self._classes
+        return name in self._classes or name in self._files()
 
     def __getitem__(self, name: str) -> type[T]:
-        self._load()
-        try:
-            return self._classes[name]
-        except KeyError:
-            raise UnknownPluginError(
-                f"unknown {self.kind}{did_you_mean(name, self._classes)}"
-            ) from None
+        if name not in self:
+            raise UnknownPluginError(f"unknown {self.kind}{did_you_mean(name, self)}")
+        if name not in self._classes:
+            importlib.import_module(self._files()[name])
+        return self._classes[name]
+
+    def _twice(self, name: str, one: str, other: str) -> ValueError:
+        return ValueError(f"two {self.kind} plugins are named {name!r}: {one} and {other}")
+
+    def _files(self) -> dict[str, str]:
+        """Return the modules of the package by the names that they register."""
+        if self._modules is None:
+            self._modules = {}
+            for folder in importlib.import_module(self._package).__path__:
+                for file in sorted(Path(folder).glob("[!_]*.py")):
+                    module = f"{self._package}.{file.stem}"
+                    for name in _DECORATED.findall(file.read_text(encoding="utf-8")):
+                        other = self._modules.setdefault(name, module)
+                        if other != module:
+                            raise self._twice(name, other, module)
+        return self._modules
 
     def _load(self) -> None:
+        """Import what installed distributions bring."""
         if self._loaded:
             return
         self._loaded = True
-        package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
-            if not module.name.startswith("_"):
-                importlib.import_module(f"{self._package}.{module.name}")
         for point in _entry_points().get(self._package, ()):
             try:
                 point.load()

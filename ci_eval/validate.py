@@ -152,9 +152,10 @@ def _eval_config(path: Path, name: str) -> Checked:
 def _evalset(path: Path, name: str) -> Checked:
     opened = open_evalset(path, shown=name)
     problems = opened.warnings
-    for model in (plugins.criterion[each] for each in plugins.criterion):
-        if opened.facts.with_assertions and model.reads_assertions:
-            problems += tuple(wrong_assertions(model(), opened.facts, opened.cases(), name))
+    if opened.facts.with_assertions:
+        for model in map(plugins.criterion.__getitem__, plugins.criterion):
+            if model.reads_assertions:
+                problems += tuple(wrong_assertions(model(), opened.facts, opened.cases(), name))
     if not opened.facts.cases:
         problems += (Problem("holds no case", name, 1, severity="warning"),)
     return Checked(name, "evalset", opened.facts.cases, problems)

@@ -1,6 +1,8 @@
 """What holds for every plugin, whoever wrote it."""
 
+import importlib
 import inspect
+import pkgutil
 from typing import Any
 
 import pytest
@@ -53,6 +55,18 @@ def test_a_plugin_says_what_it_is_and_what_each_field_means(model: type[Plugin])
 def test_a_plugin_is_frozen_and_refuses_what_it_does_not_know(model: type[Plugin]):
     assert model.model_config["frozen"]
     assert model.model_config["extra"] == "forbid"
+
+
+@pytest.mark.parametrize("registry", plugins.POINTS, ids=lambda registry: registry.kind)
+def test_what_the_modules_say_they_register_is_what_they_register(registry):
+    said = list(registry)
+    package = importlib.import_module(registry._package)
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+
+    assert sorted(registry._classes) == said
+    assert [registry[name].type_name for name in said] == said
 
 
 def test_every_plugin_is_listed_and_in_the_schema():

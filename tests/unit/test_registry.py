@@ -68,7 +68,29 @@ def test_every_module_of_the_package_is_searched_but_private_ones(zoo: Registry[
 def test_nothing_is_imported_before_it_is_asked_for(zoo: Registry[Animal]) -> None:
     assert "zoo.cats" not in sys.modules
     assert "lion" in zoo
+    assert list(zoo) == ["cat", "lion"]
+    assert "zoo.cats" not in sys.modules
+    assert zoo["lion"].__name__ == "Lion"
     assert "zoo.cats" in sys.modules
+
+
+def test_two_modules_that_give_one_name_are_a_mistake(
+    zoo: Registry[Animal], tmp_path: Path
+) -> None:
+    module(tmp_path / "zoo", "dogs.py", 'from zoo import zoo\n\n@zoo("cat")\nclass Dog: ...\n')
+    with pytest.raises(ValueError, match=r"named 'cat': zoo\.cats and zoo\.dogs$"):
+        list(zoo)
+
+
+def test_a_name_that_was_taken_over_stays_so_when_its_first_owner_is_imported(
+    zoo: Registry[Animal],
+) -> None:
+    class Other(Animal): ...
+
+    zoo("cat", override=True)(Other)
+    assert zoo["lion"].__name__ == "Lion"  # in the same module
+    assert zoo["cat"] is Other
+    assert zoo.overridden == {"cat": __name__}
 
 
 def test_an_unknown_name_is_refused_with_what_was_meant(zoo: Registry[Animal]) -> None:
