@@ -301,8 +301,8 @@ def report(run_file: str, config: str | None, out: str, *, as_json: bool) -> int
 def compare(before: str, after: str, *, as_json: bool) -> int:
     """Compare the run AFTER with the run BEFORE."""
     from ci_eval import pipeline
+    from ci_eval.columns import Past
     from ci_eval.config import GateOptions
-    from ci_eval.plugins import Past
     from ci_eval.run_file import read_run
 
     base = pipeline.recall(read_run(Path(before), shown=before))

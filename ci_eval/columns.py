@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ci_eval.findings import GroupKey
 from ci_eval.records import Status
-from ci_eval.results import CriterionFacts, TrialResult
+from ci_eval.results import CriterionFacts, RunMeta, TrialResult
 
 
 class Cell:
@@ -137,3 +138,10 @@ class Columns:
             for case, statuses in cases.items():
                 doomed = Status.FAILED in statuses
                 yield (agent, evalset, case), Status.FAILED if doomed else Status.worst(statuses)
+
+
+class Past(NamedTuple):
+    """One run of a baseline, with its values."""
+
+    meta: RunMeta
+    columns: Columns

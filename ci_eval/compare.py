@@ -9,9 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_eval.columns import Cell, Column, Columns, best_of, passes
+from ci_eval.columns import Cell, Column, Columns, Past, best_of, passes
 from ci_eval.findings import CaseChange, Comparison, Delta, GroupKey, Outcome, Vanished
-from ci_eval.plugins import Past
 from ci_eval.results import CriterionFacts, RunMeta
 from ci_eval.stats import drift_test, flip_test, holm, mean_interval
 

@@ -28,16 +28,12 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
 
 def reader_of(head: Json, syntax: Syntax = "json") -> type[EvalSetReader] | None:
     """Return the reader of evalsets that begin like `head`, if there is one."""
-    if foreign.recognised(head):
-        return None
-    readers = (plugins.evalset[name] for name in plugins.evalset)
-    return next((each for each in readers if syntax in each.syntaxes and each.sniff(head)), None)
+    return None if foreign.recognised(head) else plugins.evalset.of(head, syntax)
 
 
 def _described(head: Json, syntax: Syntax) -> str:
     """Return what a document that is no evalset seems to be."""
-    readers = (plugins.recording[name] for name in plugins.recording)
-    reader = next((each for each in readers if syntax in each.syntaxes and each.sniff(head)), None)
+    reader = plugins.recording.of(head, syntax)
     if reader is None or foreign.recognised(head):
         return foreign.described(head)
     return f"a recording ({reader.type_name}); an agent `{{recorded: FILE}}` replays it"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval import __version__, plugins, templating
-from ci_eval.columns import Columns
+from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare
 from ci_eval.config import Config, GateOptions
 from ci_eval.errors import NothingSelectedError, UsageError
@@ -22,7 +22,7 @@ from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import head_commit
 from ci_eval.journal import Journal, trace_line
 from ci_eval.plan import Plan
-from ci_eval.plugins import AnyCriterion, Past, Reporter, WorkerCriterion
+from ci_eval.plugins import AnyCriterion, Reporter, WorkerCriterion
 from ci_eval.records import Status, Trace, Trial, TrialKey
 from ci_eval.results import CriterionFacts, Run, RunMeta, TrialResult
 from ci_eval.run_file import RunWriter, read_run, replacing

@@ -20,11 +20,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
 
 from pydantic import ConfigDict, model_validator
 
-from ci_eval.columns import Columns
+from ci_eval.columns import Past
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.findings import Report
 from ci_eval.heads import Syntax
@@ -40,7 +40,7 @@ from ci_eval.records import (
     Trial,
 )
 from ci_eval.registry import Registry
-from ci_eval.results import InvocationScore, Run, RunMeta, Score, TrialResult
+from ci_eval.results import InvocationScore, Run, Score, TrialResult
 from ci_eval.world import World
 
 
@@ -68,6 +68,36 @@ class PluginRegistry(Registry[P]):
             return register(cls)
 
         return named
+
+
+class Reader(Plugin):
+    """One format of files, told by how they begin."""
+
+    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json"})
+    """In which it may be written; the name of a file tells."""
+
+    @classmethod
+    @abstractmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Say whether a document that begins like `head` is of this format.
+
+        `head` is what `heads.read_head` returns: the top-level object without its long
+        arrays, or a list of the first element.
+        """
+
+
+R = TypeVar("R", bound=Reader)
+
+
+class ReaderRegistry(PluginRegistry[R]):
+    """A registry of formats, of which a file is of the first that says so."""
+
+    def of(self, head: Json, syntax: Syntax) -> type[R] | None:
+        """Return the format of a document of that syntax which begins like `head`."""
+        readers = (self[name] for name in self)
+        return next(
+            (each for each in readers if syntax in each.syntaxes and each.sniff(head)), None
+        )
 
 
 # --- Agents ---------------------------------------------------------------------------------
@@ -123,20 +153,8 @@ class Agent(Plugin):
 # --- Evalsets -------------------------------------------------------------------------------
 
 
-class EvalSetReader(Plugin):
+class EvalSetReader(Reader):
     """One format of evalset files."""
-
-    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json"})
-    """In which it may be written; the name of a file tells."""
-
-    @classmethod
-    @abstractmethod
-    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether a document that begins like `head` is of this format.
-
-        `head` is what `heads.read_head` returns: the top-level object without its long
-        arrays, or a list of the first element.
-        """
 
     @abstractmethod
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
@@ -151,16 +169,8 @@ class EvalSetReader(Plugin):
 # --- Recordings -----------------------------------------------------------------------------
 
 
-class RecordingReader(Plugin):
+class RecordingReader(Reader):
     """One format of files that hold conversations which took place."""
-
-    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json"})
-    """In which it may be written; the name of a file tells."""
-
-    @classmethod
-    @abstractmethod
-    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether a document that begins like `head` is of this format, as with evalsets."""
 
     @abstractmethod
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
@@ -172,10 +182,10 @@ class RecordingReader(Plugin):
         """
 
 
+# --- Criteria -------------------------------------------------------------------------------
+
 MAX_VALUE = 1e15
 """What is greater comes from an agent that reports nonsense, and would spoil every sum."""
-
-# --- Criteria -------------------------------------------------------------------------------
 
 
 class AnyCriterion(Plugin):
@@ -344,13 +354,6 @@ class JudgedCriterion(AnyCriterion):
 # --- Baselines ------------------------------------------------------------------------------
 
 
-class Past(NamedTuple):
-    """One run of a baseline, with its values."""
-
-    meta: RunMeta
-    columns: Columns
-
-
 class BaselineStore(Plugin):
     """A place that keeps the runs to compare with."""
 
@@ -383,8 +386,8 @@ class Reporter(Plugin):
 
 
 agent: PluginRegistry[Agent] = PluginRegistry("agent type", "ci_eval.agents")
-evalset: PluginRegistry[EvalSetReader] = PluginRegistry("evalset format", "ci_eval.evalsets")
-recording: PluginRegistry[RecordingReader] = PluginRegistry(
+evalset: ReaderRegistry[EvalSetReader] = ReaderRegistry("evalset format", "ci_eval.evalsets")
+recording: ReaderRegistry[RecordingReader] = ReaderRegistry(
     "recording format", "ci_eval.recordings"
 )
 criterion: PluginRegistry[AnyCriterion] = PluginRegistry("criterion", "ci_eval.criteria")

@@ -7,8 +7,7 @@ weather  skip
 
 from collections.abc import Iterator
 
-from ci_eval.columns import Columns, passes
-from ci_eval.plugins import Past
+from ci_eval.columns import Columns, Past, passes
 from ci_eval.records import Status, TrialKey
 from ci_eval.results import CriterionFacts, Run, RunMeta, Score, TrialResult
 

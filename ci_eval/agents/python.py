@@ -1,28 +1,24 @@
 """An agent that is a Python callable."""
 
-import re
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
 from ci_eval.agents._request import as_asked, opening
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.plugins import Agent, RunningAgent, agent
-from ci_eval.processes import Declared, agent_environment, find_program, refused
 from ci_eval.records import Content, Invocation, Json, Trial
-from ci_eval.workers.pool import Lease, Pool, launch
+from ci_eval.workers.pool import Lease, Pool
+from ci_eval.workers.target import PythonTarget
 from ci_eval.workers.wire import shown
 from ci_eval.world import World
 
-_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-
 
 @agent("python")
-class Python(Agent):
+class Python(PythonTarget, Agent):
     """A Python callable, `module:callable`, sync or async, in worker processes of its own.
 
     It is called with the user's message (a text; ADK's content object where there is more than
@@ -33,57 +29,18 @@ class Python(Agent):
     "usage"?: {"input_tokens", "output_tokens", "cost_usd"}}`.
     """
 
-    python: str
-    """The module and the callable in it, such as `agents.weather:answer`; modules are found
-    from the folder of the configuration, which is the working directory, too."""
-    interpreter: str | None = None
-    """The Python that has what the callable imports, such as `.venv/bin/python`, from the folder
-    of the configuration, or a name to be found on the PATH; left out, the one of ci-eval."""
-    env: Declared = Field(default_factory=dict)
-    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
-    on, or names with values."""
     threads: int | None = Field(default=None, ge=1)
     """How many conversations a worker may hold at once; 1 for a callable that is not safe to
     call from two threads. Left out, as many as `run.concurrency` allows."""
     workers: int = Field(default=1, ge=1, le=256)
     """How many processes share the work; more than one only helps where Python itself is busy."""
 
-    @field_validator("python")
-    @classmethod
-    def _names_a_callable(cls, value: str) -> str:
-        if not _TARGET.fullmatch(value):
-            message = "expected 'module:callable', such as 'agents.weather:answer'"
-            raise ValueError(f"{message}, found {value!r}")
-        return value
-
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the interpreter and the environment."""
-        for message in refused(self.env):
-            yield "env", message
-        if self.interpreter and not self._find_interpreter(world):
-            yield "interpreter", f"there is no program {self.interpreter!r}"
-
     @asynccontextmanager
     async def start(self, world: World) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context ends the workers."""
-        # An interpreter that vanished after the check fails in the words of the system.
-        interpreter = self._find_interpreter(world) or str(self.interpreter)
-        pool = Pool(
-            launch(interpreter, self.python, world, self.env),
-            workers=self.workers,
-            threads=self.threads,
-        )
-        try:
+        async with self.pool(world, workers=self.workers, threads=self.threads) as pool:
             # An agent may remember a session by its id for longer than a run.
             yield _Running(pool, f"ci-eval-{world.now() * 1000:.0f}-")
-        finally:
-            await pool.stop()
-
-    def _find_interpreter(self, world: World) -> str | None:
-        if self.interpreter is None:
-            return sys.executable
-        env = agent_environment(world.env, self.env)
-        return find_program(self.interpreter, root=world.root, env=env)
 
 
 @dataclass(frozen=True)

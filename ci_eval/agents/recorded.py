@@ -158,16 +158,8 @@ def _reader(path: Path, head: Json) -> type[RecordingReader] | None:
     begins: list[tuple[Syntax, Json]] = [("json", head)]
     if syntax_of(path) == "jsonl":
         begins.insert(0, ("jsonl", [head]))
-    readers = [plugins.recording[name] for name in plugins.recording]
-    return next(
-        (
-            reader
-            for syntax, begin in begins
-            for reader in readers
-            if syntax in reader.syntaxes and reader.sniff(begin)
-        ),
-        None,
-    )
+    found = (plugins.recording.of(begin, syntax) for syntax, begin in begins)
+    return next(filter(None, found), None)
 
 
 def _has_lines(path: Path) -> bool:

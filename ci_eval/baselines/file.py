@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ci_eval.columns import Columns
+from ci_eval.columns import Columns, Past
 from ci_eval.documents import contained
 from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.json_text import RESULT_DEPTH
 from ci_eval.json_walk import Element, JsonFile
-from ci_eval.plugins import BaselineStore, Past, baseline
+from ci_eval.plugins import BaselineStore, baseline
 from ci_eval.records import SCHEMA_VERSION
 from ci_eval.results import Run, RunMeta, TrialResult
 from ci_eval.run_file import check_version, checked, checked_result, replacing, result_line

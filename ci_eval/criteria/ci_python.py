@@ -1,9 +1,7 @@
 """A criterion that is a Python function of the user's."""
 
 import asyncio
-import re
-import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,16 +13,15 @@ from ci_eval.documents import dotted
 from ci_eval.errors import BadAnswerError, DisturbedError, TrialError
 from ci_eval.explain import explain
 from ci_eval.plugins import Scorer, WorkerCriterion, criterion
-from ci_eval.processes import Declared, agent_environment, find_program, refused
 from ci_eval.records import EvalCase, Invocation, Json, Record, Status, ToolCall, Trace
 from ci_eval.results import Score
-from ci_eval.workers.pool import Pool, launch
+from ci_eval.workers.pool import Pool
+from ci_eval.workers.target import PythonTarget
 from ci_eval.workers.wire import shown
 from ci_eval.world import World
 
 MAX_DISTURBANCES = 3
 """How often a call is made again because a neighbour took its worker down."""
-_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _EXPECTED = 'expected true, false, a number from 0 to 1, None, or {"score", "reason"?, "evidence"?}'
 
 
@@ -42,7 +39,7 @@ class Returned(Record):
 
 
 @criterion("ci/python")
-class Python(WorkerCriterion):
+class Python(PythonTarget, WorkerCriterion):
     """What a Python function of your own says, `module:function`, in a process of its own.
 
     It is called once for a trial, with one dictionary: `response` and `expected_response` (the
@@ -60,37 +57,12 @@ class Python(WorkerCriterion):
 
     threshold: float | None = 1.0
     """The value from which on a case passes."""
-    python: str
-    """The module and the function in it, such as `checks:polite`; modules are found from the
-    folder of the configuration, which is the working directory, too."""
-    interpreter: str | None = None
-    """The Python that has what the function imports, from the folder of the configuration, or a
-    name to be found on the PATH; left out, the one of ci-eval."""
-    env: Declared = Field(default_factory=dict)
-    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
-    on, or names with values."""
     timeout_s: float = Field(default=60.0, gt=0)
     """Seconds that one call may take; it is an error then."""
-
-    @field_validator("python")
-    @classmethod
-    def _names_a_function(cls, value: str) -> str:
-        if not _TARGET.fullmatch(value):
-            raise ValueError(
-                f"expected 'module:function', such as 'checks:polite', found {value!r}"
-            )
-        return value
 
     def options(self) -> dict[str, Json]:
         """Return what decides the value; where and how long it runs does not."""
         return {"python": self.python}
-
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the interpreter and the environment."""
-        for message in refused(self.env):
-            yield "env", message
-        if self.interpreter and not self._find_interpreter(world):
-            yield "interpreter", f"there is no program {self.interpreter!r}"
 
     def made_of(self, world: World) -> Json:
         """Return a digest of the function's module, where that is one of the repository's."""
@@ -103,18 +75,8 @@ class Python(WorkerCriterion):
     @asynccontextmanager
     async def start(self, world: World) -> AsyncIterator[Scorer]:
         """Start a worker when the first trial is to be scored; leaving the context ends it."""
-        interpreter = self._find_interpreter(world) or str(self.interpreter)
-        pool = Pool(launch(interpreter, self.python, world, self.env), workers=1, threads=None)
-        try:
+        async with self.pool(world) as pool:
             yield _Function(self, pool)
-        finally:
-            await pool.stop()
-
-    def _find_interpreter(self, world: World) -> str | None:
-        if self.interpreter is None:
-            return sys.executable
-        env = agent_environment(world.env, self.env)
-        return find_program(self.interpreter, root=world.root, env=env)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import ConfigDict, ValidationError
 
 from ci_eval import plugins
-from ci_eval.documents import dotted, reading
+from ci_eval.documents import dotted
 from ci_eval.errors import Problem, UsageError
 from ci_eval.explain import explain
 from ci_eval.heads import read_head, syntax_of
-from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json
+from ci_eval.json_text import TRACE_DEPTH
+from ci_eval.json_walk import walk_lines
 from ci_eval.records import (
     EvalCase,
     IntermediateData,
@@ -108,27 +109,26 @@ def _recordings(path: Path, shown: str) -> Iterator[Recording]:
     syntax, head = syntax_of(path), read_head(path, shown=shown)
     first = head[0] if isinstance(head, list) and head else None
     if not (isinstance(first, dict) and {"eval_id", "invocations"} <= first.keys()):
-        for name in plugins.recording:
-            reader = plugins.recording[name]
-            if syntax in reader.syntaxes and reader.sniff(head):
-                return reader().read(path, shown=shown)
+        reader = plugins.recording.of(head, syntax)
+        if reader:
+            return reader().read(path, shown=shown)
     return _lines(path, shown)
 
 
 def _lines(path: Path, shown: str) -> Iterator[Recording]:
     problems: list[Problem] = []
-    with reading(path, shown=shown) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                if line.strip():
-                    yield _Observed.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
-            except ValidationError as exc:
-                for loc, message in explain(exc, _Observed):
-                    problems.append(Problem(message, shown, number, dotted(loc)))
-            except NotJsonError as exc:
-                problems.append(Problem(str(exc), shown, number))
-            if len(problems) >= MAX_PROBLEMS:
-                break
+
+    def refuse(message: str, line: int, where: str = "") -> None:
+        problems.append(Problem(message, shown, line, where))
+
+    for element in walk_lines(path, shown=shown, refuse=refuse, max_depth=TRACE_DEPTH):
+        try:
+            yield _Observed.model_validate(element.value)
+        except ValidationError as exc:
+            for loc, message in explain(exc, _Observed):
+                refuse(message, element.line, dotted(loc))
+        if len(problems) >= MAX_PROBLEMS:
+            break
     if problems:
         raise UsageError(problems=problems)
 

@@ -22,7 +22,7 @@ _MESSAGES = frozenset(
 )
 _GIVEN = frozenset({"history", "session"})
 """What an agent gets beside the message where it names it."""
-_MODULES = ("agent", "bot", "app", "main", "__init__")
+_MODULES = ("agent", "assistant", "bot", "chatbot", "app", "main", "__init__")
 _TESTS = frozenset({"test", "tests", "testing"})
 _FRAMEWORKS = {
     "agentflow": "AgentFlow",

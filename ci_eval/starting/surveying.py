@@ -202,10 +202,7 @@ def _begins_like_recording(path: Path, shown: str) -> bool:
         head = read_head(path, shown=shown)
     except UsageError:
         return False
-    readers = (plugins.recording[name] for name in plugins.recording)
-    return _is_own_line(head) or any(
-        syntax_of(path) in each.syntaxes and each.sniff(head) for each in readers
-    )
+    return _is_own_line(head) or plugins.recording.of(head, syntax_of(path)) is not None
 
 
 def _is_own_line(head: Json) -> bool:

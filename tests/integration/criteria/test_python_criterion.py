@@ -484,5 +484,6 @@ def test_only_the_function_decides_the_value_and_not_where_or_how_long_it_runs()
 
 @pytest.mark.parametrize("target", ["checks", "checks.py:f()", "a/b:c", ":f", "checks:", "1:f"])
 def test_the_function_is_named_by_module_and_name(target: str) -> None:
-    with pytest.raises(ValidationError, match="expected 'module:function'"):
+    expected = r"expected 'module:callable', such as 'agents\.weather:answer', found "
+    with pytest.raises(ValidationError, match=expected):
         Python(python=target)

@@ -9,8 +9,8 @@ import pytest
 from runs import make_run, meta, results
 
 from ci_eval.baselines.file import FileStore
+from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, UsageError
-from ci_eval.plugins import Past
 from ci_eval.records import Status
 from ci_eval.results import InvocationScore, Run
 from ci_eval.world import World

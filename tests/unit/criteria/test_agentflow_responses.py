@@ -139,7 +139,7 @@ def test_the_threshold_is_the_share_of_keywords_that_must_be_there(
         ("A party.", "art", 1.0, 0.0, 1.0),
         ("Modern ART!", "art", 1.0, 1.0, 1.0),
         ("Hauptstraße", "STRASSE", 1.0, 0.0, 0.0),  # folded, not only lowered
-        ("ｆｕｌｌ", "full", 1.0, 1.0, 0.0),  # noqa: RUF001
+        ("ｆｕｌｌ", "full", 1.0, 1.0, 0.0),  # noqa: RUF001  # wide letters are the case
         ("7\u00a0days", "7 days", 1.0, 1.0, 0.0),
         ("It costs US$5", "$5", 1.0, 1.0, 1.0),
         ("It costs $50", "$5", 1.0, 0.0, 1.0),

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from problems import in_lines, told
 
-from ci_eval.errors import EvalSetError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets import _reading
 from ci_eval.evalsets.adk import Adk
@@ -39,19 +39,7 @@ def only(folder: Path, case: object) -> EvalCase:
 
 def said(folder: Path, value: object) -> list[str]:
     """Return the problems, without the name of the file."""
-    try:
-        problems = opened(folder, value).warnings
-    except EvalSetError as exc:
-        problems = exc.problems
-    return [
-        "warning: " * (problem.severity == "warning") + str(problem).removeprefix("a.evalset.json:")
-        for problem in problems
-    ]
-
-
-def in_lines(*lines: str) -> str:
-    """Return an evalset whose cases begin on line 2."""
-    return '{"eval_set_id": "s", "eval_cases": [\n' + "\n".join(lines) + "]}"
+    return told(lambda: opened(folder, value), "a.evalset.json")
 
 
 # --- What is read ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import talk, told
 
 from ci_eval.documents import parse_yaml
 from ci_eval.errors import EvalSetError
@@ -38,18 +39,7 @@ def only(folder: Path, text: str, name: str = "shop.yaml") -> EvalCase:
 
 def said(folder: Path, text: str, name: str = "shop.yaml") -> list[str]:
     """Return the problems, without the name of the file."""
-    try:
-        problems = opened(folder, text, name).warnings
-    except EvalSetError as exc:
-        problems = exc.problems
-    return [
-        "warning: " * (problem.severity == "warning") + str(problem).removeprefix(f"{name}:")
-        for problem in problems
-    ]
-
-
-def talk(case: EvalCase) -> list[tuple[str, str]]:
-    return [(turn.user, turn.response) for turn in case.conversation or ()]
+    return told(lambda: opened(folder, text, name), name)
 
 
 # --- What a case can say ----------------------------------------------------------------------

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from problems import talk, told
 
 from ci_eval.errors import EvalSetError
 from ci_eval.evalset_facts import OpenedEvalSet
@@ -28,18 +29,7 @@ def cases(folder: Path, value: object, name: str = "a.json") -> list[EvalCase]:
 
 def said(folder: Path, value: object, name: str = "a.json") -> list[str]:
     """Return the problems, without the name of the file."""
-    try:
-        problems = opened(folder, value, name).warnings
-    except EvalSetError as exc:
-        problems = exc.problems
-    return [
-        "warning: " * (problem.severity == "warning") + str(problem).removeprefix(f"{name}:")
-        for problem in problems
-    ]
-
-
-def talk(case: EvalCase) -> list[tuple[str, str]]:
-    return [(turn.user, turn.response) for turn in case.conversation or ()]
+    return told(lambda: opened(folder, value, name), name)
 
 
 # --- OpenAI -----------------------------------------------------------------------------------

@@ -97,6 +97,13 @@ def test_a_function_that_answers_is_found_the_surest_first(read):
     assert [each.target for each in found] == ["bot:answer", "bot:chat", "app.main:run"]
 
 
+@pytest.mark.parametrize("name", ["agent", "assistant", "bot", "chatbot", "app", "main"])
+def test_modules_where_an_agent_often_is_are_looked_into(read, name):
+    (agent,) = read({f"{name}.py": "def reply(message: str): ..."}).agents
+
+    assert (agent.kind, agent.target) == ("python", f"{name}:reply")
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -1,0 +1,64 @@
+"""A Python callable of the user's and the interpreter that it needs."""
+
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+from pydantic import Field, field_validator
+
+from ci_eval.processes import Declared, agent_environment, find_program, refused
+from ci_eval.records import Record
+from ci_eval.workers.pool import Pool, launch
+from ci_eval.world import World
+
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class PythonTarget(Record):
+    """A callable, `module:callable`, that runs in worker processes of its own."""
+
+    python: str
+    """The module and the callable in it, such as `agents.weather:answer`; modules are found
+    from the folder of the configuration, which is the working directory, too."""
+    interpreter: str | None = None
+    """The Python that has what the callable imports, such as `.venv/bin/python`, from the folder
+    of the configuration, or a name to be found on the PATH; left out, the one of ci-eval."""
+    env: Declared = Field(default_factory=dict)
+    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
+    on, or names with values."""
+
+    @field_validator("python")
+    @classmethod
+    def _names_a_callable(cls, value: str) -> str:
+        if not _TARGET.fullmatch(value):
+            message = "expected 'module:callable', such as 'agents.weather:answer'"
+            raise ValueError(f"{message}, found {value!r}")
+        return value
+
+    def check(self, world: World) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the interpreter and the environment."""
+        for message in refused(self.env):
+            yield "env", message
+        if self.interpreter and not self._find_interpreter(world):
+            yield "interpreter", f"there is no program {self.interpreter!r}"
+
+    @asynccontextmanager
+    async def pool(
+        self, world: World, *, workers: int = 1, threads: int | None = None
+    ) -> AsyncIterator[Pool]:
+        """Keep workers for the callable; leaving the context ends them."""
+        # An interpreter that vanished after the check fails in the words of the system.
+        interpreter = self._find_interpreter(world) or str(self.interpreter)
+        started = launch(interpreter, self.python, world, self.env)
+        pool = Pool(started, workers=workers, threads=threads)
+        try:
+            yield pool
+        finally:
+            await pool.stop()
+
+    def _find_interpreter(self, world: World) -> str | None:
+        if self.interpreter is None:
+            return sys.executable
+        env = agent_environment(world.env, self.env)
+        return find_program(self.interpreter, root=world.root, env=env)
