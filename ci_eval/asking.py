@@ -19,8 +19,9 @@ from ci_eval.errors import JudgeError, UsageError
 from ci_eval.judging import Judging, endpoint, identity
 from ci_eval.plugins import Judge, JudgedCriterion
 from ci_eval.questions import Answer, Question, Reading, UnreadableError
-from ci_eval.records import EvalCase, Json, Trace
+from ci_eval.records import EvalCase, Json
 from ci_eval.results import JudgeUsage, Score
+from ci_eval.trials import Trace
 from ci_eval.world import World
 
 T = TypeVar("T")

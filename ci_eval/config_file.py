@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from ci_eval.criterion_names import Dialect
-from ci_eval.records import Record
+from ci_eval.records import Record, ToolMocks
 
 DEFAULT_FILE = "ci-eval.yaml"
 REPORTS = ("junit", "markdown", "summary", "annotations")
@@ -60,6 +60,8 @@ class EvalSetSpec(Record):
     """Only these cases; all where empty."""
     tags: tuple[str, ...] = ()
     """Only cases that have all of these tags."""
+    tool_mocks: ToolMocks | None = None
+    """Tools that are not really called; what a case says itself comes first."""
 
 
 class MatrixRow(Record):
@@ -94,7 +96,7 @@ class ConfigFile(Record):
     agents: dict[str, Any] = Field(min_length=1)
     """What is evaluated, by name."""
     evalsets: dict[str, Any] = Field(min_length=1)
-    """What they are evaluated on, by name: a path, or `{path, cases, tags}`."""
+    """What they are evaluated on, by name: a path, or `{path, cases, tags, tool_mocks}`."""
     criteria: dict[str, Any] = Field(default_factory=dict)
     """What they are scored by: a threshold, or options; `from` reads the eval config of ADK or
     AgentFlow."""

@@ -15,7 +15,7 @@ CiEvalError
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 
 class ExitCode(IntEnum):
@@ -107,10 +107,14 @@ class BaselineError(CiEvalError):
 
 
 class TrialError(Exception):
-    """One trial could not be observed; `execute` turns it into a `Failure`."""
+    """One trial could not be observed; `execute` turns it into a `Failure`.
 
-    def __init__(self, kind: str, message: str) -> None:
+    `seen` is what there was of the invocation before, where that is known.
+    """
+
+    def __init__(self, kind: str, message: str, *, seen: Any = None) -> None:
         self.kind = kind
+        self.seen = seen
         super().__init__(message)
 
 

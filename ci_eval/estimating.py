@@ -16,16 +16,8 @@ from ci_eval.judging import Judging, price
 from ci_eval.plan import Plan
 from ci_eval.plugins import Judge, JudgedCriterion
 from ci_eval.questions import Question, Reading
-from ci_eval.records import (
-    Content,
-    EvalCase,
-    IntermediateData,
-    Invocation,
-    Json,
-    Record,
-    Trace,
-    TrialKey,
-)
+from ci_eval.records import Content, EvalCase, IntermediateData, Invocation, Json, Record
+from ci_eval.trials import Trace, TrialKey
 
 T = TypeVar("T")
 

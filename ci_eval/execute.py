@@ -4,11 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 
 from ci_eval.config_file import RunOptions
+from ci_eval.conversing import Scripted, Users, converse
 from ci_eval.errors import DisturbedError, TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session
-from ci_eval.records import Failure, Invocation, Json, Trace, Trial
+from ci_eval.records import Invocation, Json
+from ci_eval.trials import Failure, Trace, Trial
 from ci_eval.world import World
 
 ToTry = tuple[int, Trial, Trace | None]
@@ -16,20 +19,30 @@ ToTry = tuple[int, Trial, Trace | None]
 Landed = Callable[[int, Trial, Trace], Awaitable[None]]
 """Takes the how-manieth trial it was, the trial, and what was observed."""
 
+
+@dataclass(frozen=True)
+class Conduct:
+    """How trials are conducted."""
+
+    options: RunOptions
+    users: Users = Scripted
+    """Who talks to the agents."""
+
+
 MAX_DISTURBANCES = 3
 """How often a trial is started again because a neighbour took its worker down."""
-_FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported"})
+_FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported", "waiting", "unmocked"})
 """Failures that would only repeat themselves."""
 
 
 async def execute(
     trials: Iterator[ToTry],
     agents: Mapping[str, Agent],
-    options: RunOptions,
+    conduct: Conduct,
     world: World,
     landed: Landed,
 ) -> None:
-    """Try every numbered trial, at most `options.concurrency` at once, and hand on each as it ends.
+    """Try every numbered trial, so many at once, and hand on each as it ends.
 
     A trial that could not be observed becomes a trace with an error; nothing that an agent
     does ends the others.
@@ -41,7 +54,7 @@ async def execute(
 
     async def work(running: Mapping[str, RunningAgent]) -> None:
         for number, trial, earlier in trials:
-            trace = earlier or await observe(running[trial.key.agent], trial, options)
+            trace = earlier or await observe(running[trial.key.agent], trial, conduct)
             await landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
@@ -50,16 +63,16 @@ async def execute(
             for name, agent in agents.items()
         }
         async with asyncio.TaskGroup() as group:
-            for _ in range(options.concurrency):
+            for _ in range(conduct.options.concurrency):
                 group.create_task(work(running))
 
 
-async def observe(agent: RunningAgent, trial: Trial, options: RunOptions) -> Trace:
+async def observe(agent: RunningAgent, trial: Trial, conduct: Conduct) -> Trace:
     """Try `trial`, again where that is allowed, and return the last trace."""
     tries, disturbances, alone = 0, 0, False
     while True:
         try:
-            trace = await _attempt(agent, trial, options.timeout_s, alone=alone)
+            trace = await _attempt(agent, trial, conduct, alone=alone)
             tries += 1
         except DisturbedError as exc:
             _stop_if_cancelled()
@@ -69,7 +82,7 @@ async def observe(agent: RunningAgent, trial: Trial, options: RunOptions) -> Tra
                 continue
             trace = Trace(key=trial.key, error=Failure(kind=exc.kind, message=str(exc)))
             return trace.model_copy(update={"attempts": tries + disturbances})
-        if trace.error is None or trace.error.kind in _FINAL or tries > options.retries:
+        if trace.error is None or trace.error.kind in _FINAL or tries > conduct.options.retries:
             return trace.model_copy(update={"attempts": tries + disturbances})
 
 
@@ -80,8 +93,10 @@ def _stop_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone: bool) -> Trace:
+async def _attempt(agent: RunningAgent, trial: Trial, conduct: Conduct, *, alone: bool) -> Trace:
     started = time.perf_counter()
+    timeout_s = conduct.options.timeout_s
+    session: Session | None = None
     took: float | None = None
     seen: list[Invocation] = []
     final_state: dict[str, Json] | None = None
@@ -91,13 +106,14 @@ async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone
         session = await agent.open(trial, alone=alone)
         took = _took(session.held)
         async with asyncio.timeout(timeout_s):
-            final_state = await _converse(session, trial, seen)
+            final_state = await _converse(session, trial, conduct.users, seen)
     except TimeoutError:
         error = Failure(kind="timeout", message=f"not done after {timeout_s:g} s")
     except DisturbedError:
         raise
     except TrialError as exc:
         error = Failure(kind=exc.kind, message=str(exc))
+        seen += [exc.seen] if exc.seen else []
     except Exception as exc:  # noqa: BLE001  # one of three: nothing in a trial ends the others
         error = Failure(kind="internal", message=f"{type(exc).__name__}: {exc}")
     return Trace(
@@ -106,6 +122,7 @@ async def _attempt(agent: RunningAgent, trial: Trial, timeout_s: float, *, alone
         final_state=final_state,
         error=error,
         duration_s=round(time.perf_counter() - started if took is None else took, 6),
+        output=session.output if session else "",
     )
 
 
@@ -116,14 +133,14 @@ def _took(held: tuple[Invocation, ...] | None) -> float | None:
 
 
 async def _converse(
-    session: Session, trial: Trial, seen: list[Invocation]
+    session: Session, trial: Trial, users: Users, seen: list[Invocation]
 ) -> dict[str, Json] | None:
     """Hold the conversation, adding to `seen`, and return the final state."""
     try:
         if session.held is not None:
             _take_held(session.held, trial, seen)
         else:
-            await _ask(session.send, trial, seen)
+            await converse(session, trial.case, users(trial), seen)
     except BaseException:
         with suppress(TrialError):
             await session.close()
@@ -137,13 +154,3 @@ def _take_held(held: tuple[Invocation, ...], trial: Trial, seen: list[Invocation
     if turns is not None and len(turns) != len(held):
         message = f"the recording has {len(held)} invocations, the case {len(turns)}"
         raise TrialError("recorded", message)
-
-
-async def _ask(
-    send: Callable[..., Awaitable[Invocation]], trial: Trial, seen: list[Invocation]
-) -> None:
-    if trial.case.conversation is None:
-        message = "a scenario needs a simulated user; it can only be scored from a recording"
-        raise TrialError("unsupported", message)
-    for expected in trial.case.conversation:
-        seen.append(await send(expected.user_content))  # noqa: PERF401  # kept if a later one fails

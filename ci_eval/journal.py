@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import IO, Self
 
 from ci_eval.json_text import TRACE_DEPTH, parse_json
-from ci_eval.records import Json, Trace, TrialKey
+from ci_eval.records import Json
+from ci_eval.trials import Trace, TrialKey
 
 
 def trace_line(trace: Trace, **more: Json) -> str:

@@ -15,7 +15,7 @@ from ci_eval.compare import compare
 from ci_eval.config import Config
 from ci_eval.config_file import GateOptions
 from ci_eval.errors import NothingSelectedError, UsageError
-from ci_eval.execute import ToTry, execute
+from ci_eval.execute import Conduct, ToTry, execute
 from ci_eval.findings import Comparison, GroupKey, Report, Totals
 from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
@@ -25,10 +25,11 @@ from ci_eval.judging import Judging
 from ci_eval.measures import AnyCriterion
 from ci_eval.plan import Plan
 from ci_eval.plugins import JudgedCriterion, Reporter, Scorer, WorkerCriterion
-from ci_eval.records import Status, Trace, Trial, TrialKey
+from ci_eval.records import Status
 from ci_eval.results import CriterionFacts, JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.run_file import RunWriter, read_run, replacing
 from ci_eval.score import Scorers, score
+from ci_eval.trials import Trace, Trial, TrialKey
 from ci_eval.world import World
 
 MAX_WORST = 100
@@ -136,7 +137,7 @@ async def _try_all(plan: Plan, world: World, line: "_Line") -> None:
                 task = scoring.create_task(line.score(scorers, number, trial, trace))
                 task.add_done_callback(lambda _: slots.release())
 
-            await execute(line.to_try(), agents, plan.config.run, world, landed)
+            await execute(line.to_try(), agents, Conduct(plan.config.run), world, landed)
     finally:
         await loading
 

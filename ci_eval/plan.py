@@ -16,9 +16,10 @@ from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.fingerprint import of_case
 from ci_eval.measures import AnyCriterion
 from ci_eval.opening import open_evalset
-from ci_eval.records import Trial, TrialKey
+from ci_eval.records import EvalCase, ToolMocks
 from ci_eval.registry import did_you_mean
 from ci_eval.selecting import Meant, PlannedEvalSet, Selection, fits
+from ci_eval.trials import Trial, TrialKey
 from ci_eval.world import World
 
 _LISTING = (".json", ".jsonl", ".yaml", ".yml", ".csv")
@@ -194,7 +195,8 @@ class _Planner:
     def _select(self, opened: Mapping[str, "_Opened"]) -> dict[str, PlannedEvalSet]:
         unused = set(self.selection.cases)
         found: dict[str, PlannedEvalSet] = {}
-        for name, (entry, spec, evalset) in opened.items():
+        for name, (entry, spec, read) in opened.items():
+            evalset = _mocked(read, spec.tool_mocks) if spec.tool_mocks else read
             meant = Meant(
                 tuple(filter(None, (spec.cases, self.selection.cases))),
                 frozenset((*spec.tags, *self.selection.tags)),
@@ -230,6 +232,16 @@ class _Opened(NamedTuple):
     """What the configuration calls it, or the pattern that found it."""
     spec: EvalSetSpec
     evalset: OpenedEvalSet
+
+
+def _mocked(opened: OpenedEvalSet, mocks: ToolMocks) -> OpenedEvalSet:
+    """Return an evalset whose cases have `mocks` behind their own."""
+
+    def with_mocks(case: EvalCase) -> EvalCase:
+        found = case.tool_mocks.before(mocks) if case.tool_mocks else mocks
+        return case.model_copy(update={"tool_mocks": found})
+
+    return replace(opened, cases=lambda: map(with_mocks, opened.cases()))
 
 
 def _worth_telling(problems: Iterable[Problem], pairs: needs.Pairs) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ reporter   `ci_eval.reporters`     `render(report, results)`
 ========== ======================= ==========================================
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -31,8 +31,9 @@ from ci_eval.extension import Plugin, PluginRegistry, Reader, ReaderRegistry
 from ci_eval.findings import Report
 from ci_eval.measures import AnyCriterion
 from ci_eval.questions import Answer, Question, Reading
-from ci_eval.records import Content, EvalCase, Invocation, Json, Recording, Trace, Trial
+from ci_eval.records import Content, EvalCase, Invocation, Json
 from ci_eval.results import Run, Score, TrialResult
+from ci_eval.trials import Recording, Trace, Trial
 from ci_eval.world import World
 
 T = TypeVar("T")
@@ -40,17 +41,31 @@ T = TypeVar("T")
 # --- Agents ---------------------------------------------------------------------------------
 
 
-class Session(Protocol):
+class Session(ABC):
     """One conversation with an agent."""
 
     @property
     def held(self) -> tuple[Invocation, ...] | None:
         """The whole conversation, where it already took place; `None` where it is to be held."""
+        return None
 
+    @property
+    def memento(self) -> Json:
+        """What it takes to go on from here in another session; `None` where nothing can."""
+        return None
+
+    @property
+    def output(self) -> str:
+        """What the agent has written to its standard streams: the beginning and the end."""
+        return ""
+
+    @abstractmethod
     async def send(self, message: Content) -> Invocation:
         """Return what the agent did on `message`.
 
-        Being cancelled means that the time is up: whatever runs for this message is killed.
+        Where it stopped to be answered, the invocation says what it waits for, and the next
+        message holds the answers, as function responses.  Being cancelled means that the time
+        is up: whatever runs for this message is killed.
 
         Raises:
             TrialError: it could not be observed.
@@ -60,13 +75,16 @@ class Session(Protocol):
 
     async def close(self) -> dict[str, Json] | None:
         """End the conversation and return the final session state, if there is one."""
+        return None
 
 
 class RunningAgent(Protocol):
     """An agent that is ready for conversations, several at a time."""
 
-    async def open(self, trial: Trial, *, alone: bool = False) -> Session:
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         """Begin the conversation of `trial`; `alone` keeps all others away from its process.
+
+        `memento` is that of a session of the same trial, which is gone on with.
 
         Raises:
             TrialError: it cannot begin.

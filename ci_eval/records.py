@@ -1,15 +1,23 @@
-"""What is asked of an agent, and what it does: evalsets, cases, trials, traces.
+"""What is asked of an agent, and what it does: evalsets, cases, invocations, messages.
 
 `EvalCase`, `Invocation`, `Content` and what they hold have the fields of Google ADK's evaluation
-files and read both of their spellings; a trace is written as ADK would write it.
+files and read both of their spellings.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 SCHEMA_VERSION = 1
@@ -237,6 +245,8 @@ class Invocation(AdkRecord):
     """What the models cost, where the agent says so; ours, ADK has no such field."""
     nodes: tuple[str, ...] | None = None
     """The nodes of a graph as they were visited, `None` where nobody looked; ours, too."""
+    waits_for: tuple[FunctionCall, ...] = ()
+    """Calls that somebody outside has to answer before the agent goes on; ours, too."""
 
     @property
     def user(self) -> str:
@@ -296,6 +306,52 @@ class ConversationScenario(AdkRecord):
     user_persona: Json = None
 
 
+class CannedResult(Record):
+    """What comes back from a tool that is not really called; one of the last three is given."""
+
+    args: dict[str, Json] | None = None
+    """Which calls are meant: those with at least these arguments; left out, all."""
+    result: Json = None
+    """What the tool answers."""
+    results: tuple[Json, ...] | None = Field(default=None, min_length=1)
+    """What it answers the first time, the second time …; the last is answered from then on."""
+    error: str | None = None
+    """The message of the error that it ends in."""
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if len({"result", "results", "error"} & self.model_fields_set) != 1:
+            raise ValueError("needs one of 'result', 'results' and 'error'")
+        return self
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, Mapping) else value
+
+
+CannedResults = Annotated[
+    dict[str, Annotated[tuple[CannedResult, ...], BeforeValidator(_listed)]],
+    Field(default_factory=dict),
+]
+"""By the name of a tool, what comes back: the first that is meant by a call; one, or a list."""
+
+
+class ToolMocks(Record):
+    """Tools that are not really called."""
+
+    tools: CannedResults
+    """What comes back, by the name of the tool: the first entry that is meant by a call."""
+    unmatched: Literal["error", "pass"] = "error"
+    """A call for which nothing is given here is an error of the trial, or is really made."""
+
+    def before(self, others: "ToolMocks") -> "ToolMocks":
+        """Return what is given here and, where that is not meant by a call, by `others`."""
+        names = dict.fromkeys((*self.tools, *others.tools))
+        tools = {name: self.tools.get(name, ()) + others.tools.get(name, ()) for name in names}
+        said = self if "unmatched" in self.model_fields_set else others
+        return ToolMocks(tools=tools, unmatched=said.unmatched)
+
+
 class EvalCase(AdkRecord):
     """One conversation to hold with the agent, and what is expected of it."""
 
@@ -312,6 +368,13 @@ class EvalCase(AdkRecord):
     """Words to select the case by; ours, ADK has no such field."""
     assertions: tuple[dict[str, Json], ...] = ()
     """What must hold of this case alone, as `ci/assertions` reads it; ours, too."""
+    tool_mocks: ToolMocks | None = None
+    """Tools that are not really called in this case; ours, too."""
+    human_answers: CannedResults
+    """What a human answers where the agent stops and asks, by the name of the tool; ours, too."""
+    rerun_on_resume: bool = False
+    """Whether the agent, when a run is resumed and what it had asked is answered by now, goes on
+    with the answers; else these are what the invocation came to. Ours, too."""
     line: int | None = Field(default=None, exclude=True)
     """Where the case starts in its file; not part of the data."""
 
@@ -330,70 +393,3 @@ class EvalSet(Record):
     """The file, from the top of the repository where there is one."""
     format: str
     """The reader that understood it."""
-
-
-# --- One trial ------------------------------------------------------------------------------
-
-
-class TrialKey(Record):
-    """What a trial is, everywhere: in journal, baseline, JUnit and comment."""
-
-    agent: str
-    evalset: str
-    case: str
-    repeat: int = 0
-    """The how-manieth try of the same, counted from 0."""
-
-
-class Trial(NamedTuple):
-    """One case to try with one agent."""
-
-    key: TrialKey
-    case: EvalCase
-    fingerprint: str = ""
-    """Of the content of the case."""
-
-
-class Recording(Record):
-    """A conversation that took place; keys that are not known here are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
-
-    eval_id: str | None = None
-    """The case; `None` where the file does not say, and the user's messages have to tell."""
-    session: str | None = None
-    """What the file calls the conversation, which may be the id of a case."""
-    evalset: str | None = None
-    """The evalset, as the configuration names it; left out, it fits any."""
-    repeat: int = 0
-    invocations: tuple[Invocation, ...] | None = None
-    final_state: dict[str, Json] | None = None
-    error: str | None = None
-    """Why the agent could not be observed."""
-    error_kind: str = "recorded"
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if self.invocations is None and self.error is None:
-            raise ValueError("holds neither 'invocations' nor an 'error'")
-        return self
-
-
-class Failure(Stored):
-    """Why a trial could not be observed."""
-
-    kind: str
-    """`timeout`, `crash`, `raised`, `not_recorded`, `protocol`, `start` or `unsupported`."""
-    message: str
-
-
-class Trace(Stored):
-    """What an agent did in one trial."""
-
-    key: TrialKey
-    invocations: tuple[Invocation, ...] = ()
-    final_state: dict[str, Json] | None = None
-    error: Failure | None = None
-    duration_s: float = 0.0
-    attempts: int = 1
-    """How often the trial was started; more than 1 after retries."""

@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple, Self
 
 from pydantic import model_validator
 
-from ci_eval.records import EvalSet, Failure, Json, Status, Stored, TrialKey
+from ci_eval.records import EvalSet, Json, Status, Stored
+from ci_eval.trials import Failure, TrialKey
 
 
 class InvocationScore(Stored):

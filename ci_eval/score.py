@@ -7,8 +7,9 @@ from typing import Any
 from ci_eval.errors import TrialError
 from ci_eval.measures import AnyCriterion
 from ci_eval.plugins import Criterion, Scorer
-from ci_eval.records import Json, Status, Trace, Trial
+from ci_eval.records import Json, Status
 from ci_eval.results import InvocationScore, Score, TrialResult
+from ci_eval.trials import Trace, Trial
 
 MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""

@@ -8,8 +8,9 @@ weather  skip
 from collections.abc import Iterator
 
 from ci_eval.columns import Columns, Past, passes
-from ci_eval.records import Status, TrialKey
+from ci_eval.records import Status
 from ci_eval.results import CriterionFacts, Run, RunMeta, Score, TrialResult
+from ci_eval.trials import TrialKey
 
 FACTS = CriterionFacts(criterion="ci/c", threshold=0.5, interval=(0.0, 1.0), fingerprint="f")
 """The criterion `c`: at least one half, of one."""

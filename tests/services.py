@@ -11,7 +11,8 @@ from told import asker, judge
 
 from ci_eval.plugins import JudgedCriterion
 from ci_eval.questions import Question
-from ci_eval.records import EvalCase, Trace
+from ci_eval.records import EvalCase
+from ci_eval.trials import Trace
 
 
 def served(

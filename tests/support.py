@@ -24,8 +24,9 @@ from ci_eval.findings import (
     Totals,
     Verdict,
 )
-from ci_eval.records import EvalSet, Failure, Json, Status, TrialKey
+from ci_eval.records import EvalSet, Json, Status
 from ci_eval.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
+from ci_eval.trials import Failure, TrialKey
 
 CRITERION = "quality"
 THRESHOLD = 0.8

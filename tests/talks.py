@@ -10,7 +10,8 @@ from typing import Any
 
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Agent, RunningAgent
-from ci_eval.records import Content, EvalCase, Invocation, Trial, TrialKey
+from ci_eval.records import Content, EvalCase, Invocation
+from ci_eval.trials import Trial, TrialKey
 from ci_eval.world import World
 
 ENVIRONMENT = dict(os.environ)  # what the tests were started with

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ci_eval.records import Content, Json, Trial
+from ci_eval.records import Content, Json
+from ci_eval.trials import Trial
 
 
 def as_asked(message: Content) -> Json:

@@ -16,12 +16,14 @@ from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.processes import (
     Child,
     Declared,
+    Excerpt,
     Launch,
     agent_environment,
     find_program,
     refused,
 )
-from ci_eval.records import Content, Invocation, Json, Trial
+from ci_eval.records import Content, Invocation, Json
+from ci_eval.trials import Trial
 from ci_eval.workers.wire import encode, read_json, shown
 from ci_eval.world import World
 
@@ -96,8 +98,8 @@ class _Commands:
         self._numbers = count(1)
         self._processes: set[_Process] = set()
 
-    async def open(self, trial: Trial, *, alone: bool = False) -> Session:
-        del alone  # they always are
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
+        del alone, memento  # they always are alone
         session = opening(trial, f"{self._session_prefix}{next(self._numbers)}")
         process = await self.start() if self._per == "session" else None
         return _Conversation(self, session, process)
@@ -167,10 +169,8 @@ class _Process:
         return unexpected(what, self.child.last_words)
 
 
-class _Conversation:
+class _Conversation(Session):
     """One conversation; `process` is `None` where each message gets one of its own."""
-
-    held = None
 
     def __init__(
         self, commands: _Commands, session: dict[str, Json], process: _Process | None
@@ -179,6 +179,11 @@ class _Conversation:
         self._session = session
         self._process = process
         self._history: list[Json] = []
+        self._written = Excerpt()
+
+    @property
+    def output(self) -> str:
+        return self._written.text
 
     async def send(self, message: Content) -> Invocation:
         asked = as_asked(message)
@@ -188,10 +193,10 @@ class _Conversation:
         try:
             reply = await process.ask(question, last=self._process is None)
         except BaseException:
-            await self._commands.end(process)
+            await self._end(process)
             raise
         if self._process is None:
-            await self._commands.end(process)
+            await self._end(process)
         invocation = to_invocation(message, reply, seconds=time.perf_counter() - started)
         said = reply if isinstance(reply, dict) else {"response": reply}
         turn = {"response": said["response"], "tool_calls": said.get("tool_calls") or []}
@@ -200,8 +205,12 @@ class _Conversation:
 
     async def close(self) -> dict[str, Json] | None:
         if self._process:
-            await self._commands.end(self._process, grace_s=GRACE_S)
+            await self._end(self._process, grace_s=GRACE_S)
         return None
+
+    async def _end(self, process: _Process, *, grace_s: float = 0.0) -> None:
+        await self._commands.end(process, grace_s=grace_s)
+        self._written.feed(process.child.stderr.text.encode())
 
 
 def _parsed(line: bytes) -> Json:

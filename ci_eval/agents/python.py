@@ -9,8 +9,9 @@ from pydantic import Field
 from ci_eval.agents._reply import to_invocation, unexpected
 from ci_eval.agents._request import as_asked, opening
 from ci_eval.errors import BadAnswerError, TrialError
-from ci_eval.plugins import Agent, RunningAgent, agent
-from ci_eval.records import Content, Invocation, Json, Trial
+from ci_eval.plugins import Agent, RunningAgent, Session, agent
+from ci_eval.records import Content, Invocation, Json
+from ci_eval.trials import Trial
 from ci_eval.workers.pool import Lease, Pool
 from ci_eval.workers.target import PythonTarget
 from ci_eval.workers.wire import shown
@@ -50,15 +51,14 @@ class _Running:
     pool: Pool
     session_prefix: str
 
-    async def open(self, trial: Trial, *, alone: bool = False) -> "_Conversation":
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
+        del memento
         lease = await self.pool.open(alone=alone)
         return _Conversation(lease, opening(trial, f"{self.session_prefix}{lease.number}"))
 
 
-class _Conversation:
+class _Conversation(Session):
     """One conversation with the callable."""
-
-    held = None
 
     def __init__(self, lease: Lease, session: dict[str, Json]) -> None:
         self._lease = lease
@@ -76,6 +76,10 @@ class _Conversation:
         if not isinstance(self._state, dict | None):
             raise TrialError("protocol", f"the agent left {shown(self._state)} as its state")
         return to_invocation(message, answer["reply"], seconds=answer["seconds"])
+
+    @property
+    def output(self) -> str:
+        return self._lease.output
 
     async def close(self) -> dict[str, Json] | None:
         await self._lease.end()

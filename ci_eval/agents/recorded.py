@@ -16,8 +16,9 @@ from ci_eval.explain import explain
 from ci_eval.heads import Syntax, syntax_of
 from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json
 from ci_eval.json_walk import JsonFile
-from ci_eval.plugins import Agent, RecordingReader, RunningAgent, agent
-from ci_eval.records import Content, Invocation, Json, Recording, Trial
+from ci_eval.plugins import Agent, RecordingReader, RunningAgent, Session, agent
+from ci_eval.records import Content, Invocation, Json
+from ci_eval.trials import Recording, Trial
 from ci_eval.world import World
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -217,9 +218,9 @@ class _Replay:
     shown: str
     index: _Index
 
-    async def open(self, trial: Trial, *, alone: bool = False) -> "_Held":
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> "_Held":
         """Return the conversation that was recorded for `trial`."""
-        del alone
+        del alone, memento
         place = self.index.find(trial)
         if place is None:
             key = trial.key
@@ -251,12 +252,19 @@ _MATCHING = (
 )
 
 
-@dataclass(frozen=True)
-class _Held:
+class _Held(Session):
     """A conversation that took place."""
 
-    held: tuple[Invocation, ...]
-    final_state: dict[str, Json] | None
+    def __init__(
+        self, invocations: tuple[Invocation, ...], final_state: dict[str, Json] | None
+    ) -> None:
+        self._invocations = invocations
+        self._final_state = final_state
+
+    @property
+    def held(self) -> tuple[Invocation, ...]:
+        """The recorded conversation."""
+        return self._invocations
 
     async def send(self, message: Content) -> Invocation:
         """Never called: the conversation is over."""
@@ -264,4 +272,4 @@ class _Held:
 
     async def close(self) -> dict[str, Json] | None:
         """Return the recorded final state."""
-        return self.final_state
+        return self._final_state

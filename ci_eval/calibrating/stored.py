@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from ci_eval.calibrating.labels import Form, Item, Line, Refuse
 from ci_eval.errors import Problem, UsageError
-from ci_eval.records import Record, TrialKey
+from ci_eval.records import Record
 from ci_eval.results import Run, Score
+from ci_eval.trials import TrialKey
 
 
 class Place(Record):

@@ -10,9 +10,10 @@ from ci_eval.calibrating.labels import Item
 from ci_eval.calibrating.responses import Subject
 from ci_eval.judging import Judging
 from ci_eval.plugins import JudgedCriterion
-from ci_eval.records import Json, Status, Trace, Trial, TrialKey
+from ci_eval.records import Json, Status
 from ci_eval.results import Score
 from ci_eval.score import score
+from ci_eval.trials import Trace, Trial, TrialKey
 from ci_eval.world import World
 
 

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal
 
 from ci_eval.criteria._turns import pairs
 from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall, Trace
+from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall
 from ci_eval.results import InvocationScore, Score
+from ci_eval.trials import Trace
 
 
 class AgentFlowCriterion(Criterion):

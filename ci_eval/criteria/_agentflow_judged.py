@@ -15,8 +15,9 @@ from ci_eval.criteria._agentflow_answers import UNREADABLE
 from ci_eval.criteria._means import Sample, mean_of
 from ci_eval.criteria._responses import said
 from ci_eval.plugins import Asked, JudgedCriterion, Panel
-from ci_eval.records import EvalCase, Invocation, Json, Status, Trace
+from ci_eval.records import EvalCase, Invocation, Json, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 NOTHING_SAID = "the agent gave no response, so there is nothing to judge"
 

@@ -13,9 +13,9 @@ from ci_eval.records import (
     Json,
     Status,
     ToolCall,
-    Trace,
 )
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 NO_INVOCATION = "the conversation has no invocation"
 NOT_CAPTURED = "the trace does not say which tools were called: it has no 'intermediate_data'"

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Invocation, Json, Trace
+from ci_eval.records import EvalCase, Invocation, Json
 from ci_eval.results import InvocationScore, Score
+from ci_eval.trials import Trace
 
 
 class Turn(NamedTuple):

@@ -4,32 +4,21 @@ import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ci_eval import workers
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.plugins import Scorer, WorkerCriterion, criterion
-from ci_eval.records import (
-    AdkRecord,
-    EvalCase,
-    Invocation,
-    Json,
-    Record,
-    Rubric,
-    Status,
-    Stored,
-    Trace,
-)
+from ci_eval.records import AdkRecord, EvalCase, Invocation, Json, Record, Rubric, Status, Stored
 from ci_eval.results import InvocationScore, Score
+from ci_eval.trials import Trace
 from ci_eval.workers.calls import call
-from ci_eval.workers.pool import Pool
+from ci_eval.workers.pool import Adapter, Pool
 from ci_eval.workers.target import UnderPython, digest_of
 from ci_eval.world import World
 
-ADAPTER = Path(workers.__file__).with_name("adk_metric.py")
+ADAPTER = Adapter("adk_metric")
 """What turns our JSON into google.adk's objects, in the worker."""
 _CODE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 

@@ -12,8 +12,9 @@ from ci_eval.criteria._majority import Vote, Votes, majority
 from ci_eval.criteria._turns import pairs
 from ci_eval.plugins import Panel, criterion
 from ci_eval.questions import UnreadableError
-from ci_eval.records import EvalCase, Invocation, Json, Trace
+from ci_eval.records import EvalCase, Invocation, Json
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 PROMPT = "adk/final_response_match_v2"
 SCHEMA: Mapping[str, Json] = strict(

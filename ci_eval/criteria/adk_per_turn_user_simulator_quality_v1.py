@@ -12,8 +12,9 @@ from ci_eval.criteria._majority import Vote, Votes, majority
 from ci_eval.criteria._personas import described
 from ci_eval.plugins import Panel, criterion
 from ci_eval.questions import UnreadableError
-from ci_eval.records import ConversationScenario, EvalCase, Invocation, Json, Trace
+from ci_eval.records import ConversationScenario, EvalCase, Invocation, Json
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 PROMPT = "adk/per_turn_user_simulator_quality_v1"
 SCHEMA: Mapping[str, Json] = strict(reasoning=TEXT, is_valid={"type": "boolean"})

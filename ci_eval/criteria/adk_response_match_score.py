@@ -8,8 +8,9 @@ from pydantic.alias_generators import to_camel
 from ci_eval.criteria._rouge import rouge1_f
 from ci_eval.criteria._turns import Turn, averaged, pairs
 from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, Trace
+from ci_eval.records import EvalCase, Invocation
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 
 @criterion("adk/response_match_score")

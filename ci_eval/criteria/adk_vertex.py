@@ -16,8 +16,9 @@ from ci_eval.criteria._answers import json_object, text_of
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
 from ci_eval.plugins import Asked, JudgedCriterion, Panel, criterion
 from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import Content, EvalCase, Invocation, Json, Trace
+from ci_eval.records import Content, EvalCase, Invocation, Json
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 SCHEMA: Mapping[str, Json] = {
     "type": "object",

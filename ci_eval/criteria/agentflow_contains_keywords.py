@@ -9,8 +9,9 @@ from pydantic import model_validator
 
 from ci_eval.criteria._agentflow import AgentFlowCriterion
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status, Trace
+from ci_eval.records import EvalCase, Json, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 
 @criterion("agentflow/contains_keywords")

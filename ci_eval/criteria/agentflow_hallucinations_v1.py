@@ -16,7 +16,8 @@ from ci_eval.criteria._scores import scored
 from ci_eval.criteria._shown import tool_calls
 from ci_eval.criteria._trajectory import is_captured
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Trace
+from ci_eval.records import EvalCase, Json
+from ci_eval.trials import Trace
 
 PROMPT = "agentflow/hallucinations_v1"
 FORM = strict(reasoning=TEXT, hallucinations=TEXTS, score=NUMBER)

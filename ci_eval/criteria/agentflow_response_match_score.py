@@ -8,7 +8,8 @@ from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, first_and_l
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._scores import scored
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Trace
+from ci_eval.records import EvalCase
+from ci_eval.trials import Trace
 
 PROMPT = "agentflow/response_match_score"
 FORM = strict(reasoning=TEXT, score=NUMBER)

@@ -13,7 +13,8 @@ from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._scores import each_in, object_in, rationale_in, share_in
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Record, Trace
+from ci_eval.records import EvalCase, Json, Record
+from ci_eval.trials import Trace
 
 PROMPT = "agentflow/rubric_based"
 OVERALL = "agentflow/rubric_based_overall"

@@ -13,7 +13,8 @@ from ci_eval.criteria._scores import each_in, object_in, rationale_in, short
 from ci_eval.criteria._shown import tool_calls
 from ci_eval.plugins import Asked, criterion
 from ci_eval.questions import UnreadableError
-from ci_eval.records import EvalCase, Invocation, Json, Trace
+from ci_eval.records import EvalCase, Invocation, Json
+from ci_eval.trials import Trace
 
 PROMPT = "agentflow/simulation_goals"
 OVERALL = "agentflow/simulation_goals_overall"

@@ -13,9 +13,10 @@ from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
 from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Json, Status, Trace
+from ci_eval.records import EvalCase, Json, Status
 from ci_eval.registry import did_you_mean
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 _PREFIX = "ci/"
 _KEPT = 4096

@@ -12,8 +12,9 @@ from ci_eval.criteria._share import Share
 from ci_eval.explain import describe
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Trace
+from ci_eval.records import EvalCase, Json
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 if TYPE_CHECKING:
     import jsonschema_rs

@@ -11,8 +11,9 @@ from ci_eval.documents import dotted
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.explain import explain
 from ci_eval.plugins import Scorer, WorkerCriterion, criterion
-from ci_eval.records import EvalCase, Invocation, Json, Record, Status, ToolCall, Trace
+from ci_eval.records import EvalCase, Invocation, Json, Record, Status, ToolCall
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 from ci_eval.workers.calls import call
 from ci_eval.workers.pool import Pool
 from ci_eval.workers.target import PythonTarget, digest_of

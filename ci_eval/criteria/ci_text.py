@@ -10,8 +10,9 @@ from ci_eval.criteria._responses import expects_response, said
 from ci_eval.criteria._share import Share, Texts, share
 from ci_eval.criteria._turns import Turn, averaged, pairs
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status, Trace
+from ci_eval.records import EvalCase, Json, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 
 @criterion("ci/exact_match")

@@ -11,8 +11,9 @@ from ci_eval.criteria._trajectory import (
     is_captured,
 )
 from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status, Trace
+from ci_eval.records import EvalCase, Json, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 _FAILED = frozenset({"error", "failed", "failure"})
 _MAX_SHOWN = 20

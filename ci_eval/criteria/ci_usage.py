@@ -9,8 +9,9 @@ from pydantic import Field
 from ci_eval.criteria._trajectory import NO_INVOCATION, NOT_CAPTURED, is_captured
 from ci_eval.criteria._usage import tokens_of
 from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, Json, Status, Trace
+from ci_eval.records import EvalCase, Invocation, Json, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 
 class Consumption(Criterion):

@@ -15,13 +15,7 @@ from ci_eval.explain import explain
 from ci_eval.heads import read_head, syntax_of
 from ci_eval.json_text import parse_strict
 from ci_eval.opening import open_evalset, reader_of
-from ci_eval.records import (
-    AdkRecord,
-    ConversationScenario,
-    EvalCase,
-    Json,
-    SessionInput,
-)
+from ci_eval.records import AdkRecord, ConversationScenario, EvalCase, Json, SessionInput
 
 
 def from_prompt(prompt: str, expected: str | None, eval_id: str | None, *, now: float) -> EvalCase:

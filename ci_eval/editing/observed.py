@@ -19,8 +19,8 @@ from ci_eval.records import (
     Invocation,
     InvocationEvent,
     InvocationEvents,
-    Recording,
 )
+from ci_eval.trials import Recording
 
 MEASURED = ("duration", "model_duration", "tool_duration", "cost_usd", "app_details")
 """Fields of an invocation that tell of one run, and are no expectation."""

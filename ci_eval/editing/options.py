@@ -10,7 +10,8 @@ from ci_eval.editing import given
 from ci_eval.editing.observed import Wanted, expecting, from_traces, now_expecting
 from ci_eval.editing.store import EvalSetFile
 from ci_eval.errors import UsageError
-from ci_eval.records import EvalCase, Recording
+from ci_eval.records import EvalCase
+from ci_eval.trials import Recording
 
 _FLAGS = {
     "case_file": "--file",

@@ -16,14 +16,7 @@ from ci_eval.errors import UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.heads import Syntax
 from ci_eval.opening import open_evalset
-from ci_eval.records import (
-    Content,
-    EvalCase,
-    IntermediateData,
-    Invocation,
-    Json,
-    Rubric,
-)
+from ci_eval.records import Content, EvalCase, IntermediateData, Invocation, Json, Rubric
 
 _ADKS = ("name", "description", "creation_timestamp")
 _AGENTFLOWS = ("name", "description", "metadata")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ci_eval.documents import MAX_TEXT
 from ci_eval.errors import Problem, UsageError
-from ci_eval.records import Recording
+from ci_eval.trials import Recording
 
 MAX_PROBLEMS = 100
 """How many problems of a file are told at most."""

@@ -16,8 +16,8 @@ from ci_eval.records import (
     InvocationEvent,
     Json,
     Part,
-    Recording,
 )
+from ci_eval.trials import Recording
 
 AGENT = "agent"
 """The author where no agent is named."""

@@ -13,7 +13,8 @@ from ci_eval.explain import explain
 from ci_eval.json_text import parse_strict
 from ci_eval.plugins import RecordingReader, recording
 from ci_eval.recordings._reading import MAX_PROBLEMS, numbered
-from ci_eval.records import AdkRecord, Invocation, Json, Recording
+from ci_eval.records import AdkRecord, Invocation, Json
+from ci_eval.trials import Recording
 
 
 @recording("adk_result")

@@ -13,7 +13,8 @@ from ci_eval.explain import explain
 from ci_eval.json_walk import JsonFile
 from ci_eval.plugins import RecordingReader, recording
 from ci_eval.recordings._reading import MAX_PROBLEMS, numbered, refuse_long
-from ci_eval.records import Json, Recording
+from ci_eval.records import Json
+from ci_eval.trials import Recording
 
 _CASES = "eval_cases"
 

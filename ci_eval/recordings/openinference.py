@@ -13,7 +13,8 @@ from ci_eval.recordings._attributes import dicts, first, from_json
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
-from ci_eval.records import FunctionCall, InvocationEvent, Json, Recording
+from ci_eval.records import FunctionCall, InvocationEvent, Json
+from ci_eval.trials import Recording
 
 _KINDS: Final[Mapping[str, Kind]] = {"AGENT": "agent", "LLM": "model", "TOOL": "tool"}
 _JSON: Final = "application/json"

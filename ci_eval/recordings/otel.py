@@ -11,7 +11,8 @@ from ci_eval.recordings._genai_messages import heard_by, spoken_by
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
-from ci_eval.records import FunctionCall, Json, Recording
+from ci_eval.records import FunctionCall, Json
+from ci_eval.trials import Recording
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "invoke_agent": "agent",

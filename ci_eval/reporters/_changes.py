@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from ci_eval.findings import CaseChange, Report
-from ci_eval.records import TrialKey
 from ci_eval.results import RunMeta
+from ci_eval.trials import TrialKey
 
 
 class Place(NamedTuple):

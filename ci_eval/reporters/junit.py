@@ -13,12 +13,13 @@ from typing import ClassVar, Literal
 
 from ci_eval.findings import Report
 from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import Status, TrialKey
+from ci_eval.records import Status
 from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._outcomes import Outcome, Outcomes
 from ci_eval.reporters._times import moment
 from ci_eval.results import Score, TrialResult
 from ci_eval.templating import exact, score, terminal, xml
+from ci_eval.trials import TrialKey
 
 MAX_BODY_LINES = 200
 """Of one test case."""

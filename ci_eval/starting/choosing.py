@@ -9,9 +9,9 @@ from ci_eval.agents.recorded import Recorded
 from ci_eval.errors import TrialError, UsageError
 from ci_eval.plugins import RunningAgent
 from ci_eval.recordings.adk_result import AdkResult
-from ci_eval.records import Recording, Trial, TrialKey
 from ci_eval.starting.sources import FoundAgent
 from ci_eval.starting.surveying import FoundEvalSet, Survey
+from ci_eval.trials import Recording, Trial, TrialKey
 from ci_eval.world import World
 
 MAX_TRIED = 200

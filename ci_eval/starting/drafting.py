@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 
 from ci_eval.editing.yaml_text import yaml_text
 from ci_eval.judging import DEFAULT_CASSETTE
-from ci_eval.records import Json, Recording
+from ci_eval.records import Json
 from ci_eval.starting.scoring import Scoring
 from ci_eval.starting.sources import FoundAgent
 from ci_eval.starting.trying import AskedModel
 from ci_eval.templating import one_line, source
+from ci_eval.trials import Recording
 
 _WIDTH = 96
 _MAX_NOTE = 400

@@ -31,6 +31,7 @@ class Link:
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._conversations: set[int] = set()
         self._served = 0
+        self._outputs: dict[int, str] = {}
         self._held: set[int] = set()
         self._cooperative = False
         self._lost: Callable[[], TrialError] | None = None
@@ -76,11 +77,14 @@ class Link:
         self._conversations.add(number)
         self._served += 1
 
-    def finish(self, number: int) -> None:
-        """Let go of conversation `number`."""
+    def finish(self, number: int) -> str:
+        """Let go of conversation `number`, and return what it has written."""
         self._conversations.discard(number)
+        written = self._outputs.pop(number, "")
         if self.alive:
             self._child.write_line(encode({"close": number}))
+        # Whoever took the worker down could not hand on what it wrote.
+        return written if written or self.alive else self._child.last_words.lstrip("\n")
 
     async def ask(self, number: int, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to `request` in conversation `number`.
@@ -178,6 +182,8 @@ class Link:
         elif "held" in message:
             self._held.add(message["id"])
         elif "error" in message or {"reply", "seconds"} <= message.keys():
+            if message["id"] in self._conversations:
+                self._outputs[message["id"]] = str(message.get("output", ""))
             answered = self._waiting.pop(message["id"], None)
             if answered and not answered.done():
                 answered.set_result(message)

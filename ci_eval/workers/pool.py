@@ -1,15 +1,18 @@
 """Worker processes that answer for a function of the user's, several conversations at a time."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ci_eval.errors import TrialError
 from ci_eval.processes import Declared, Launch, agent_environment
+from ci_eval.records import Json
 from ci_eval.workers.link import Link
+from ci_eval.workers.wire import encode
 from ci_eval.world import World
 
 WORKER = str(Path(__file__).with_name("worker.py"))
@@ -18,16 +21,28 @@ MAX_STARTS = 2
 """How often in a row a worker may fail to start before it is not tried any more."""
 
 
-def launch(
-    interpreter: str, target: str, world: World, env: Declared, *, adapter: Path | None = None
-) -> Launch:
-    """Return how a worker for `target`, a `module:callable`, is started.
+class Adapter(NamedTuple):
+    """What lets a worker call something else than a function that takes a message."""
 
-    `adapter` is the file whose `adapted` makes of the callable one that takes a message.
-    """
+    name: str
+    """The file in `adapters`, without its suffix."""
+    options: Mapping[str, Json] = {}
+    """What it is told."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(__file__).parent / "adapters" / f"{self.name}.py"
+
+
+def launch(
+    interpreter: str, target: str, world: World, env: Declared, *, adapter: Adapter | None = None
+) -> Launch:
+    """Return how a worker for `target` is started: a `module:callable`, or what `adapter` takes."""
     root = world.root.resolve()
+    adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
     return Launch(
-        argv=(interpreter, WORKER, str(root), target, *([str(adapter)] if adapter else [])),
+        argv=(interpreter, WORKER, str(root), target, *adapted),
         env=agent_environment(world.env, env),
         cwd=root,
     )
@@ -79,7 +94,6 @@ class Pool:
             link = await (self._own_link(leaving) if alone else self._shared_link(leaving))
             number = next(self._numbers)
             link.begin(number)
-            leaving.callback(link.finish, number)
             return Lease(link, number, leaving.pop_all())
 
     async def stop(self) -> None:
@@ -121,7 +135,7 @@ class Pool:
         return link
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lease:
     """One conversation, in one worker."""
 
@@ -129,6 +143,8 @@ class Lease:
     number: int
     """Of the conversation, in its pool."""
     leaving: AsyncExitStack
+    output: str = ""
+    """What the conversation wrote, once it has ended."""
 
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return what the worker answers, as `Link.ask` does."""
@@ -136,4 +152,5 @@ class Lease:
 
     async def end(self) -> None:
         """Let the worker forget the conversation."""
+        self.output = self.link.finish(self.number)
         await self.leaving.aclose()

@@ -5,13 +5,12 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from pathlib import Path
 
 from pydantic import Field, field_validator
 
 from ci_eval.processes import Declared, agent_environment, find_program, refused
 from ci_eval.records import Record
-from ci_eval.workers.pool import Pool, launch
+from ci_eval.workers.pool import Adapter, Pool, launch
 from ci_eval.world import World
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -40,14 +39,11 @@ class UnderPython(Record):
         target: str,
         world: World,
         *,
-        adapter: Path | None = None,
+        adapter: Adapter | None = None,
         workers: int = 1,
         threads: int | None = None,
     ) -> AsyncIterator[Pool]:
-        """Keep workers for `target`, a `module:callable`; leaving the context ends them.
-
-        `adapter` is the file of ours that lets a worker call what takes no message of ours.
-        """
+        """Keep workers for `target`, which `launch` explains; leaving the context ends them."""
         # An interpreter that vanished after the check fails in the words of the system.
         interpreter = self._find_interpreter(world) or str(self.interpreter)
         started = launch(interpreter, target, world, self.env, adapter=adapter)

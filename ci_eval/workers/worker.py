@@ -1,16 +1,18 @@
 """Runs a Python callable for ci-eval, under the interpreter that the callable needs.
 
-ci-eval starts this file by its path, `python worker.py FOLDER MODULE:CALLABLE [ADAPTER]`, and
+ci-eval starts this file by its path, `python worker.py FOLDER TARGET [ADAPTER OPTIONS]`, and
 imports it nowhere.  So it makes do with the standard library of Python 3.8 and imports nothing of
-ci-eval.  ADAPTER is a file beside it: its `adapted` makes of the callable one that takes a message.
+ci-eval.  TARGET is `module:callable`.  ADAPTER is a file beside this one, which knows a framework:
+its `adapted(target, options, load)` makes of any TARGET a callable that takes a message; OPTIONS
+are JSON, `load` finds a `module:name`.  Such a callable may have a `close(session)`.
 Both sides write lines of JSON; `id` is the number of a conversation.
 
 ======================================== ==================================================
 to the worker                            from the worker
 ======================================== ==================================================
 (it is started)                          `{"ready": {"cooperative": bool}}`, or `{"failed": str}`
-`{"id", "message", "session"?}`          `{"id", "reply", "seconds", "state"?}`, or
-                                         `{"id", "error": {"kind", "message"}}`
+`{"id", "message", "session"?}`          `{"id", "reply", "seconds", "state"?, "output"?}`, or
+                                         `{"id", "error": {"kind", "message"}, "output"?}`
 `{"cancel": id}`                         `{"id", "held": true}` where another one holds the loop
 `{"close": id}`
 (its input ends)                         (it ends)
@@ -33,6 +35,7 @@ import threading
 import time
 import traceback
 from contextlib import suppress
+from contextvars import ContextVar
 from operator import attrgetter
 from os.path import dirname, isabs
 from typing import TYPE_CHECKING, Any
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 MAX_REPLY_BYTES = 16 * 1024 * 1024 - 4096
 """The longest reply, with some room for what is put round it on its line."""
 MAX_MESSAGE_CHARS = 2000
+MAX_OUTPUT_CHARS = 4000
+"""How much of the beginning, and how much of the end, of what a conversation writes is kept."""
 GRACE_S = 1.0
 """How long a callable may go on when ci-eval is gone."""
 
@@ -61,13 +66,13 @@ def main() -> int:
     wire = Wire()
     _make_room(folder, target)
     try:
-        agent = Agent(_load(target, *adapter), folder)
+        agent = Agent(_adapted(target, *adapter) if adapter else _callable(target), folder)
     except BaseException as exc:  # noqa: BLE001  # a module may end in SystemExit, too
         wire.write({"failed": _import_failure(target, exc, folder)})
         return 1
     runner = Loop(agent, wire) if agent.is_async else Threads(agent, wire)
     wire.write({"ready": {"cooperative": agent.is_async}})
-    threading.Thread(target=_listen, args=(wire, agent, runner), daemon=True).start()
+    threading.Thread(target=_listen, args=(wire, runner), daemon=True).start()
     runner.run()
     return 0
 
@@ -81,6 +86,7 @@ def _make_room(folder: str, target: str) -> None:
     # What is printed just before a crash must get out; so must the place of the crash.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a file
     faulthandler.enable()
+    sys.stdout, sys.stderr = Tee(sys.stdout), Tee(sys.stderr)
 
 
 class Wire:
@@ -108,7 +114,7 @@ class Wire:
                 rest = rest[os.write(self._output, rest) :]
 
 
-def _listen(wire: Wire, agent: Agent, runner: Runner) -> None:
+def _listen(wire: Wire, runner: Runner) -> None:
     """Do as ci-eval says, until it ends; then let the process end, or end it."""
     try:
         for message in map(json.loads, wire.input):
@@ -117,7 +123,7 @@ def _listen(wire: Wire, agent: Agent, runner: Runner) -> None:
             elif "cancel" in message:
                 runner.cancel(message["cancel"])
             else:
-                agent.forget(message["close"])
+                runner.forget(message["close"])
     finally:
         runner.end()
         time.sleep(GRACE_S)
@@ -129,12 +135,21 @@ def _listen(wire: Wire, agent: Agent, runner: Runner) -> None:
 # --- The callable -----------------------------------------------------------------------------
 
 
-def _load(target: str, adapter: str | None = None) -> Callable[..., Any]:
-    module, _, path = target.partition(":")
-    found: Any = attrgetter(path)(importlib.import_module(module))
+def _load(name: str) -> Any:
+    """Return what stands at `module:name`."""
+    module, _, path = name.partition(":")
+    return attrgetter(path)(importlib.import_module(module))
+
+
+def _callable(target: str) -> Callable[..., Any]:
+    found = _load(target)
     if not callable(found):
         raise TypeError(f"it is no callable but {_short(found)}")
-    return runpy.run_path(adapter)["adapted"](found) if adapter else found  # type: ignore[no-any-return]  # just checked
+    return found  # type: ignore[no-any-return]  # just checked
+
+
+def _adapted(target: str, adapter: str, options: str) -> Callable[..., Any]:
+    return runpy.run_path(adapter)["adapted"](target, json.loads(options), _load)  # type: ignore[no-any-return]  # as the adapters say
 
 
 class Agent:
@@ -145,8 +160,10 @@ class Agent:
         self.is_async = _is_async(function)
         self._folder = folder
         self._extras = _extras(function)
+        self._close = getattr(function, "close", None)
         self._sessions: dict[int, dict[str, Any]] = {}
         self._histories: dict[int, list[Any]] = {}
+        self._outputs: dict[int, Output] = {}
 
     def arguments(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return what the callable gets beside the message."""
@@ -154,13 +171,23 @@ class Agent:
         if "session" in request:
             self._sessions[number] = request["session"]
             self._histories[number] = []
+            self._outputs[number] = Output()
+        _writing.set(self._outputs[number])
         known = {"session": self._sessions[number], "history": list(self._histories[number])}
         return {name: known[name] for name in self._extras}
 
     def forget(self, number: int) -> None:
         """Let go of a conversation that is over."""
-        self._sessions.pop(number, None)
+        session = self._sessions.pop(number, None)
         self._histories.pop(number, None)
+        self._outputs.pop(number, None)
+        if self._close and session is not None:
+            self._close(session)
+
+    def _output(self, number: int) -> str:
+        """Return the part of an answer that says what was written so far."""
+        text = self._outputs[number].text if number in self._outputs else ""
+        return f',"output":{_encode(text)}' if text else ""
 
     def answer(self, request: dict[str, Any], value: Any, seconds: float) -> str:
         """Return the line that says that the callable returned `value`."""
@@ -174,13 +201,13 @@ class Agent:
                 line += f',"{name}":{_encode(part)}'
             except (TypeError, ValueError, RecursionError) as exc:
                 message = f"{did} {_short(part)}, which is not JSON: {exc}"
-                return _error(request, "protocol", message)
+                return self._error(request, "protocol", message)
         if len(line) > MAX_REPLY_BYTES:
             message = f"returned {len(line) >> 20} MiB of JSON; 16 MiB is the most"
-            return _error(request, "protocol", message)
+            return self._error(request, "protocol", message)
         if "history" in self._extras:
             self._note(request, value)
-        return line + "}"
+        return line + self._output(number) + "}"
 
     def raised(self, request: dict[str, Any], exc: BaseException) -> str:
         """Return the line that says that the callable raised `exc`."""
@@ -189,7 +216,15 @@ class Agent:
             # A group of one says nothing but that there is one.
             return self.raised(request, inner[0])
         place = _place(exc.__traceback__, self._folder)
-        return _error(request, "raised", _named(exc) + (f" ({place})" if place else ""))
+        return self._error(request, "raised", _named(exc) + (f" ({place})" if place else ""))
+
+    def _error(self, request: dict[str, Any], kind: str, message: str) -> str:
+        if len(message) > MAX_MESSAGE_CHARS:
+            half = MAX_MESSAGE_CHARS // 2
+            message = f"{message[:half]} … {message[-half:]}"
+        number = request["id"]
+        line = _encode({"id": number, "error": {"kind": kind, "message": message}})
+        return line[:-1] + self._output(number) + "}"
 
     def _note(self, request: dict[str, Any], value: Any) -> None:
         """Add a turn to the history: as it is now, whatever the callable does to it later."""
@@ -215,6 +250,52 @@ def _extras(function: Callable[..., Any]) -> list[str]:
         p.name for p in parameters[1:] if p.kind == p.POSITIONAL_OR_KEYWORD
     ]
     return [name for name in ("history", "session") if name in named]
+
+
+# --- What it writes ---------------------------------------------------------------------------
+
+
+class Output:
+    """The beginning and the end of what one conversation writes."""
+
+    def __init__(self) -> None:
+        self._head = self._tail = ""
+        self._size = 0
+
+    def write(self, text: str) -> None:
+        """Take what it goes on with."""
+        self._size += len(text)
+        room = MAX_OUTPUT_CHARS - len(self._head)
+        self._head += text[:room]
+        self._tail = (self._tail + text[room:])[-MAX_OUTPUT_CHARS:]
+
+    @property
+    def text(self) -> str:
+        """What is kept, with a line that says how much is left out between."""
+        left_out = self._size - len(self._head) - len(self._tail)
+        gap = f"\n[{left_out} characters left out]\n" if left_out else ""
+        return self._head + gap + self._tail
+
+
+_writing: ContextVar[Output | None] = ContextVar("_writing", default=None)
+"""What the current task or thread writes to; threads of the callable's own have none."""
+
+
+class Tee:
+    """A stream that shows each conversation's part of it to that conversation, too."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> Any:
+        """Write `text`."""
+        output = _writing.get()
+        if output is not None:
+            output.write(text)
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 # --- Ways to call it --------------------------------------------------------------------------
@@ -243,6 +324,10 @@ class Threads:
 
     def cancel(self, number: int) -> None:
         """Do nothing: a thread cannot be stopped, so ci-eval will stop the process."""
+
+    def forget(self, number: int) -> None:
+        """Let go of a conversation."""
+        self._agent.forget(number)
 
     def run(self) -> None:
         """Answer requests until `end`."""
@@ -308,6 +393,10 @@ class Loop:
             self._wire.write({"id": number, "held": True})
         self._loop.call_soon_threadsafe(self._cancel, number)
 
+    def forget(self, number: int) -> None:
+        """Let go of a conversation, where its own task is run, too."""
+        self._loop.call_soon_threadsafe(self._agent.forget, number)
+
     def run(self) -> None:
         """Answer requests until `end`, and not merely until a task of the agent's exits."""
         while not self._ended:
@@ -340,13 +429,6 @@ class Loop:
 
 
 # --- What went wrong --------------------------------------------------------------------------
-
-
-def _error(request: dict[str, Any], kind: str, message: str) -> str:
-    if len(message) > MAX_MESSAGE_CHARS:
-        half = MAX_MESSAGE_CHARS // 2
-        message = f"{message[:half]} … {message[-half:]}"
-    return _encode({"id": request["id"], "error": {"kind": kind, "message": message}})
 
 
 def _named(exc: BaseException) -> str:

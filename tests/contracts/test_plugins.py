@@ -18,9 +18,10 @@ from ci_eval.extension import Plugin
 from ci_eval.measures import AnyCriterion
 from ci_eval.plugins import Criterion, JudgedCriterion
 from ci_eval.prompting import Prompts
-from ci_eval.records import EvalCase, Status, Trace, TrialKey
+from ci_eval.records import EvalCase, Status
 from ci_eval.reference import catalogue, descriptions, json_schema
 from ci_eval.results import Score
+from ci_eval.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 ALL = [

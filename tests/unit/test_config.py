@@ -421,7 +421,10 @@ def test_an_agent_has_exactly_one_type(folder: Path, agent: str, said: str) -> N
         ("''", "evalsets.smoke.path: must not be empty"),
         ("{cases: [a]}", "evalsets.smoke: 'path' is missing"),
         ("{path: a, cases: a}", "evalsets.smoke.cases: expected a list, found 'a'"),
-        ("{path: a, line: 5}", "evalsets.smoke.line: unknown key; known: cases, path, tags"),
+        (
+            "{path: a, line: 5}",
+            "evalsets.smoke.line: unknown key; known: cases, path, tags, tool_mocks",
+        ),
     ],
 )
 def test_an_evalset_is_a_path(folder: Path, evalset: str, said: str) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from ci_eval.config_file import RunOptions
 from ci_eval.errors import DisturbedError, TrialError
-from ci_eval.execute import MAX_DISTURBANCES, execute
-from ci_eval.records import Content, EvalCase, Invocation, Trace, Trial, TrialKey
+from ci_eval.execute import MAX_DISTURBANCES, Conduct, execute
+from ci_eval.plugins import Session
+from ci_eval.records import Content, EvalCase, Invocation
+from ci_eval.trials import Trace, Trial, TrialKey
 from ci_eval.world import World
 
 Answer = Callable[["Scripted", Content], Awaitable[str]]
@@ -32,15 +34,15 @@ class Scripted:
         del world
         yield self
 
-    async def open(self, trial: Trial, *, alone: bool = False) -> "Conversation":
-        del trial
+    async def open(
+        self, trial: Trial, *, alone: bool = False, memento: object = None
+    ) -> "Conversation":
+        del trial, memento
         self.opened.append(alone)
         return Conversation(self)
 
 
-class Conversation:
-    held = None
-
+class Conversation(Session):
     def __init__(self, agent: Scripted) -> None:
         self.agent = agent
 
@@ -86,7 +88,7 @@ def run(agent: Scripted, count: int = 1, turns: int = 1, **options: object) -> l
         execute(
             iter([(number, trial, None) for number, trial in enumerate(trials(count, turns))]),
             {"bot": agent},
-            RunOptions.model_validate(options),
+            Conduct(RunOptions.model_validate(options)),
             world,
             landed,
         )
@@ -236,7 +238,7 @@ def test_a_scenario_cannot_be_held_without_a_simulated_user():
         execute(
             iter([(0, Trial(TrialKey(agent="bot", evalset="e", case="x"), case), None)]),
             {"bot": agent},
-            RunOptions(),
+            Conduct(RunOptions()),
             World(env={}, root=Path(), now=lambda: 0.0),
             landed,
         )

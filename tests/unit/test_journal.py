@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_eval.journal import Journal, trace_line
 from ci_eval.json_text import MAX_DEPTH
-from ci_eval.records import Failure, Trace, TrialKey
+from ci_eval.trials import Failure, Trace, TrialKey
 
 HELLO: dict[str, Any] = {
     "userContent": {"parts": [{"text": "Hello ☺"}]},

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from ci_eval.measures import MAX_VALUE
 from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Status, Trace
+from ci_eval.records import EvalCase, Status
 from ci_eval.results import InvocationScore, Score
+from ci_eval.trials import Trace
 
 CASE = EvalCase.model_validate(GREETS)
 SCENARIO = EvalCase.model_validate(

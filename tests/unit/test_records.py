@@ -8,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ci_eval.records import (
-    Content,
-    EvalCase,
-    Failure,
-    Invocation,
-    InvocationEvents,
-    Part,
-    Status,
-    Trace,
-    TrialKey,
-)
+from ci_eval.records import Content, EvalCase, Invocation, InvocationEvents, Part, Status
 from ci_eval.results import InvocationScore, Score, TrialResult
+from ci_eval.trials import Failure, Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 

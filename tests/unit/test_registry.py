@@ -133,7 +133,8 @@ PLUGIN = '''
 """A plugin of another distribution."""
 
 from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Trace
+from ci_eval.records import EvalCase
+from ci_eval.trials import Trace
 from ci_eval.results import Score
 
 

@@ -10,9 +10,10 @@ from runs import meta, results
 
 from ci_eval.errors import BaselineError, CiEvalError, UsageError
 from ci_eval.json_text import RESULT_DEPTH
-from ci_eval.records import Status, TrialKey
+from ci_eval.records import Status
 from ci_eval.results import InvocationScore, Score, TrialResult
 from ci_eval.run_file import RunWriter, read_run, replacing, result_line
+from ci_eval.trials import TrialKey
 
 TEXT = """
 greets   1 0.5

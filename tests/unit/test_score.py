@@ -14,9 +14,10 @@ from ci_eval.criteria.adk_response_match_score import ResponseMatch
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
 from ci_eval.errors import DisturbedError, TrialError
 from ci_eval.plugins import Criterion, WorkerCriterion
-from ci_eval.records import EvalCase, Failure, Status, Trace, Trial, TrialKey
+from ci_eval.records import EvalCase, Status
 from ci_eval.results import Score, TrialResult
 from ci_eval.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score, shortened
+from ci_eval.trials import Failure, Trace, Trial, TrialKey
 
 KEY = TrialKey(agent="bot", evalset="e", case="refunds")
 TRAJECTORY = ToolTrajectory(threshold=1.0)

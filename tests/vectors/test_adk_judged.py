@@ -25,8 +25,9 @@ from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory
 from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import Rubric, Status, Trace
+from ci_eval.records import Rubric, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "adk-2.13.0.judged.jsonl"

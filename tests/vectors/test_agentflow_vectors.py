@@ -17,7 +17,8 @@ from judging import drawn, judged
 
 from ci_eval.criterion_names import resolve
 from ci_eval.plugins import JudgedCriterion, criterion
-from ci_eval.records import EvalCase, Trace, TrialKey
+from ci_eval.records import EvalCase
+from ci_eval.trials import Trace, TrialKey
 
 HERE = Path(__file__).parent
 KINDS = ("calls", "nodes", "texts", "judged")

@@ -17,9 +17,10 @@ from talks import Place
 
 from ci_eval.criteria.adk_custom_metric import CustomMetric
 from ci_eval.eval_config import read_eval_config
-from ci_eval.records import EvalCase, Status, Trace, Trial, TrialKey
+from ci_eval.records import EvalCase, Status
 from ci_eval.results import Score
 from ci_eval.score import score
+from ci_eval.trials import Trace, Trial, TrialKey
 
 ADK = os.environ.get("CI_EVAL_ADK_PYTHON", "")
 pytestmark = pytest.mark.skipif(

@@ -13,9 +13,10 @@ from talks import Place, dies
 
 from ci_eval.criteria.ci_python import Python, _Function
 from ci_eval.errors import DisturbedError
-from ci_eval.records import EvalCase, Status, Trace, Trial, TrialKey
+from ci_eval.records import EvalCase, Status
 from ci_eval.results import Score
 from ci_eval.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score
+from ci_eval.trials import Trace, Trial, TrialKey
 from ci_eval.workers import link
 from ci_eval.workers.pool import Pool
 from ci_eval.world import World

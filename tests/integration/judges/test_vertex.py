@@ -21,7 +21,8 @@ from services import served
 from ci_eval import plugins
 from ci_eval.criteria.adk_vertex import VertexJudged
 from ci_eval.questions import Question
-from ci_eval.records import EvalCase, Trace, TrialKey
+from ci_eval.records import EvalCase
+from ci_eval.trials import Trace, TrialKey
 
 ADK = os.environ.get("CI_EVAL_ADK_PYTHON", "")
 pytestmark = pytest.mark.skipif(

@@ -13,7 +13,8 @@ from ci_eval.agents.recorded import MAX_PROBLEMS, Recorded
 from ci_eval.errors import TrialError, UsageError
 from ci_eval.journal import trace_line
 from ci_eval.json_text import TRACE_DEPTH
-from ci_eval.records import Content, EvalCase, Failure, Invocation, Json, Trace, Trial, TrialKey
+from ci_eval.records import Content, EvalCase, Invocation, Json
+from ci_eval.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.world import World
 
 HELLO = {"user_content": {"parts": [{"text": "Hello"}]}}

@@ -13,7 +13,8 @@ from scoring import KEY, SCENARIO, did, expecting
 from ci_eval.criteria._rubrics import read
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory
 from ci_eval.questions import UnreadableError
-from ci_eval.records import Rubric, Status, Trace
+from ci_eval.records import Rubric, Status
+from ci_eval.trials import Trace
 
 RESPONSE, TOOLS, TRAJECTORY = "FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY"
 ALL = [RubricResponse, RubricToolUse, RubricTrajectory]

@@ -10,7 +10,8 @@ from scoring import KEY, expecting
 from ci_eval.criteria._personas import described
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality, read
 from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import EvalCase, Status, Trace
+from ci_eval.records import EvalCase, Status
+from ci_eval.trials import Trace
 
 Q = SimulatorQuality(threshold=0.5)
 STOP = "</finished>"

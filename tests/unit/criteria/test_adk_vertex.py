@@ -20,7 +20,8 @@ from ci_eval.criteria.adk_vertex import (
 )
 from ci_eval.errors import JudgeError
 from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import EvalCase, Invocation, Status, Trace
+from ci_eval.records import EvalCase, Invocation, Status
+from ci_eval.trials import Trace
 
 SAFETY = Safety(threshold=0.8)
 COHERENCE = ResponseEvaluation(threshold=3.0)

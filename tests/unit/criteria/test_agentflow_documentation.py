@@ -13,8 +13,9 @@ import pytest
 from ci_eval.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.measures import AnyCriterion
 from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Status, Trace, TrialKey
+from ci_eval.records import EvalCase, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 

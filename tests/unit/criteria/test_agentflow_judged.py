@@ -10,7 +10,8 @@ from scoring import SCENARIO, did, expecting
 
 from ci_eval import plugins
 from ci_eval.plugins import JudgedCriterion
-from ci_eval.records import EvalCase, Status, Trace
+from ci_eval.records import EvalCase, Status
+from ci_eval.trials import Trace
 
 NAMES = [name for name in plugins.criterion if name.startswith("agentflow/")]
 JUDGED = [name for name in NAMES if plugins.criterion[name].judged]

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
-from ci_eval.records import EvalCase, Status, Trace, TrialKey
+from ci_eval.records import EvalCase, Status
 from ci_eval.results import Score
+from ci_eval.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 

@@ -8,7 +8,8 @@ from project import content, turn
 from ci_eval.editing import observed as keeping
 from ci_eval.editing.observed import Wanted
 from ci_eval.errors import UsageError
-from ci_eval.records import EvalCase, Recording
+from ci_eval.records import EvalCase
+from ci_eval.trials import Recording
 
 
 def saved(tmp_path, name, text):

@@ -14,7 +14,7 @@ from spans import console, otlp, span
 from ci_eval.agents.recorded import Recorded
 from ci_eval.errors import Problem, UsageError
 from ci_eval.opening import open_evalset
-from ci_eval.records import Recording
+from ci_eval.trials import Recording
 from ci_eval.world import World
 
 TEXT: dict[str, Any] = {"type": "text", "content": "Hi"}

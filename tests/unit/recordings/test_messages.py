@@ -13,7 +13,7 @@ from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.recordings.adk_session import AdkSession
 from ci_eval.recordings.agents_cli import AgentsCliTrace
 from ci_eval.recordings.openai import OpenAIMessages
-from ci_eval.records import Recording
+from ci_eval.trials import Recording
 
 
 def recorded(

@@ -8,7 +8,8 @@ import pytest
 from spans import Sketch, console, otlp, span
 
 from ci_eval.recordings.openinference import OpenInference
-from ci_eval.records import Invocation, Recording
+from ci_eval.records import Invocation
+from ci_eval.trials import Recording
 
 
 def recorded(folder: Path, value: object) -> list[Recording]:

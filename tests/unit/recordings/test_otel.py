@@ -9,7 +9,8 @@ from spans import Sketch, console, otlp, printed, span
 
 from ci_eval.errors import UsageError
 from ci_eval.recordings.otel import OpenTelemetry
-from ci_eval.records import Invocation, Recording
+from ci_eval.records import Invocation
+from ci_eval.trials import Recording
 
 
 def recorded(folder: Path, value: object, name: str = "trace.json") -> list[Recording]:

@@ -9,9 +9,10 @@ from lxml import etree
 from support import make_report, make_results, streamed
 
 from ci_eval.findings import CaseChange, Report
-from ci_eval.records import Failure, Json, Status, TrialKey
+from ci_eval.records import Json, Status
 from ci_eval.reporters.junit import MANY, JUnit
 from ci_eval.results import InvocationScore, Score, TrialResult
+from ci_eval.trials import Failure, TrialKey
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 TEXT = (

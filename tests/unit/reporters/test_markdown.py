@@ -26,10 +26,11 @@ from ci_eval.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.records import EvalSet, Failure, Json, Status, TrialKey
+from ci_eval.records import EvalSet, Json, Status
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import MAX_BYTES, Summary
 from ci_eval.results import Score, TrialResult
+from ci_eval.trials import Failure, TrialKey
 
 ELEMENTS = (
     {"blockquote", "br", "code", "details", "h2", "h4", "li", "p", "pre", "strong", "sub"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ci_eval.documents import parse_yaml
 from ci_eval.judges.gemini import Gemini
 from ci_eval.judging import JudgeOptions
-from ci_eval.records import Content, Invocation, Recording
+from ci_eval.records import Content, Invocation
 from ci_eval.starting.drafting import (
     Draft,
     agent_text,
@@ -22,6 +22,7 @@ from ci_eval.starting.drafting import (
 from ci_eval.starting.scoring import Scoring
 from ci_eval.starting.sources import FoundAgent
 from ci_eval.starting.trying import AskedModel
+from ci_eval.trials import Recording
 
 ANY = st.text(max_size=30)
 

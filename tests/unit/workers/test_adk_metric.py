@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from ci_eval.workers.adk_metric import adapted
+from ci_eval.workers.adapters import adk_metric
 
 
 class Known(BaseModel):
@@ -122,6 +122,11 @@ def message(**more: Any) -> dict[str, Any]:
     }
 
 
+def adapted_to(found: Any) -> Any:
+    """Return what calls `found`, as if it stood somewhere."""
+    return adk_metric.adapted("module:metric", {}, lambda name: found)
+
+
 RESULT = EvaluationResult(
     overall_score=0.5,
     overall_rubric_scores=[RubricScore(rubric_id="kind")],
@@ -143,7 +148,7 @@ def heard(**more: Any) -> tuple[Any, ...]:
         calls.append(arguments)
         return RESULT
 
-    assert adapted(metric)(message(**more)) == TOLD
+    assert adapted_to(metric)(message(**more)) == TOLD
     [found] = calls
     return found
 
@@ -217,18 +222,18 @@ async def async_metric(*arguments: Any) -> EvaluationResult:
 
 
 def test_an_evaluator_is_made_with_the_metric_and_keeps_the_threshold() -> None:
-    assert adapted(Evaluator)(message()) == TOLD
+    assert adapted_to(Evaluator)(message()) == TOLD
 
 
 @pytest.mark.parametrize("found", [AsyncEvaluator, async_metric])
 def test_what_is_async_stays_so_that_all_of_it_runs_on_one_loop(found: Any) -> None:
-    metric = adapted(found)
+    metric = adapted_to(found)
     assert asyncio.iscoroutinefunction(metric)
     assert asyncio.run(metric(message())) == TOLD
 
 
 def test_a_promise_of_what_is_not_async_is_kept() -> None:
-    metric = adapted(lambda *arguments: async_metric())
+    metric = adapted_to(lambda *arguments: async_metric())
     assert not asyncio.iscoroutinefunction(metric)
     assert asyncio.run(metric(message())) == TOLD
 
@@ -238,4 +243,4 @@ def test_a_promise_of_what_is_not_async_is_kept() -> None:
     [(None, "None"), (0.5, "float: 0.5"), ("x" * 500, "str: '" + "x" * 199 + "…")],
 )
 def test_what_is_no_result_is_shown(returned: Any, told: str) -> None:
-    assert adapted(lambda *arguments: returned)(message()) == {"unexpected": told}
+    assert adapted_to(lambda *arguments: returned)(message()) == {"unexpected": told}

@@ -20,10 +20,20 @@ SHOWN_CHARS = 200
 """How much of a wrong result is shown."""
 
 
-def adapted(found: Callable[..., Any]) -> Callable[[dict[str, Any]], Any]:
-    """Return what calls the metric `found` on a message; async where that is."""
+def adapted(
+    target: str, _options: dict[str, Any], load: Callable[[str], Any]
+) -> Callable[[dict[str, Any]], Any]:
+    """Return what calls the metric `target` on a message; async where that is.
+
+    Raises:
+        TypeError: it cannot be called.
+
+    """
     from google.adk.evaluation import evaluator
 
+    found = load(target)
+    if not callable(found):
+        raise TypeError(f"it is no callable but {type(found).__name__}: {found!r:.{SHOWN_CHARS}}")
     called = _Class(found) if _is_evaluator(found) else _Function(found)
     result = evaluator.EvaluationResult
 

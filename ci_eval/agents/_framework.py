@@ -1,0 +1,134 @@
+"""Agents of frameworks: they run in worker processes, where an adapter knows the framework.
+
+An adapter (`ci_eval/workers/adapters`) gets `{"message": Content, "session"?}` and answers with
+`{"invocation": {…}, "error"?: {"kind", "message"}, "memento"?}`: the fields of ADK's `Invocation`
+without the user's content and its times, what went wrong after these were seen, and what it takes
+to go on in another process.  The session is `{"id", "app_name", "user_id", "state",
+"tool_mocks"?, "memento"?}`; what its state is at last is the final state.
+"""
+
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import Field, ValidationError
+
+from ci_eval.agents._request import opening
+from ci_eval.documents import dotted
+from ci_eval.errors import BadAnswerError, TrialError
+from ci_eval.explain import explain
+from ci_eval.plugins import Agent, RunningAgent, Session
+from ci_eval.records import Content, Invocation, Json
+from ci_eval.trials import Trial
+from ci_eval.workers.pool import Adapter, Lease, Pool
+from ci_eval.workers.target import UnderPython
+from ci_eval.world import World
+
+
+class Framework(UnderPython, Agent):
+    """An agent of a framework, in worker processes of its own."""
+
+    adapter: ClassVar[str]
+    """The file of `ci_eval/workers/adapters` that knows the framework."""
+
+    workers: int = Field(default=1, ge=1, le=256)
+    """How many processes share the work; more than one only helps where Python itself is busy."""
+
+    @abstractmethod
+    def target(self, world: World) -> str:
+        """Return what the adapter is to find: the agent, as its framework calls it."""
+
+    def options(self) -> Mapping[str, Json]:
+        """Return what else the adapter is told."""
+        return {}
+
+    def invocation(self, message: Content, reply: Mapping[str, Json], seconds: float) -> Invocation:
+        """Return what the adapter answered to `message`, which took `seconds`.
+
+        Raises:
+            TrialError: it cannot be understood.
+
+        """
+        return understood({"duration": seconds, **reply.get("invocation", {})}, message)
+
+    @asynccontextmanager
+    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+        """Hold conversations; leaving the context ends the workers."""
+        adapter = Adapter(self.adapter, self.options())
+        target = self.target(world)
+        async with self.pool_of(target, world, adapter=adapter, workers=self.workers) as pool:
+            yield _Running(self, pool, f"ci-eval-{world.now() * 1000:.0f}-")
+
+
+def understood(fields: Mapping[str, Json], message: Content) -> Invocation:
+    """Return the invocation that an adapter told of.
+
+    Raises:
+        TrialError: the adapter does not fit the version of the framework.
+
+    """
+    try:
+        return Invocation.model_validate({**fields, "user_content": message})
+    except ValidationError as exc:
+        loc, told = next(iter(explain(exc, Invocation)))
+        raise TrialError(
+            "protocol", f"the agent's framework told of {dotted(loc)}: {told}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The workers of an agent."""
+
+    agent: Framework
+    pool: Pool
+    session_prefix: str
+
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
+        lease = await self.pool.open(alone=alone)
+        session = opening(trial, f"{self.session_prefix}{lease.number}")
+        if trial.case.tool_mocks:
+            session["tool_mocks"] = trial.case.tool_mocks.model_dump(mode="json")
+        if memento is not None:
+            session["memento"] = memento
+        return _Conversation(self.agent, lease, session)
+
+
+class _Conversation(Session):
+    """One conversation in a worker."""
+
+    def __init__(self, agent: Framework, lease: Lease, session: dict[str, Any]) -> None:
+        self._agent = agent
+        self._lease = lease
+        self._opening: dict[str, Json] = {"session": session}
+        self._memento: Json = None
+        self._state: dict[str, Json] | None = None
+
+    @property
+    def memento(self) -> Json:
+        return self._memento
+
+    @property
+    def output(self) -> str:
+        return self._lease.output
+
+    async def send(self, message: Content) -> Invocation:
+        request = {"message": message.model_dump(mode="json", exclude_none=True), **self._opening}
+        self._opening = {}
+        try:
+            answer = await self._lease.ask(request)
+        except BadAnswerError as exc:
+            raise TrialError("protocol", f"the agent's framework {exc}") from exc
+        self._state = answer.get("state")
+        reply = answer["reply"]
+        self._memento = reply.get("memento")
+        found = self._agent.invocation(message, reply, answer["seconds"])
+        if reply.get("error"):
+            raise TrialError(reply["error"]["kind"], reply["error"]["message"], seen=found)
+        return found
+
+    async def close(self) -> dict[str, Json] | None:
+        await self._lease.end()
+        return self._state

@@ -1,0 +1,75 @@
+"""One try of a case with an agent: what is tried, and what was observed."""
+
+from typing import ClassVar, NamedTuple, Self
+
+from pydantic import ConfigDict, model_validator
+
+from ci_eval.records import EvalCase, Invocation, Json, Record, Stored
+
+
+class TrialKey(Record):
+    """What a trial is, everywhere: in journal, baseline, JUnit and comment."""
+
+    agent: str
+    evalset: str
+    case: str
+    repeat: int = 0
+    """The how-manieth try of the same, counted from 0."""
+
+
+class Trial(NamedTuple):
+    """One case to try with one agent."""
+
+    key: TrialKey
+    case: EvalCase
+    fingerprint: str = ""
+    """Of the content of the case."""
+
+
+class Recording(Record):
+    """A conversation that took place; keys that are not known here are ignored."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    eval_id: str | None = None
+    """The case; `None` where the file does not say, and the user's messages have to tell."""
+    session: str | None = None
+    """What the file calls the conversation, which may be the id of a case."""
+    evalset: str | None = None
+    """The evalset, as the configuration names it; left out, it fits any."""
+    repeat: int = 0
+    invocations: tuple[Invocation, ...] | None = None
+    final_state: dict[str, Json] | None = None
+    error: str | None = None
+    """Why the agent could not be observed."""
+    error_kind: str = "recorded"
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.invocations is None and self.error is None:
+            raise ValueError("holds neither 'invocations' nor an 'error'")
+        return self
+
+
+class Failure(Stored):
+    """Why a trial could not be observed."""
+
+    kind: str
+    """`timeout`, `crash`, `raised`, `not_recorded`, `protocol`, `start`, `unsupported`; `waiting`
+    for an answer that nobody gives; `unmocked`, a call for which there is no canned result;
+    `connection`, where an agent is reached over the network; `simulator`."""
+    message: str
+
+
+class Trace(Stored):
+    """What an agent did in one trial."""
+
+    key: TrialKey
+    invocations: tuple[Invocation, ...] = ()
+    final_state: dict[str, Json] | None = None
+    error: Failure | None = None
+    duration_s: float = 0.0
+    attempts: int = 1
+    """How often the trial was started; more than 1 after retries."""
+    output: str = ""
+    """What the agent wrote to its standard streams: the beginning and the end."""

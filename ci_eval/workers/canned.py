@@ -1,0 +1,59 @@
+"""Which canned result a call of a tool gets.
+
+The adapters of frameworks run this file by its path, under the agent's interpreter, and we import
+it: it is the one place where calls are matched.  So it makes do with the standard library of
+Python 3.8 and imports nothing of ci-eval.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+
+class Given(NamedTuple):
+    """What comes back from a call: a result, or the message of an error."""
+
+    result: Any = None
+    error: str | None = None
+
+
+class Canned:
+    """The canned results of one conversation: `CannedResults` of a case, as JSON.
+
+    An entry is meant by a call that has at least its arguments, each equal as JSON values are:
+    `1` is `1.0` and is not `true`.
+    """
+
+    def __init__(self, tools: dict[str, list[dict[str, Any]]]) -> None:
+        self._tools = tools
+        self._times: dict[tuple[str, int], int] = {}
+
+    def find(self, name: str, args: dict[str, Any]) -> Given | None:
+        """Return what a call of the tool `name` with `args` gets; `None` where nothing fits."""
+        for place, entry in enumerate(self._tools.get(name, ())):
+            if entry.get("args") is None or _holds(args, entry["args"]):
+                return self._given(entry, (name, place))
+        return None
+
+    def _given(self, entry: dict[str, Any], place: tuple[str, int]) -> Given:
+        if entry.get("error") is not None:
+            return Given(error=entry["error"])
+        if entry.get("results") is None:
+            return Given(entry.get("result"))
+        times = self._times[place] = self._times.get(place, 0) + 1
+        return Given(entry["results"][min(times, len(entry["results"])) - 1])
+
+
+def _holds(args: dict[str, Any], least: dict[str, Any]) -> bool:
+    return all(name in args and equal(args[name], value) for name, value in least.items())
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Say whether two JSON values are the same."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return bool(one == other)
