@@ -4,9 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Annotated, Generic, Self, TypeVar
-
-from pydantic import AfterValidator
+from typing import Generic, Self, TypeVar
 
 from ci_eval.errors import JudgeError
 
@@ -44,23 +42,6 @@ class Connection(Generic[C]):
         if self._made is not None:
             with suppress(JudgeError):
                 await self._close(await self._made)
-
-
-def address(text: str) -> str:
-    """Return `text`, which is where requests go.
-
-    Raises:
-        ValueError: it cannot be.
-
-    """
-    scheme, _, rest = text.partition("://")
-    if scheme not in ("http", "https") or not rest or any(map(str.isspace, text)):
-        raise ValueError(f"expected an address such as 'https://example.com/v1', found {text!r}")
-    return text
-
-
-Address = Annotated[str, AfterValidator(address)]
-"""Where requests go: it begins with `http://` or `https://`."""
 
 
 def sendable(key: str, name: str) -> str:

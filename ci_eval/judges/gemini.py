@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from pydantic import Field, ValidationError, field_validator
 
 from ci_eval.errors import JudgeError
-from ci_eval.judges._connection import Address, Connection, address, sendable
+from ci_eval.judges._connection import Connection, sendable
 from ci_eval.judges._failures import Failures, retry_after
 from ci_eval.judges._gemini_replies import is_key_wrong, is_spent, read_answer, retry_delay
 from ci_eval.judges._settings import Settings, SettingsRecord, checked, explained
+from ci_eval.net import Address, address, client_session
 from ci_eval.plugins import Judge, JudgeClient, judge
 from ci_eval.questions import Answer, Question
 from ci_eval.records import Json
@@ -115,23 +116,11 @@ class Gemini(Judge):
         """Connect, and close the connection at the end."""
         # A second or two, in which agents would stand still.
         await asyncio.to_thread(importlib.import_module, "google.genai")
-        async with _session(world.env) as session:
+        async with client_session(world.env) as session:
             client = _Client(self, world, session)
             async with client.connection:
                 await client.connection.client()
                 yield client
-
-
-def _session(env: Mapping[str, str]) -> "ClientSession":
-    """Return what requests are sent with.
-
-    That of google-genai would read `~/.netrc` before each request, in a thread: a third of the
-    time that a call takes here.
-    """
-    from aiohttp import ClientSession, TCPConnector
-
-    by_proxy = any(name.lower().endswith("_proxy") for name in env)
-    return ClientSession(connector=TCPConnector(limit=0), trust_env=by_proxy)
 
 
 class _Access(NamedTuple):

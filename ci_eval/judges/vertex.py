@@ -17,8 +17,9 @@ from pydantic import Field, field_validator
 
 from ci_eval.errors import JudgeError
 from ci_eval.json_text import parse_json
-from ci_eval.judges._connection import Address, Connection, address, sendable
+from ci_eval.judges._connection import Connection, sendable
 from ci_eval.judges._failures import Failures
+from ci_eval.net import Address, address
 from ci_eval.plugins import Judge, JudgeClient, judge
 from ci_eval.questions import Answer, Question
 from ci_eval.records import Json

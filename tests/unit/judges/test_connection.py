@@ -7,7 +7,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from ci_eval.errors import JudgeError
-from ci_eval.judges._connection import Address, Connection
+from ci_eval.judges._connection import Connection
+from ci_eval.net import Address
 
 
 class Made:
