@@ -37,6 +37,11 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
     && rm -rf /var/lib/apt/lists/*
 
+# Agents get a user of their own, to whom nothing belongs (ci_eval/isolation.py). The number is
+# one that no machine gives to a person, for the workspace has its owner's number in here too.
+RUN groupadd --gid 58734 ci-eval-agent \
+    && useradd --uid 58734 --gid 58734 --create-home --shell /usr/sbin/nologin ci-eval-agent
+
 COPY --from=build /opt/ci-eval /opt/ci-eval
 
 # An image that does not start is not built; and what this imports of Python itself is compiled.

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from ci_eval.errors import ExitCode, Problem
+from ci_eval import isolation
+from ci_eval.errors import ExitCode, Problem, UsageError
 from ci_eval.registry import did_you_mean
 
 Kind = Literal["text", "word", "list", "number", "flag"]
@@ -55,6 +56,7 @@ INPUTS = (
     Input("failed", "flag"),
     Input("resume", "flag"),
     Input("record"),
+    Input("adk-results"),
     Input("judge-mode", "word"),
     Input("out"),
     Input("baseline-save", "flag"),
@@ -81,6 +83,7 @@ def main() -> int:
 
 def _run(env: Mapping[str, str]) -> int:
     from ci_eval import cli
+    from ci_eval.ending import complain
     from ci_eval.publish import annotate, publish
 
     command = read_inputs(env)
@@ -90,7 +93,10 @@ def _run(env: Mapping[str, str]) -> int:
     if any(problem.severity == "error" for problem in command.problems):
         publish(None, command.folder / cli.DEFAULT_OUT, ExitCode.USAGE_ERROR, env, ())
         return ExitCode.USAGE_ERROR
-    _become_owner(env)
+    try:
+        _become_owner(env)
+    except UsageError as exc:
+        return complain(exc, env, as_json=False)
     os.chdir(command.folder)
     return cli.main(command.arguments)
 
@@ -147,20 +153,12 @@ def _flag(value: str) -> bool:
 
 
 def _become_owner(env: Mapping[str, str]) -> None:
-    """Go on as the owner of the workspace, where a container runs us as root.
-
-    What we and the agents write can then be changed and removed by later steps and by the
-    runner; and the Docker socket, which GitHub hands to every action, is out of their reach.
-    """
+    """Go on as the owner of the workspace, who may write what the runner is told, too."""
     workspace = env.get("GITHUB_WORKSPACE")
     if not workspace or os.geteuid() != 0:
         return
     owner = Path(workspace).stat()
-    if owner.st_uid == 0:
-        return
     for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
         if name in env:
             os.chown(env[name], owner.st_uid, owner.st_gid)
-    os.setgroups([])
-    os.setgid(owner.st_gid)
-    os.setuid(owner.st_uid)
+    isolation.become_owner(Path(workspace))

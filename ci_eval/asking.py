@@ -7,18 +7,20 @@ budget; the provider's pace; the call, as often as it fails in passing.
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from ci_eval.calling import Budget, Line, Meter
 from ci_eval.cassette import Cassette
 from ci_eval.documents import contained, read_text
 from ci_eval.errors import JudgeError, UsageError
-from ci_eval.judging import Judging, endpoint, identity
+from ci_eval.judging import Judging, Simulation, endpoint, identity
 from ci_eval.plugins import Judge, JudgedCriterion
-from ci_eval.questions import Answer, Question, Reading, UnreadableError
+from ci_eval.prompting import Prompts
+from ci_eval.questions import Answer, Question, Reading, UnreadableError, Wording
 from ci_eval.records import EvalCase, Json
 from ci_eval.results import JudgeUsage, Score
 from ci_eval.trials import Trace
@@ -71,8 +73,16 @@ def environment(judging: Judging, world: World) -> Mapping[str, str]:
     return {**{name: value for name, value in found.items() if value}, **world.env}
 
 
-def check(judging: Judging, criteria: Sequence[JudgedCriterion], world: World) -> None:
-    """Refuse to begin where it is known already that nobody could be asked for `criteria`.
+def check(
+    judging: Judging,
+    criteria: Sequence[JudgedCriterion],
+    world: World,
+    *,
+    simulation: Simulation | None = None,
+) -> None:
+    """Refuse to begin where it is known already that nobody could be asked.
+
+    That is for `criteria`, and by `simulation` what a user says.
 
     Raises:
         UsageError: a key is missing, or the cassette cannot be read.
@@ -84,6 +94,9 @@ def check(judging: Judging, criteria: Sequence[JudgedCriterion], world: World) -
     if mode == "replay" or (mode == "auto" and cassette and not cassette.is_empty):
         return  # it may be that every answer is there
     env = environment(judging, world)
+    hint = "or use answers that were kept, with `judge: {mode: replay}`"
+    if simulation and (missing := judging.player(simulation).missing(env)):
+        raise UsageError(f"the simulated user of scenarios lacks {missing}", hint=hint)
     lacking = {
         missing: criterion.type_name
         for criterion in criteria
@@ -91,7 +104,6 @@ def check(judging: Judging, criteria: Sequence[JudgedCriterion], world: World) -
         if (missing := judge.missing(env))
     }
     for missing, name in lacking.items():
-        hint = "or use answers that were kept, with `judge: {mode: replay}`"
         raise UsageError(f"the judge of {name} lacks {missing}", hint=hint)
 
 
@@ -125,7 +137,23 @@ class Asker:
 
     def panel(self, criterion: JudgedCriterion) -> "JudgePanel":
         """Return the judges of one score by `criterion`."""
-        return JudgePanel(self, self._judging, criterion)
+        judging = self._judging
+        samples = judging.samples(criterion)
+        return JudgePanel(
+            criterion.type_name,
+            judging.prompts,
+            (partial(JudgeSeat, self, each, samples) for each in judging.judges(criterion)),
+        )
+
+    def player(self, simulation: Simulation, repeat: int) -> "JudgePanel":
+        """Return who says what a simulated user says in the how-manieth try of a case.
+
+        Each try has answers of its own: they are samples of what the user might say.
+        """
+        judge = self._judging.player(simulation)
+        about = f"simulator/{simulation.simulator.type_name}"
+        seats = [partial(JudgeSeat, self, judge, 1)]
+        return JudgePanel(about, Prompts(kind="simulator"), seats, sample=repeat)
 
     async def answer(
         self, judge: Judge, question: Question, meter: Meter, *, fresh: bool
@@ -207,18 +235,33 @@ class Judged:
 
 
 class JudgePanel(Meter):
-    """The judges of one score, and what it took to ask them."""
+    """The judges of one score, or who plays one user, and what it took to ask them."""
 
-    def __init__(self, asker: Asker, judging: Judging, criterion: JudgedCriterion) -> None:
+    def __init__(
+        self,
+        about: str,
+        prompts: Prompts,
+        seats: Iterable[Callable[[Meter], "JudgeSeat"]],
+        *,
+        sample: int = 0,
+    ) -> None:
         super().__init__()
-        self._about = criterion.type_name
-        self._prompts = judging.prompts
-        samples = judging.samples(criterion)
-        self.judges = [JudgeSeat(asker, each, samples, self) for each in judging.judges(criterion)]
+        self._about = about
+        self._prompts = prompts
+        self._sample = sample
+        self.judges = [seat(self) for seat in seats]
 
-    def question(self, prompt: str, schema: Mapping[str, Json], **data: Json) -> Question:
-        """Return the question that the file `prompt` makes of `data`."""
-        return self._prompts.question(self._about, prompt, schema, data)
+    def question(
+        self,
+        prompt: str,
+        schema: Mapping[str, Json],
+        *,
+        wording: Wording | None = None,
+        **data: Json,
+    ) -> Question:
+        """Return the question that the file `prompt`, or a `wording`, makes of `data`."""
+        question = self._prompts.question(self._about, prompt, schema, data, wording)
+        return replace(question, sample=self._sample)
 
     def note_agreement(self, share: float) -> None:
         """Note which share of a jury's pairs of judges agreed on one thing."""

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ci_eval.adk_eval.command import adk
 from ci_eval.calibrating.command import judge
 from ci_eval.editing.commands import evalsets
-from ci_eval.ending import apart_from_json, complain, guarded, print_json
+from ci_eval.ending import EXIT_CODES, apart_from_json, complain, guarded, print_json
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
 from ci_eval.starting.command import init
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report
 
-EXIT_CODES = {
-    "passed": ExitCode.PASSED,
-    "failed": ExitCode.FAILED,
-    "incomplete": ExitCode.INCOMPLETE,
-}
 DEFAULT_CONFIG = "ci-eval.yaml"
 DEFAULT_OUT = "ci-eval-report"
 
@@ -107,6 +103,7 @@ def cli() -> None:
     """
 
 
+cli.add_command(adk)
 cli.add_command(evalsets)
 cli.add_command(init)
 cli.add_command(judge)
@@ -123,6 +120,9 @@ cli.add_command(judge)
     "--judge-mode",
     type=click.Choice(["auto", "record", "replay", "off"]),
     help="Whether kept answers of judges are used again; replay asks nobody.",
+)
+@click.option(
+    "--adk-results", metavar="DIR", help="Write ADK's result files, which `adk web DIR` shows."
 )
 @click.option("--baseline-save", is_flag=True, help="Store the run in the baseline afterwards.")
 @_out_option
@@ -158,22 +158,21 @@ def _run(
     reports = tuple(plan.config.reports)
     if options["baseline_save"]:
         wiring.require_baseline(plan.config)
-    console.say_problems(plan.warnings)
-    with (
-        wiring.terminable(),
-        console.Progress(plan.count, grouped=wiring.in_actions(world)) as progress,
-    ):
-        outputs = pipeline.Outputs(
-            folder=folder,
-            record=Path(options["record"]).absolute() if options["record"] else None,
-            resume=options["resume"],
-            watch=progress,
-        )
-        try:
-            report = pipeline.run(plan, world, outputs)
-        except KeyboardInterrupt:
-            console.say(f"interrupted; what was observed is in {folder}: run again with --resume")
-            return None, reports
+    outputs = pipeline.Outputs(
+        folder=folder,
+        record=Path(options["record"]).absolute() if options["record"] else None,
+        resume=options["resume"],
+        taken_over=console.say_taken_over,
+    )
+    if options["adk_results"]:
+        from ci_eval.adk_eval.results import run_and_write
+
+        report = run_and_write(plan, world, outputs, options["adk_results"])
+    else:
+        report = wiring.run(plan, world, outputs)
+    if report is None:
+        console.say("run again with --resume, and it goes on from there")
+        return None, reports
     console.say_report(report, str(folder))
     if options["baseline_save"]:
         try:
@@ -253,7 +252,8 @@ def validate(files: tuple[str, ...], *, as_json: bool) -> int:
 def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
     """List what a configuration can name, or tell all about one: `list criteria ci/regex`.
 
-    KIND is one of agents, evalsets, recordings, criteria, judges, baselines and reporters.
+    KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines and
+    reporters.
     """
     from ci_eval.reference import catalogue, table
 

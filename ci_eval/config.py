@@ -17,14 +17,14 @@ from ci_eval.config_file import (
     MatrixRow,
     RunOptions,
 )
-from ci_eval.config_judge import read_judging
+from ci_eval.config_judge import read_judging, read_simulation
 from ci_eval.criterion_names import DIALECTS, NAME, Dialect
 from ci_eval.documents import Document, Loc, read_yaml
 from ci_eval.errors import ConfigError, Problem, UnknownPluginError
 from ci_eval.eval_config import EvalConfigFile
 from ci_eval.explain import describe, explain
 from ci_eval.extension import Plugin, PluginRegistry
-from ci_eval.judging import JudgeOptions, Judging
+from ci_eval.judging import JudgeOptions, Judging, Simulation
 from ci_eval.measures import AnyCriterion
 from ci_eval.plugins import Agent, BaselineStore, JudgedCriterion, Reporter
 from ci_eval.registry import did_you_mean
@@ -53,6 +53,8 @@ class Config:
     """The criteria that are switched off."""
     mock: bool = False
     """Whether nothing is to be executed, as AgentFlow's `mock_mode` asks for."""
+    simulation: Simulation | None = None
+    """Who plays the users of scenarios; `None` where no agent has to be talked to."""
     warnings: tuple[Problem, ...] = ()
 
     @property
@@ -88,7 +90,17 @@ def load(path: Path, *, shown: str, world: World) -> Config:
         UsageError: it cannot be read, or is not YAML.
 
     """
-    return _Reader(read_yaml(path, shown=shown), path, world).config()
+    return checked(read_yaml(path, shown=shown), path, world)
+
+
+def checked(document: Document, path: Path, world: World) -> Config:
+    """Return the configuration in `document`, which is that of the file at `path` or of no file.
+
+    Raises:
+        ConfigError: with every problem of it.
+
+    """
+    return _Reader(document, path, world).config()
 
 
 class _Reader:
@@ -116,6 +128,7 @@ class _Reader:
         read = self._criteria(raw, dialect, agents)
         criteria = {name: each for name, each in read.found.items() if each.enabled}
         judging = self._judging(criteria)
+        simulation = self._simulation(raw, read.file, judging)
         for name, each in criteria.items():
             for message in each.remarks():
                 self._warn(message, ("criteria", name))
@@ -142,6 +155,7 @@ class _Reader:
             matrix=file.matrix,
             disabled=tuple(name for name in read.found if name not in criteria),
             mock=bool(read.file and read.file.mock),
+            simulation=simulation if any(each.converses for each in agents.values()) else None,
             document=self._document,
             warnings=tuple(self._problems),
         )
@@ -236,6 +250,25 @@ class _Reader:
                 for message in judging.problems(criterion):
                     self._problem(message, ("criteria", name))
         return judging
+
+    def _simulation(
+        self, raw: dict[str, Any], file: EvalConfigFile | None, judging: Judging
+    ) -> Simulation | None:
+        """Return who plays users, checked where the configuration says anything of it."""
+        if not raw:
+            return None
+        dialect = (file and file.dialect) or raw.get("dialect")
+        usual = "agentflow" if dialect == "agentflow" else "llm_backed"
+        given = file.simulator if file else None
+        found, problems = read_simulation(self._document, self._world, usual=usual, given=given)
+        self._problems += problems
+        if not problems and ("simulator" in raw or given):
+            for message in judging.unplayable(found):
+                if "simulator" in raw:
+                    self._problem(message, ("simulator",))
+                else:
+                    self._problem(f"user_simulator_config: {message}", ("criteria", "from"))
+        return found
 
     def _reports(self, entries: Iterable[Any]) -> dict[str, Reporter]:
         found: dict[str, Reporter] = {}

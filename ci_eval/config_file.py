@@ -104,6 +104,9 @@ class ConfigFile(Record):
     """Ready sets of criteria, by name: one, a list, or `{name: options}`."""
     judge: dict[str, Any] | None = None
     """Who judges where a criterion asks a model: a provider, its model and its options."""
+    simulator: dict[str, Any] | None = None
+    """Who plays the users of scenarios: a `type`, its options, and a provider with its own;
+    left out, `llm_backed` (with `dialect: agentflow`, `agentflow`), asked as judges are."""
     run: RunOptions = RunOptions()
     """How the agents are run."""
     baseline: dict[str, Any] | None = None

@@ -1,6 +1,6 @@
-"""The `judge:` of a configuration, to those who judge."""
+"""The `judge:` and the `simulator:` of a configuration, to those who judge and who play users."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -9,8 +9,8 @@ from ci_eval import plugins
 from ci_eval.documents import Document, Loc, contained
 from ci_eval.errors import Problem, UsageError
 from ci_eval.explain import describe, explain
-from ci_eval.judging import JudgeOptions, Judging
-from ci_eval.plugins import Judge
+from ci_eval.judging import JudgeOptions, Judging, Simulation
+from ci_eval.plugins import Judge, Simulator
 from ci_eval.prompting import SUFFIX, Prompts
 from ci_eval.registry import did_you_mean
 from ci_eval.world import World
@@ -19,6 +19,18 @@ from ci_eval.world import World
 def read_judging(document: Document, world: World) -> tuple[Judging, list[Problem]]:
     """Return who judges, and what is wrong with what `document` says of it."""
     return _Reader(document, world).read(document.value.get("judge"))
+
+
+def read_simulation(
+    document: Document, world: World, *, usual: str, given: Simulator | None
+) -> tuple[Simulation, list[Problem]]:
+    """Return who plays the users of scenarios, and what is wrong with what `document` says of it.
+
+    Where it says nothing, that is the one `given` by an eval config, or else the `usual` one.
+    """
+    return _Reader(document, world).read_simulation(
+        document.value.get("simulator"), given or plugins.simulator[usual](), usual
+    )
 
 
 class _Reader:
@@ -38,7 +50,9 @@ class _Reader:
         rest = {key: value for key, value in raw.items() if key not in own}
         options = self._validated(JudgeOptions, own, ("judge",)) or JudgeOptions()
         default = (
-            self._judge(options.provider, rest, ("judge",)) if rest or "provider" in own else None
+            self._judge(options.provider, rest, ("judge",), beside=JudgeOptions.model_fields)
+            if rest or "provider" in own
+            else None
         )
         jury = tuple(
             judge
@@ -49,15 +63,44 @@ class _Reader:
             self._problem("has judges of its own, so none can stand beside it", ("judge", "jury"))
         return Judging(options, default, jury, self._prompts(options.prompts)), self._problems
 
+    def read_simulation(
+        self, raw: Any, default: Simulator, usual: str
+    ) -> tuple[Simulation, list[Problem]]:
+        """Return what the block `raw` says; without one, the `default`."""
+        loc = ("simulator",)
+        if not isinstance(raw, dict):  # what is wrong with it is said with the other keys
+            return Simulation(default), []
+        name = str(raw.get("type") or usual)
+        if name not in plugins.simulator:
+            message = f"unknown simulator {name!r}{did_you_mean(name, plugins.simulator)}"
+            self._problem(message, (*loc, "type"))
+            return Simulation(default), self._problems
+        kind = plugins.simulator[name]
+        beside = {*kind.model_fields, "type", "provider"}
+        provider = raw.get("provider") or _recognised(raw.get("model"))
+        judge = None
+        if raw.get("provider") is not None or (provider and raw.keys() - beside):
+            judge = self._judge(provider, raw, loc, beside=beside)
+        elif unknown := raw.keys() - beside:
+            self._note_unknown(unknown, beside, loc)
+        own = {key: value for key, value in raw.items() if key in kind.model_fields}
+        found = self._validated(kind, own, loc)
+        return Simulation(found or default, judge), list(dict.fromkeys(self._problems))
+
     def _juror(self, given: Mapping[str, Any], loc: Loc) -> Judge | None:
         rest = {key: value for key, value in given.items() if key != "provider"}
-        judge = self._judge(given.get("provider"), rest, loc)
+        judge = self._judge(given.get("provider"), rest, loc, beside=())
         if judge and judge.model is None:
             self._problem("'model' is missing", loc)
         return judge
 
-    def _judge(self, provider: Any, given: dict[str, Any], loc: Loc) -> Judge | None:
-        """Return the judge that `given` describes, of the provider that is named or recognised."""
+    def _judge(
+        self, provider: Any, given: Mapping[str, Any], loc: Loc, *, beside: Iterable[str]
+    ) -> Judge | None:
+        """Return the judge that `given` describes, of the provider that is named or recognised.
+
+        `beside` are keys that mean something else than the judge.
+        """
         name = provider if provider is not None else _recognised(given.get("model"))
         if name is None:
             listed = ", ".join(plugins.judge)
@@ -65,16 +108,20 @@ class _Reader:
             told = f"nothing tells who has the model {model!r}" if model else "'model' is missing"
             self._problem(f"{told}; say `provider`, one of {listed}", loc)
             return None
-        if name not in plugins.judge:
+        if str(name) not in plugins.judge:
             message = f"unknown judge {name!r}{did_you_mean(str(name), plugins.judge)}"
             self._problem(message, (*loc, "provider"))
             return None
         kind = plugins.judge[name]
-        known = {*kind.model_fields, *(JudgeOptions.model_fields if loc == ("judge",) else ())}
-        for key in given.keys() - known:
-            self._problem(f"unknown key{did_you_mean(key, known)}", (*loc, key))
-        found = self._validated(kind, {k: v for k, v in given.items() if k in known}, loc)
+        known = {*kind.model_fields, *beside}
+        self._note_unknown(given.keys() - known, known, loc)
+        theirs = {key: value for key, value in given.items() if key in kind.model_fields}
+        found = self._validated(kind, theirs, loc)
         return found if isinstance(found, Judge) else None
+
+    def _note_unknown(self, keys: Iterable[str], known: Iterable[str], loc: Loc) -> None:
+        for key in keys:
+            self._problem(f"unknown key{did_you_mean(key, known)}", (*loc, key))
 
     def _prompts(self, folder: str | None) -> Prompts:
         if folder is None:

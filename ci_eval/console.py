@@ -1,6 +1,7 @@
 """What a person sees while a run goes on, and when it is done: all of it on stderr."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -9,7 +10,7 @@ from ci_eval.estimating import Estimate
 from ci_eval.findings import GroupSummary, Report
 from ci_eval.records import Status
 from ci_eval.results import JudgeUsage, TrialResult
-from ci_eval.templating import counted, dollars, plain, terminal
+from ci_eval.templating import counted, dollars, one_line, plain, terminal
 
 MAX_LINES = 40
 """How many trials that did not pass get a line of their own."""
@@ -34,6 +35,12 @@ def say_problems(problems: Iterable[Problem]) -> None:
         say(f"… and {len(listed) - MAX_PROBLEMS} more")
 
 
+def say_taken_over(trials: int, invocations: int) -> None:
+    """Say how much of a resumed run an earlier one had observed."""
+    begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
+    say(f"taken over from the run before: {counted(trials, 'trial')}{begun}")
+
+
 class Progress:
     """Says how far a run is: a bar where somebody watches, else a bounded number of lines."""
 
@@ -43,6 +50,8 @@ class Progress:
         self._done = 0
         self._lines = 0
         self._ended = dict.fromkeys(Status, 0)
+        self._causes: Counter[tuple[str, ...]] = Counter()
+        """How many trials of which agent each common cause of errors struck."""
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -56,6 +65,10 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for (agent, kind, cause), count in self._causes.items():
+            if count > 1:
+                more = counted(count - 1, "more trial")
+                self._print(f"ERROR {agent} · {more}: {kind}: the same: {one_line(cause, 200)}")
         if self._bar:
             self._bar.stop()
         elif self._grouped:
@@ -65,7 +78,7 @@ class Progress:
         """Count a result, and say what is worth saying."""
         self._done += 1
         self._ended[result.status] += 1
-        if result.status in (Status.FAILED, Status.ERROR):
+        if result.status in (Status.FAILED, Status.ERROR) and self._is_news(result):
             self._lines += 1
             if self._lines <= MAX_LINES:
                 self._print(_line(result))
@@ -75,6 +88,14 @@ class Progress:
             self._bar.advance(self._bar.task_ids[0])
         elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
             say(f"{self._done}/{self._count}: {self._so_far()}")
+
+    def _is_news(self, result: TrialResult) -> bool:
+        """Say whether no other trial of the agent was an error for the same cause."""
+        cause = result.error.cause if result.error else None
+        if cause is None:
+            return True
+        self._causes[result.key.agent, *cause] += 1
+        return self._causes[result.key.agent, *cause] == 1
 
     def _so_far(self) -> str:
         return ", ".join(f"{count} {status}" for status, count in self._ended.items() if count)
@@ -126,6 +147,8 @@ def say_report(report: Report, folder: str) -> None:
         say(f"- {reason.message}")
     if report.judging:
         say(f"judges: {spent(report.judging)}")
+    if report.simulation:
+        say(f"simulated users: {spent(report.simulation)}")
     if folder:
         say(f"reports: {folder}")
 

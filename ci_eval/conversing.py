@@ -1,31 +1,30 @@
 """One conversation: what the user says next, what a human answers, and what the agent does."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from ci_eval.dialogue import USER, as_response
+from ci_eval.answering import Human, joined, settled, to_be_confirmed
+from ci_eval.dialogue import USER
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Session
 from ci_eval.records import (
-    CannedResults,
     Content,
     EvalCase,
     FunctionCall,
     FunctionResponse,
-    IntermediateData,
     Invocation,
-    InvocationEvent,
-    InvocationEvents,
-    Json,
     Part,
 )
+from ci_eval.resuming import Answered, Begun, Node, decide, ids, recovered
+from ci_eval.templating import one_line
 from ci_eval.trials import Trial
-from ci_eval.workers.canned import Canned, Given
+from ci_eval.workers.canned import equal
 
 MAX_ANSWERS = 25
 """How often in one invocation an agent may stop to be answered."""
-CONFIRMATION = "adk_request_confirmation"
-"""The call with which ADK asks whether a tool may be called, which it names in its arguments."""
+MAX_SHOWN = 5
+"""How many of the calls that wait a message names."""
 
 
 class User(Protocol):
@@ -61,91 +60,163 @@ class Scripted:
         return _addressed(message, so_far[-1].waits_for) if so_far else message
 
 
-async def converse(session: Session, case: EvalCase, user: User, seen: list[Invocation]) -> None:
-    """Hold the conversation until the user has nothing left to say, adding to `seen`.
-
-    Raises:
-        TrialError: the agent could not be observed, or waits for an answer that nobody gives.
-
-    """
-    human = Canned(_plain(case.human_answers))
-    while (message := await user.next_message(seen)) is not None:
-        _refuse_waiting(seen, message)
-        seen.append(await _invocation(session, message, human))
-    _refuse_waiting(seen, None)
+Keep = Callable[[Begun], None]
+"""Takes down how far a conversation has come."""
 
 
-async def _invocation(session: Session, message: Content, human: Canned) -> Invocation:
-    """Return what the agent does on `message`, with what it does on a human's answers."""
-    found = await session.send(message)
-    for _ in range(MAX_ANSWERS):
-        answer = _answer(found.waits_for, human)
-        if answer is None:
-            return found
+@dataclass
+class Conversation:
+    """One conversation with an agent."""
+
+    session: Session
+    """Opened from where an earlier run left it, where it goes on from there."""
+    case: EvalCase
+    user: User
+    seen: list[Invocation]
+    """What was observed; `hold` adds to it."""
+    keep: Keep = lambda _: None
+    """Called before each message but the first, and where the agent waits in vain."""
+
+    def __post_init__(self) -> None:
+        self._human = Human(self.case)
+        self._answered: list[Answered] = []
+        self._kept: Invocation | None = None
+
+    async def hold(self, begun: Begun | None = None) -> None:
+        """Hold it until the user has nothing left to say, behind what was `begun`.
+
+        Raises:
+            TrialError: the agent could not be observed, or waits for an answer that nobody gives.
+
+        """
+        if begun:
+            await self._take_up(begun)
+        while (message := await self.user.next_message(self.seen)) is not None:
+            if self.session.memento is not None:
+                self._keep_so_far()
+            self._refuse_waiting(message)
+            found = await self._sent(message)
+            self.seen.append(await self._followed(found))
+        self._refuse_waiting(None)
+
+    async def _take_up(self, begun: Begun) -> None:
+        """Take what an earlier run observed; where the agent waited, what became of that."""
+        self.seen += begun.invocations
+        self._kept = begun.invocations[-1]
+        for each in begun.answered:
+            # What is answered the second time depends on the first.
+            self._human.answer(each.call)
+        self._answered += begun.answered
+        if self._kept.waits_for:
+            message = await self.user.next_message(self.seen)
+            if _waiting(self.seen, message):
+                self.seen.append(await self._resumed(self.seen.pop()))
+
+    def _keep_so_far(self) -> None:
+        if self.seen and self.seen[-1] is not self._kept:
+            self._kept = self.seen[-1]
+            begun = Begun(
+                invocations=tuple(self.seen),
+                memento=self.session.memento,
+                answered=tuple(self._answered),
+            )
+            self.keep(begun)
+
+    def _refuse_waiting(self, message: Content | None) -> None:
+        """Refuse to go on with an agent that waits for something else than `message`."""
+        waiting = _waiting(self.seen, message)
+        if waiting:
+            self._keep_so_far()
+            asked = ", ".join(map(_shown, waiting[:MAX_SHOWN]))
+            more = f" and {len(waiting) - MAX_SHOWN} more" if len(waiting) > MAX_SHOWN else ""
+            message_ = f"the agent waits for an answer to {asked}{more}"
+            raise TrialError("waiting", f"{message_}; `human_answers` of the case give none")
+
+    async def _resumed(self, last: Invocation) -> Invocation:
+        """Return what becomes of an invocation that waited when the earlier run ended."""
+        answers = {
+            name: self._response(call)
+            for name, call in zip(ids(last.waits_for), last.waits_for, strict=True)
+            if self._human.knows(call)
+        }
+        given = {name: each.response or {} for name, each in answers.items()}
+        decision = decide(Node(rerun_on_resume=self.case.rerun_on_resume), recovered(last, given))
+        if decision.interrupts:
+            return last
+        message = Content(role=USER, parts=tuple(_parts_of(answers.values())))
+        if decision.should_run:
+            return await self._followed(await self._answer(last, message))
+        return settled(last, message, decision.output)
+
+    async def _followed(self, found: Invocation) -> Invocation:
+        """Return `found` with what the agent does on a human's answers, however often it asks."""
+        for _ in range(MAX_ANSWERS):
+            if not found.waits_for or not all(map(self._human.knows, found.waits_for)):
+                return found
+            parts = _parts_of(map(self._response, found.waits_for))
+            found = await self._answer(found, Content(role=USER, parts=tuple(parts)))
+        message = (
+            f"the agent stopped to be answered more than {MAX_ANSWERS} times in one invocation"
+        )
+        raise TrialError("waiting", message, seen=found)
+
+    async def _answer(self, found: Invocation, message: Content) -> Invocation:
+        """Return `found` with what the agent does on `message`, which answers it."""
         try:
-            found = joined(found, answer, await session.send(answer))
+            return joined(found, message, await self._sent(message))
         except TrialError as exc:
-            exc.seen = joined(found, answer, exc.seen) if exc.seen else found
+            exc.seen = joined(found, message, exc.seen) if exc.seen else found
             raise
-    message_ = f"the agent stopped to be answered more than {MAX_ANSWERS} times in one invocation"
-    raise TrialError("waiting", message_, seen=found)
+
+    async def _sent(self, message: Content) -> Invocation:
+        """Return what the agent does on `message`, and note where it does not tell of its tools."""
+        found = await self.session.send(message)
+        is_told = found.intermediate_data is not None
+        return found if is_told else found.model_copy(update={"unseen": True})
+
+    def _response(self, call: FunctionCall) -> FunctionResponse:
+        response = self._human.answer(call) or {}
+        self._answered.append(Answered(call=call, response=response))
+        return FunctionResponse(id=call.id, name=call.name, response=response)
 
 
-def _refuse_waiting(seen: Sequence[Invocation], message: Content | None) -> None:
-    """Refuse to go on with an agent that waits for something else than `message`."""
+def can_go_on(begun: Begun, case: EvalCase) -> bool:
+    """Say whether a conversation of `case` can go on from where an earlier run has `begun` it.
+
+    What was answered so far must be what the case answers now; and without a memento there must
+    be nothing left to say to the agent.
+    """
+    human = Human(case)
+    if not begun.invocations or not all(
+        equal(human.answer(each.call), each.response) for each in begun.answered
+    ):
+        return False
+    if begun.memento is not None:
+        return True
+    is_over = case.conversation is not None and len(begun.invocations) == len(case.conversation)
+    return is_over and not case.rerun_on_resume
+
+
+def _waiting(seen: Sequence[Invocation], message: Content | None) -> list[FunctionCall]:
+    """Return the calls that the agent waits for, and that `message` does not answer."""
     answered = {part.function_response.id for part in _parts(message) if part.function_response}
-    waiting = [call for call in (seen[-1].waits_for if seen else ()) if call.id not in answered]
-    if waiting:
-        asked = ", ".join(f"{call.name}({_shown(call.args)})" for call in waiting)
-        message_ = f"the agent waits for an answer to {asked}"
-        raise TrialError("waiting", f"{message_}; `human_answers` of the case give none")
+    return [call for call in (seen[-1].waits_for if seen else ()) if call.id not in answered]
 
 
-def _shown(args: dict[str, Json] | None) -> str:
-    text = ", ".join(f"{name}={value!r}" for name, value in (args or {}).items())
-    return text if len(text) <= 200 else text[:200] + "…"
+def _shown(call: FunctionCall) -> str:
+    about = to_be_confirmed(call)
+    name, args = about or (call.name or "a call", call.args or {})
+    given = ", ".join(f"{key}={value!r}" for key, value in args.items())
+    shown = f"{one_line(name, 100)}({one_line(given, 200)})"
+    return f"whether to call {shown}" if about else shown
 
 
 def _parts(content: Content | None) -> tuple[Part, ...]:
     return (content.parts if content else None) or ()
 
 
-# --- Answers ----------------------------------------------------------------------------------
-
-
-def _plain(canned: CannedResults) -> dict[str, list[dict[str, Json]]]:
-    """Return canned results as `Canned` takes them."""
-    return {
-        name: [each.model_dump(mode="json", exclude_unset=True) for each in entries]
-        for name, entries in canned.items()
-    }
-
-
-def _answer(calls: Sequence[FunctionCall], human: Canned) -> Content | None:
-    """Return the message that answers all of `calls`; `None` where there are none, or too few."""
-    parts = []
-    for call in calls:
-        given = _given(call, human)
-        if given is None:
-            return None
-        response = {"error": given.error} if given.error is not None else _response(call, given)
-        answer = FunctionResponse(id=call.id, name=call.name, response=response)
-        parts.append(Part(function_response=answer))
-    return Content(role=USER, parts=tuple(parts)) if parts else None
-
-
-def _given(call: FunctionCall, human: Canned) -> Given | None:
-    found = human.find(call.name or "", call.args or {})
-    if found is None and call.name == CONFIRMATION:
-        meant = (call.args or {}).get("originalFunctionCall") or {}
-        found = human.find(meant.get("name") or "", meant.get("args") or {})
-    return found
-
-
-def _response(call: FunctionCall, given: Given) -> dict[str, Json]:
-    if call.name == CONFIRMATION and isinstance(given.result, bool):
-        return {"confirmed": given.result}
-    return as_response(given.result)
+def _parts_of(responses: Iterable[FunctionResponse]) -> Iterator[Part]:
+    return (Part(function_response=each) for each in responses)
 
 
 def _addressed(message: Content, calls: Sequence[FunctionCall]) -> Content:
@@ -162,55 +233,3 @@ def _addressed(message: Content, calls: Sequence[FunctionCall]) -> Content:
         else:
             parts.append(part)
     return message.model_copy(update={"parts": tuple(parts)}) if calls else message
-
-
-def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
-    """Return one invocation of what an agent did before and after it was answered."""
-    events = (
-        *_events(first),
-        *_spoken(first),
-        InvocationEvent(author=USER, content=answer),
-        *_events(then),
-    )
-    return then.model_copy(
-        update={
-            "invocation_id": first.invocation_id,
-            "user_content": first.user_content,
-            "creation_timestamp": first.creation_timestamp,
-            "intermediate_data": InvocationEvents(invocation_events=events),
-            "app_details": first.app_details or then.app_details,
-            "nodes": (first.nodes or ()) + (then.nodes or ()) or None,
-            **{name: _sum(first, then, name) for name in _SUMMED},
-        }
-    )
-
-
-_SUMMED = ("duration", "model_duration", "tool_duration", "cost_usd")
-
-
-def _sum(first: Invocation, then: Invocation, name: str) -> float | None:
-    known = [each for each in (getattr(first, name), getattr(then, name)) if each is not None]
-    return sum(known) if known else None
-
-
-def _events(invocation: Invocation) -> Iterator[InvocationEvent]:
-    """Yield what happened before the final response, as events whatever it was kept as."""
-    data = invocation.intermediate_data
-    if not isinstance(data, IntermediateData):
-        yield from invocation.events or ()
-        return
-    calls = tuple(Part(function_call=call) for call in data.tool_uses)
-    if calls:
-        yield InvocationEvent(author="agent", content=Content(role="model", parts=calls))
-    answers = tuple(Part(function_response=each) for each in data.tool_responses)
-    if answers:
-        yield InvocationEvent(author="agent", content=Content(role=USER, parts=answers))
-    for author, parts in data.intermediate_responses:
-        yield InvocationEvent(author=author, content=Content(role="model", parts=parts))
-
-
-def _spoken(invocation: Invocation) -> Iterator[InvocationEvent]:
-    """Yield what was said when the agent stopped, without the calls that are events already."""
-    said = tuple(part for part in _parts(invocation.final_response) if part.text)
-    if said:
-        yield InvocationEvent(author="agent", content=Content(role="model", parts=said))

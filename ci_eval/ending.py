@@ -9,6 +9,13 @@ from typing import Any
 
 from ci_eval.errors import CiEvalError, ExitCode, Problem
 
+EXIT_CODES = {
+    "passed": ExitCode.PASSED,
+    "failed": ExitCode.FAILED,
+    "incomplete": ExitCode.INCOMPLETE,
+}
+"""With which code a command ends that reached this verdict."""
+
 
 def guarded(command: Callable[[], int]) -> int:
     """Return the exit code of `command`, whatever becomes of it."""

@@ -6,17 +6,20 @@ count.  Where a criterion stops as soon as its samples decide, there is a least 
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
 from ci_eval.calling import CHARS_PER_TOKEN, USUAL_OUTPUT_TOKENS
-from ci_eval.errors import UsageError
-from ci_eval.judging import Judging, price
+from ci_eval.errors import TrialError, UsageError
+from ci_eval.judging import Judging, Simulation, price
 from ci_eval.plan import Plan
-from ci_eval.plugins import Judge, JudgedCriterion
-from ci_eval.questions import Question, Reading
+from ci_eval.plugins import Judge, JudgedCriterion, Simulator
+from ci_eval.prompting import Prompts
+from ci_eval.questions import Question, Reading, Wording
 from ci_eval.records import Content, EvalCase, IntermediateData, Invocation, Json, Record
+from ci_eval.simulating import MAX_INVOCATIONS
 from ci_eval.trials import Trace, TrialKey
 
 T = TypeVar("T")
@@ -29,10 +32,10 @@ _SOME_ANSWER = Content.of_text("…", role="model")
 
 
 class Estimate(Record):
-    """What one criterion would ask on all its cases; each pair is a least and a most."""
+    """What one criterion, or simulated users, would ask on all cases: a least and a most."""
 
     criterion: str
-    """What the configuration calls it."""
+    """What the configuration calls it; `simulator` for simulated users."""
     models: tuple[str, ...]
     samples: int
     calls: tuple[int, int]
@@ -49,7 +52,10 @@ def estimate(plan: Plan) -> list[Estimate]:
         for name, criterion in chosen.items()
         if isinstance(criterion, JudgedCriterion)
     }
-    return [_of_one(plan, name, criterion) for name, criterion in judged.items()]
+    estimates = [_of_one(plan, name, criterion) for name, criterion in judged.items()]
+    if plan.config.simulation and plan.simulates:
+        estimates.append(_of_users(plan, plan.config.simulation))
+    return estimates
 
 
 @dataclass
@@ -94,6 +100,61 @@ def _of_one(plan: Plan, name: str, criterion: JudgedCriterion) -> Estimate:
     )
 
 
+def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
+    """Return what simulated users would ask: each for one message, or for all that it may send."""
+    judging = plan.config.judging
+    judge = judging.player(simulation)
+    least, most = _Count(), _Count()
+    for pair in plan.pairs:
+        scenarios = plan.scenarios(pair)
+        cases = (case for case in plan.evalsets[pair[1]].cases() if case.conversation_scenario)
+        counted = list(islice(cases, MAX_CASES)) if scenarios else []
+        for case in counted:
+            times = plan.repeats * scenarios / len(counted)
+            first, last = _messages(simulation, case, judge)
+            later = (simulation.simulator.limit(case) or MAX_INVOCATIONS) - 1
+            for question in first if later > 0 else ():
+                least.add(judge, judging, question, times)
+            # What is shown becomes longer with each message, by about as much each time.
+            for question in (*first, *last):
+                often = later * simulation.simulator.steps / len((*first, *last))
+                most.add(judge, judging, question, times * often)
+    return Estimate(
+        criterion="simulator",
+        models=(str(judge.model),),
+        samples=1,
+        calls=(round(least.calls), round(most.calls)),
+        input_tokens=(round(least.tokens), round(most.tokens)),
+        cost_usd=None if most.unpriced else (least.cost_usd, most.cost_usd),
+    )
+
+
+def _messages(
+    simulation: Simulation, case: EvalCase, judge: Judge
+) -> tuple[list[Question], list[Question]]:
+    """Return what is asked for the second message of a user, and for the last one."""
+    simulator = simulation.simulator
+    limit = simulator.limit(case)
+    said = Content.of_text("x" * CHARS_PER_TOKEN * USUAL_OUTPUT_TOKENS, role="user")
+    turn = Invocation(user_content=said, final_response=said)
+    found = []
+    for invocations in (1, (MAX_INVOCATIONS if limit is None else limit) - 1):
+        panel = _Panel(f"simulator/{simulator.type_name}", Prompts(kind="simulator"))
+        panel.seat(judge, 1, silent=True)
+        if invocations > 0:
+            asyncio.run(_play(simulator, case, [turn] * invocations, panel))
+        found.append([question for _, question in panel.asked])
+    return found[0], found[1]
+
+
+async def _play(
+    simulator: Simulator, case: EvalCase, so_far: Sequence[Invocation], panel: "_Panel"
+) -> None:
+    # Nobody answers; what is wrong otherwise is said when it is asked.
+    with suppress(TrialError, UsageError):
+        await simulator.next_message(case, so_far, panel)
+
+
 def _asked(
     criterion: JudgedCriterion, case: EvalCase, judging: Judging, *, silent: bool
 ) -> list[tuple[Judge, Question]]:
@@ -104,7 +165,9 @@ def _asked(
     """
     if criterion.hindrance(case):
         return []
-    panel = _Panel(criterion, judging, silent=silent)
+    panel = _Panel(criterion.type_name, judging.prompts)
+    for judge in judging.judges(criterion):
+        panel.seat(judge, judging.samples(criterion), silent=silent)
     key = TrialKey(agent="", evalset="", case=case.eval_id)
     trace = Trace(key=key, invocations=tuple(_expected(case)))
     asyncio.run(_score(criterion, case, trace, panel))
@@ -133,18 +196,26 @@ def _expected(case: EvalCase) -> Iterator[Invocation]:
 class _Panel:
     """Judges that count what they are asked."""
 
-    def __init__(self, criterion: JudgedCriterion, judging: Judging, *, silent: bool) -> None:
-        self._about = criterion.type_name
-        self._prompts = judging.prompts
+    def __init__(self, about: str, prompts: Prompts) -> None:
+        self._about = about
+        self._prompts = prompts
         self.asked: list[tuple[Judge, Question]] = []
-        samples = judging.samples(criterion)
-        self.judges: Sequence[_Seat] = [
-            _Seat(self.asked, judge, samples, silent=silent) for judge in judging.judges(criterion)
-        ]
+        self.judges: list[_Seat] = []
 
-    def question(self, prompt: str, schema: Mapping[str, Json], **data: Json) -> Question:
-        """Return the question that the file `prompt` makes of `data`."""
-        return self._prompts.question(self._about, prompt, schema, data)
+    def seat(self, judge: Judge, samples: int, *, silent: bool) -> None:
+        """Add a judge."""
+        self.judges.append(_Seat(self.asked, judge, samples, silent=silent))
+
+    def question(
+        self,
+        prompt: str,
+        schema: Mapping[str, Json],
+        *,
+        wording: Wording | None = None,
+        **data: Json,
+    ) -> Question:
+        """Return the question that the file `prompt`, or a `wording`, makes of `data`."""
+        return self._prompts.question(self._about, prompt, schema, data, wording)
 
     def note_agreement(self, share: float) -> None:
         """Do nothing: nobody judges here."""

@@ -20,12 +20,14 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ci_eval import plugins
 from ci_eval.criterion_names import AMBIGUOUS, NAME, Dialect, belongs_to, resolve
 from ci_eval.documents import MAX_CONFIG, Loc, read_text
 from ci_eval.errors import Problem, Severity, UnknownPluginError
 from ci_eval.explain import describe, explain
 from ci_eval.json_text import JsonText, parse_relaxed
 from ci_eval.measures import AnyCriterion
+from ci_eval.plugins import Simulator
 from ci_eval.records import AdkRecord, Json
 from ci_eval.registry import did_you_mean
 
@@ -66,6 +68,8 @@ _OPTIONS_OF_ADK = frozenset(
         "include_intermediate_responses_in_final",
     }
 )
+_OF_SIMULATORS = {"model_configuration": "settings"}
+"""What is called otherwise here."""
 _TIMEOUT_S = 300.0
 _CONCURRENCY = 4
 """AgentFlow's defaults."""
@@ -86,6 +90,8 @@ class EvalConfigFile:
     """How the agents are to be run, as `run:` of a configuration says it."""
     mock: bool = False
     """Whether nothing is to be executed."""
+    simulator: Simulator | None = None
+    """Who plays the users of scenarios, where the file says so."""
 
 
 class _CodeConfig(AdkRecord):
@@ -183,6 +189,7 @@ class _Reader:
         self._check_keys(value, AGENTFLOW_KEYS if is_agentflow else ADK_KEYS, ())
         if is_agentflow:
             self._read_run(value)
+        self._read_simulator(value)
         criteria = value.get("criteria")
         if is_agentflow and isinstance(criteria, Mapping):
             criteria = {name: spec for name, spec in criteria.items() if spec is not None}
@@ -296,6 +303,27 @@ class _Reader:
             message = f"expected a number from 1 to 10000, found {describe(at_once)}"
             self.problem(message, ("max_concurrency",))
 
+    def _read_simulator(self, value: Mapping[str, Any]) -> None:
+        """Read who is to play the users of scenarios."""
+        key = "userSimulatorConfig" if "userSimulatorConfig" in value else "user_simulator_config"
+        given = {} if value.get(key) is None else value[key]
+        if not isinstance(given, Mapping):
+            self.problem(f"expected an object, found {describe(given)}", (key,))
+            return
+        kind = given.get("type") or "llm_backed"
+        if kind != "llm_backed":
+            message = f"only 'llm_backed' users, who write, are simulated, found {describe(kind)}"
+            self.problem(message, (key, "type"))
+            return
+        model = plugins.simulator["agentflow" if self.file.dialect == "agentflow" else kind]
+        keys = {_OF_SIMULATORS.get(_snake(each), _snake(each)): each for each in given}
+        options = {ours: given[each] for ours, each in keys.items() if ours != "type"}
+        wanted = self._without_unread(model, options, (key,)) if options else None
+        if wanted:
+            self.file.simulator = self._validated(
+                model, wanted, lambda inner: (key, *(keys.get(str(each), each) for each in inner))
+            )
+
     def _switch(self, value: Mapping[str, Any], key: str) -> bool:
         switch = value.get(key, False)
         if not isinstance(switch, bool):
@@ -326,7 +354,7 @@ class _Reader:
             self.file.criteria[name] = found
 
     def _without_unread(
-        self, model: type[AnyCriterion], given: dict[str, Any], loc: Loc
+        self, model: type[BaseModel], given: dict[str, Any], loc: Loc
     ) -> dict[str, Any]:
         """Drop the options that no field is like; those that look misspelt stay, as errors."""
         aliases = [info.alias for info in model.model_fields.values() if info.alias]

@@ -2,20 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from ci_eval.config_file import RunOptions
-from ci_eval.conversing import Scripted, Users, converse
+from ci_eval.conversing import Conversation, Scripted, User, Users, can_go_on
 from ci_eval.errors import DisturbedError, TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session
-from ci_eval.records import Invocation, Json
+from ci_eval.records import Content, Invocation, Json
+from ci_eval.resuming import Begun
 from ci_eval.trials import Failure, Trace, Trial
 from ci_eval.world import World
 
-ToTry = tuple[int, Trial, Trace | None]
-"""The how-manieth trial it is, the trial, and what an earlier run observed, where one did."""
+ToTry = tuple[int, Trial, Trace | Begun | None]
+"""The how-manieth trial it is, the trial, and what an earlier run observed of it, all or a part."""
 Landed = Callable[[int, Trial, Trace], Awaitable[None]]
 """Takes the how-manieth trial it was, the trial, and what was observed."""
 
@@ -27,12 +29,16 @@ class Conduct:
     options: RunOptions
     users: Users = Scripted
     """Who talks to the agents."""
+    keep: Callable[[Trial, Begun], None] = lambda _trial, _begun: None
+    """Takes down how far a conversation has come that is not over yet."""
 
 
 MAX_DISTURBANCES = 3
 """How often a trial is started again because a neighbour took its worker down."""
 _FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported", "waiting", "unmocked"})
 """Failures that would only repeat themselves."""
+_NOT_THE_AGENTS = frozenset({"waiting", "simulator"})
+"""Failures that tell nothing of whether an agent could go on from where it was."""
 
 
 async def execute(
@@ -54,7 +60,10 @@ async def execute(
 
     async def work(running: Mapping[str, RunningAgent]) -> None:
         for number, trial, earlier in trials:
-            trace = earlier or await observe(running[trial.key.agent], trial, conduct)
+            if isinstance(earlier, Trace):
+                trace = earlier
+            else:
+                trace = await observe(running[trial.key.agent], trial, conduct, earlier)
             await landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
@@ -67,13 +76,19 @@ async def execute(
                 group.create_task(work(running))
 
 
-async def observe(agent: RunningAgent, trial: Trial, conduct: Conduct) -> Trace:
-    """Try `trial`, again where that is allowed, and return the last trace."""
+async def observe(
+    agent: RunningAgent, trial: Trial, conduct: Conduct, begun: Begun | None = None
+) -> Trace:
+    """Try `trial`, again where that is allowed, and return the last trace.
+
+    What an earlier run has `begun` is gone on with, where that can be.
+    """
     tries, disturbances, alone = 0, 0, False
+    if begun and not can_go_on(begun, trial.case):
+        begun = None
     while True:
         try:
-            trace = await _attempt(agent, trial, conduct, alone=alone)
-            tries += 1
+            trace = await _Attempt(agent, trial, conduct, begun).trace(alone=alone)
         except DisturbedError as exc:
             _stop_if_cancelled()
             disturbances += 1
@@ -82,6 +97,11 @@ async def observe(agent: RunningAgent, trial: Trial, conduct: Conduct) -> Trace:
                 continue
             trace = Trace(key=trial.key, error=Failure(kind=exc.kind, message=str(exc)))
             return trace.model_copy(update={"attempts": tries + disturbances})
+        if begun and trace.error and trace.error.kind not in _NOT_THE_AGENTS:
+            # Perhaps it cannot go on from there: only a whole conversation tells.
+            begun, disturbances = None, disturbances + 1
+            continue
+        tries += 1
         if trace.error is None or trace.error.kind in _FINAL or tries > conduct.options.retries:
             return trace.model_copy(update={"attempts": tries + disturbances})
 
@@ -93,59 +113,98 @@ def _stop_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-async def _attempt(agent: RunningAgent, trial: Trial, conduct: Conduct, *, alone: bool) -> Trace:
-    started = time.perf_counter()
-    timeout_s = conduct.options.timeout_s
-    session: Session | None = None
+@dataclass
+class _Unhurried:
+    """A user whose thinking takes none of the time that a trial has."""
+
+    user: User
+    clock: asyncio.Timeout
+    thought_s: float = 0.0
+
+    async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
+        """Return what the user says next; the clock stands still until it is there."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        left = (self.clock.when() or began) - began
+        self.clock.reschedule(None)
+        try:
+            return await self.user.next_message(so_far)
+        finally:
+            self.thought_s += now() - began
+            self.clock.reschedule(now() + left)
+
+
+@dataclass
+class _Attempt:
+    """One try of a trial."""
+
+    agent: RunningAgent
+    trial: Trial
+    conduct: Conduct
+    begun: Begun | None
+    seen: list[Invocation] = field(default_factory=list)
     took: float | None = None
-    seen: list[Invocation] = []
-    final_state: dict[str, Json] | None = None
-    error: Failure | None = None
-    try:
+    """How long the conversation took, where it was held already."""
+    session: Session | None = None
+    user: _Unhurried | None = None
+
+    async def trace(self, *, alone: bool) -> Trace:
+        """Return what was observed."""
+        started = time.perf_counter()
+        final_state: dict[str, Json] | None = None
+        error: Failure | None = None
+        try:
+            final_state = await self._final_state(alone=alone)
+        except TimeoutError:
+            message = f"not done after {self.conduct.options.timeout_s:g} s"
+            error = Failure(kind="timeout", message=message)
+        except DisturbedError:
+            raise
+        except TrialError as exc:
+            error = Failure(kind=exc.kind, message=str(exc))
+            self.seen += [exc.seen] if exc.seen else []
+        except Exception as exc:  # noqa: BLE001  # one of three: nothing in a trial ends the others
+            error = Failure(kind="internal", message=f"{type(exc).__name__}: {exc}")
+        before = _took(self.begun.invocations) if self.begun else None
+        thought = self.user.thought_s if self.user else 0
+        took = time.perf_counter() - started - thought + (before or 0)
+        return Trace(
+            key=self.trial.key,
+            invocations=tuple(self.seen),
+            final_state=final_state,
+            error=error,
+            duration_s=round(took if self.took is None else self.took, 6),
+            output=self.session.output if self.session else "",
+        )
+
+    async def _final_state(self, *, alone: bool) -> dict[str, Json] | None:
+        """Hold the conversation, and return the final state."""
+        memento = self.begun.memento if self.begun else None
         # A worker's start is nobody's turn: it has a limit of its own.
-        session = await agent.open(trial, alone=alone)
-        took = _took(session.held)
-        async with asyncio.timeout(timeout_s):
-            final_state = await _converse(session, trial, conduct.users, seen)
-    except TimeoutError:
-        error = Failure(kind="timeout", message=f"not done after {timeout_s:g} s")
-    except DisturbedError:
-        raise
-    except TrialError as exc:
-        error = Failure(kind=exc.kind, message=str(exc))
-        seen += [exc.seen] if exc.seen else []
-    except Exception as exc:  # noqa: BLE001  # one of three: nothing in a trial ends the others
-        error = Failure(kind="internal", message=f"{type(exc).__name__}: {exc}")
-    return Trace(
-        key=trial.key,
-        invocations=tuple(seen),
-        final_state=final_state,
-        error=error,
-        duration_s=round(time.perf_counter() - started if took is None else took, 6),
-        output=session.output if session else "",
-    )
+        self.session = await self.agent.open(self.trial, alone=alone, memento=memento)
+        self.took = _took(self.session.held)
+        async with asyncio.timeout(self.conduct.options.timeout_s) as clock:
+            try:
+                await self._converse(self.session, clock)
+            except BaseException:
+                with suppress(TrialError):
+                    await self.session.close()
+                raise
+            return await self.session.close()
+
+    async def _converse(self, session: Session, clock: asyncio.Timeout) -> None:
+        if session.held is not None:
+            _take_held(session.held, self.trial, self.seen)
+            return
+        self.user = _Unhurried(self.conduct.users(self.trial), clock)
+        keep = partial(self.conduct.keep, self.trial)
+        await Conversation(session, self.trial.case, self.user, self.seen, keep).hold(self.begun)
 
 
-def _took(held: tuple[Invocation, ...] | None) -> float | None:
+def _took(held: Sequence[Invocation] | None) -> float | None:
     """Return the seconds that a conversation took which is over; `None` where nothing tells."""
     known = [each.duration for each in held or () if each.duration is not None]
     return sum(known) if known else None
-
-
-async def _converse(
-    session: Session, trial: Trial, users: Users, seen: list[Invocation]
-) -> dict[str, Json] | None:
-    """Hold the conversation, adding to `seen`, and return the final state."""
-    try:
-        if session.held is not None:
-            _take_held(session.held, trial, seen)
-        else:
-            await converse(session, trial.case, users(trial), seen)
-    except BaseException:
-        with suppress(TrialError):
-            await session.close()
-        raise
-    return await session.close()
 
 
 def _take_held(held: tuple[Invocation, ...], trial: Trial, seen: list[Invocation]) -> None:

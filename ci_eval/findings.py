@@ -140,6 +140,8 @@ class Report(Stored):
     comparison: Comparison | None = None
     verdict: Verdict
     judging: JudgeUsage | None = None
-    """What asking models took in all; `None` where none was asked."""
+    """What asking models for verdicts took in all; `None` where none was asked."""
+    simulation: JudgeUsage | None = None
+    """What asking models for what users say took in all; `None` where none was asked."""
     worst: tuple[TrialResult, ...] = ()
     """The results that matter most to a reader, a bounded number, with their evidence."""

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_snake
 from ci_eval import plugins
 from ci_eval.documents import dotted
 from ci_eval.explain import explain
-from ci_eval.plugins import Judge, JudgedCriterion
+from ci_eval.plugins import Judge, JudgedCriterion, Simulator
 from ci_eval.prices import Price, price_of
 from ci_eval.prompting import Prompts
 from ci_eval.records import Json, Record
@@ -71,6 +71,15 @@ class JudgeOptions(Record):
 
 
 @dataclass(frozen=True)
+class Simulation:
+    """Who plays the users of scenarios."""
+
+    simulator: Simulator
+    own: Judge | None = None
+    """The provider that is asked, where the configuration says so; else as for a criterion."""
+
+
+@dataclass(frozen=True)
 class Judging:
     """Who judges, and how they are asked."""
 
@@ -112,6 +121,42 @@ class Judging:
         model = asked.model or (self.default and self.default.model) or criterion.default_model
         return (_with(self._reaching(model), model, asked.settings),)
 
+    def player(self, simulation: Simulation) -> Judge:
+        """Return who is asked what a simulated user says.
+
+        Raises:
+            ValueError: its model cannot be reached; says why, and the way out.
+
+        """
+        simulator, known = simulation.simulator, simulation.own or self.default
+        settings = simulator.call_settings()
+        if known and known.free:
+            return _with(known, known.type_name, settings, alone=True)
+        model = simulator.model or (known and known.model) or simulator.default_model
+        judge = simulation.own or self._reaching(model, told="simulator")
+        return _with(judge, model, settings, alone=True)
+
+    def playing(self, simulation: Simulation) -> Json:
+        """Return what decides what simulated users say, beside the case."""
+        prompts = Prompts(kind="simulator")
+        return [
+            simulation.simulator.type_name,
+            simulation.simulator.options(),
+            identity(self.player(simulation)),
+            *(prompts.source(name) for name in simulation.simulator.prompts),
+        ]
+
+    def unplayable(self, simulation: Simulation) -> Iterator[str]:
+        """Yield what keeps simulated users from saying anything."""
+        try:
+            judge = self.player(simulation)
+        except ValueError as exc:
+            yield str(exc)
+            return
+        yield from _refused(judge)
+        if message := _unpriced(judge, self.options):
+            yield message
+
     def samples(self, criterion: JudgedCriterion) -> int:
         """Return how often each judge is asked the same."""
         return criterion.asked().samples or self.options.samples or criterion.default_samples
@@ -134,23 +179,19 @@ class Judging:
         yield from self.prompts.problems(criterion.prompts)
         for each in judges:
             yield from _refused(each)
-        if self.options.max_cost_usd is None:
-            return
-        for each in judges:
-            if each.free or price(each, self.options.prices):
-                continue
-            yield (
-                f"nobody knows here what {each.model!r} costs, so max_cost_usd cannot be kept; "
-                f"add it to `judge.prices`"
-            )
+            if message := _unpriced(each, self.options):
+                yield message
 
     def _serving(self, service: str) -> Judge:
         """Return the judge that is registered as `service`, as the block sets it where it does."""
         named = self.default and self.default.type_name in (service, "scripted")
         return self.default if self.default and named else plugins.judge[service]()
 
-    def _reaching(self, model: str) -> Judge:
-        """Return the judge that reaches `model`: that of the block, unless it is another's."""
+    def _reaching(self, model: str, *, told: str = "judge") -> Judge:
+        """Return the judge that reaches `model`: that of the block, unless it is another's.
+
+        `told` is the block that may say who it is.
+        """
         if self.default and (self.default.model == model or self.default.serves(model)):
             return self.default
         for kind in (plugins.judge[name] for name in plugins.judge):
@@ -159,7 +200,7 @@ class Judging:
         if self.default:
             return self.default
         raise ValueError(
-            f"nothing tells who has the model {model!r}; say `judge: {{provider: …}}`, one of "
+            f"nothing tells who has the model {model!r}; say `{told}: {{provider: …}}`, one of "
             f"{', '.join(plugins.judge)}"
         )
 
@@ -179,6 +220,16 @@ def price(judge: Judge, given: Mapping[str, Price]) -> Price | None:
     return Price(input=0, output=0) if judge.free else price_of(str(judge.model), given)
 
 
+def _unpriced(judge: Judge, options: JudgeOptions) -> str:
+    """Say that nobody could count what `judge` costs, where that is limited."""
+    if options.max_cost_usd is None or judge.free or price(judge, options.prices):
+        return ""
+    return (
+        f"nobody knows here what {judge.model!r} costs, so max_cost_usd cannot be kept; "
+        f"add it to `judge.prices`"
+    )
+
+
 def _refused(judge: Judge) -> Iterator[str]:
     """Yield what is wrong with the settings of a judge, those of a criterion among them."""
     try:
@@ -188,7 +239,11 @@ def _refused(judge: Judge) -> Iterator[str]:
             yield f"{dotted(loc)}: {message}" if loc else message
 
 
-def _with(judge: Judge, model: str | None, settings: Mapping[str, Json]) -> Judge:
+def _with(
+    judge: Judge, model: str | None, settings: Mapping[str, Json], *, alone: bool = False
+) -> Judge:
+    """Return `judge` with this model and these settings, added to its own or `alone`."""
     # ADK's files may say `maxOutputTokens` where the configuration says `max_output_tokens`.
-    merged = {to_snake(name): value for name, value in {**judge.settings, **settings}.items()}
+    both = {**({} if alone else judge.settings), **settings}
+    merged = {to_snake(name): value for name, value in both.items()}
     return judge.model_copy(update={"model": model, "settings": merged})

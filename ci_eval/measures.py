@@ -24,6 +24,8 @@ class AnyCriterion(Plugin):
     """Whether an expected response that is missing makes it score 0."""
     needs_rubrics: ClassVar[bool] = False
     """Whether it judges rubrics."""
+    reads_tool_calls: ClassVar[bool] = False
+    """Whether it depends on which tools were called; where that was not seen, it is an error."""
     judged: ClassVar[bool] = False
     """Whether it asks a model, which costs money."""
     supports_scenario: ClassVar[bool] = True

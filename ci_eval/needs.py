@@ -34,8 +34,24 @@ def problems(
             yield from _missing_responses(name, chosen)
         for each in chosen:
             yield from wrong_cases(criterion, each.opened.facts, each.cases(), each.shown)
+    talked_to = {evalset for agent, evalset in pairs if config.agents[agent].converses}
+    yield from _unplayable(config, [evalsets[each] for each in sorted(talked_to)])
     if not partly:
         yield from _unread_assertions(config, evalsets, pairs)
+
+
+def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Problem]:
+    """Yield why the users of scenarios cannot be simulated."""
+    simulation = config.simulation
+    scenarios = [each for each in chosen if each.opened.facts.scenarios]
+    if simulation is None or not scenarios:
+        return
+    for message in config.judging.unplayable(simulation):
+        yield config.document.problem(f"cases need a simulated user: {message}")
+    for each in scenarios:
+        for case in each.cases():
+            for message in simulation.simulator.faults(case):
+                yield Problem(message, each.shown, case.line, f"case {case.eval_id!r}")
 
 
 def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:

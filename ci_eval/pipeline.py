@@ -2,14 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval import __version__, asking, plugins, templating
+from ci_eval import __version__, plugins, team, templating
 from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare
 from ci_eval.config import Config
@@ -24,11 +24,13 @@ from ci_eval.journal import Journal, trace_line
 from ci_eval.judging import Judging
 from ci_eval.measures import AnyCriterion
 from ci_eval.plan import Plan
-from ci_eval.plugins import JudgedCriterion, Reporter, Scorer, WorkerCriterion
+from ci_eval.plugins import JudgedCriterion, Reporter, WorkerCriterion
 from ci_eval.records import Status
 from ci_eval.results import CriterionFacts, JudgeUsage, Run, RunMeta, TrialResult
+from ci_eval.resuming import Begun
 from ci_eval.run_file import RunWriter, read_run, replacing
-from ci_eval.score import Scorers, score
+from ci_eval.score import score
+from ci_eval.team import Team
 from ci_eval.trials import Trace, Trial, TrialKey
 from ci_eval.world import World
 
@@ -47,6 +49,9 @@ class Outputs:
     """Whether traces that the folder holds already are taken as they are."""
     watch: Callable[[TrialResult], None] = lambda _: None
     """Sees each result as it is there."""
+    taken_over: Callable[[int, int], None] = lambda _trials, _invocations: None
+    """Learns how many trials of an earlier run were taken over, and how many invocations of
+    others."""
 
 
 @dataclass
@@ -58,6 +63,7 @@ class Tally:
     retried: int = 0
     duration_s: float = 0.0
     judging: dict[GroupKey, JudgeUsage] = field(default_factory=dict)
+    simulation: JudgeUsage | None = None
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -65,6 +71,8 @@ class Tally:
         self.trials += 1
         self.retried += result.attempts > 1
         self.duration_s += result.duration_s
+        if result.simulation:
+            self.simulation = (self.simulation or JudgeUsage()) + result.simulation
         for each in result.scores:
             if each.judging:
                 key = result.key
@@ -96,8 +104,7 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     if plan.config.mock:
         raise NothingSelectedError("nothing was run: `mock_mode` of the eval config asks for that")
     past = load_baseline(plan.config, world)
-    if judged := _judged(plan):
-        asking.check(plan.config.judging, list(judged.values()), world)
+    team.check(plan, world)
     observed = observe(plan, world, outputs)
     report = judge(observed, plan.config.gate, past)
     write_report(report, observed.run, outputs.folder, plan.config.reports)
@@ -115,10 +122,12 @@ def observe(plan: Plan, world: World, outputs: Outputs) -> Observed:
     path = outputs.folder / "run.json"
     with ExitStack() as stack:
         journal = stack.enter_context(
-            Journal(outputs.folder / "traces.jsonl", resume=outputs.resume)
+            Journal(outputs.folder / "traces.jsonl", suite=plan.config.suite, resume=outputs.resume)
         )
         line = _Line(plan, journal, stack.enter_context(RunWriter(path, meta)), outputs, stack)
         asyncio.run(_try_all(plan, world, line))
+    if outputs.resume:
+        outputs.taken_over(*line.taken_over)
     return Observed(read_run(path, shown=str(path)), line.tally)
 
 
@@ -129,41 +138,18 @@ async def _try_all(plan: Plan, world: World, line: "_Line") -> None:
     # Agents do not wait until a trace is scored, but for so many they run no further ahead.
     slots = asyncio.Semaphore(max(plan.config.run.concurrency, plan.config.judging.concurrency))
     try:
-        async with started(plan, world) as scorers, asyncio.TaskGroup() as scoring:
+        async with team.started(plan, world) as found, asyncio.TaskGroup() as scoring:
 
             async def landed(number: int, trial: Trial, trace: Trace) -> None:
                 line.keep(number, trial, trace)
                 await slots.acquire()
-                task = scoring.create_task(line.score(scorers, number, trial, trace))
+                task = scoring.create_task(line.score(found, number, trial, trace))
                 task.add_done_callback(lambda _: slots.release())
 
-            await execute(line.to_try(), agents, Conduct(plan.config.run), world, landed)
+            conduct = Conduct(plan.config.run, found.users, line.journal.keep)
+            await execute(line.to_try(), agents, conduct, world, landed)
     finally:
         await loading
-
-
-@asynccontextmanager
-async def started(plan: Plan, world: World) -> AsyncIterator[Scorers]:
-    """Start the criteria that need it; leaving the context stops them."""
-    judged = _judged(plan)
-    async with AsyncExitStack() as stack:
-        scorers: dict[str, Scorer] = {
-            name: await stack.enter_async_context(criterion.start(world))
-            for name, criterion in _used(plan).items()
-            if isinstance(criterion, WorkerCriterion)
-        }
-        if judged:
-            asker = await stack.enter_async_context(asking.asking(plan.config.judging, world))
-            scorers |= {name: asking.Judged(each, asker) for name, each in judged.items()}
-        yield scorers
-
-
-def _used(plan: Plan) -> dict[str, AnyCriterion]:
-    return {name: each for chosen in plan.pairs.values() for name, each in chosen.items()}
-
-
-def _judged(plan: Plan) -> dict[str, JudgedCriterion]:
-    return {name: each for name, each in _used(plan).items() if isinstance(each, JudgedCriterion)}
 
 
 def recall(stored: Run) -> Observed:
@@ -196,6 +182,7 @@ def judge(observed: Observed, gate: GateOptions, past: Sequence[Past] | None) ->
         comparison=comparison,
         verdict=decide(gate, counted, groups, comparison, baseline_configured=past is not None),
         judging=sum(asked.values(), JudgeUsage()) if asked else None,
+        simulation=observed.tally.simulation,
         worst=tuple(_worst(observed.run, columns, comparison)),
     )
 
@@ -284,33 +271,49 @@ class _Line:
         self, plan: Plan, journal: Journal, writer: RunWriter, outputs: Outputs, stack: ExitStack
     ) -> None:
         self._plan = plan
-        self._journal = journal
+        self.journal = journal
         self._writer = writer
         self._watch = outputs.watch
         self._record = stack.enter_context(replacing(outputs.record)) if outputs.record else None
         self._waiting: dict[int, tuple[TrialResult, str]] = {}
         self._next = 0
-        self._kept: set[int] = set()
-        """The trials that the journal holds from an earlier run."""
+        self._earlier: dict[int, Trace | Begun] = {}
+        """What the journal holds from an earlier run, until the trial has landed."""
+        self._trials_taken_over = 0
+        self._invocations_taken_over = 0
         self.tally = Tally()
+
+    @property
+    def taken_over(self) -> tuple[int, int]:
+        """How many trials an earlier run observed, and how many invocations of others."""
+        return self._trials_taken_over, self._invocations_taken_over
 
     def to_try(self) -> Iterator[ToTry]:
         """Yield the trials, with what an earlier run observed of them."""
         for number, trial in enumerate(self._plan.trials()):
-            earlier = self._journal.observed(trial.key, trial.fingerprint)
+            earlier = self.journal.observed(trial)
             if earlier:
-                self._kept.add(number)
+                self._earlier[number] = earlier
             yield number, trial, earlier
 
     def keep(self, number: int, trial: Trial, trace: Trace) -> None:
         """Keep a trace that has landed."""
-        if number not in self._kept:
-            self._journal.add(trace, trial.fingerprint)
+        earlier = self._earlier.pop(number, None)
+        if earlier is trace:
+            self._trials_taken_over += 1
+            return
+        if earlier:
+            # Where the conversation began anew after all, none of them is the same.
+            pairs = zip(earlier.invocations, trace.invocations, strict=False)
+            self._invocations_taken_over += sum(one is other for one, other in pairs)
+        self.journal.add(trace, trial.fingerprint)
 
-    async def score(self, scorers: Scorers, number: int, trial: Trial, trace: Trace) -> None:
+    async def score(self, taking_part: Team, number: int, trial: Trial, trace: Trace) -> None:
         """Score a trace, and write down its result when its turn has come."""
         criteria = self._plan.pairs[trial.key.agent, trial.key.evalset]
-        result = await score(trial, trace, criteria, scorers)
+        result = await score(trial, trace, criteria, taking_part.scorers)
+        if spent := taking_part.spent(trial.key):
+            result = result.model_copy(update={"simulation": spent})
         self._watch(result)
         self._waiting[number] = result, trace_line(trace) if self._record else ""
         # Results are counted and written in the order of the cases, whichever ends first.

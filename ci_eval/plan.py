@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from ci_eval import needs
@@ -13,10 +14,10 @@ from ci_eval.config_file import EvalSetSpec
 from ci_eval.documents import Loc, contained, repository_of
 from ci_eval.errors import NothingSelectedError, Problem, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.fingerprint import of_case
+from ci_eval.fingerprint import fingerprint, of_case
 from ci_eval.measures import AnyCriterion
 from ci_eval.opening import open_evalset
-from ci_eval.records import EvalCase, ToolMocks
+from ci_eval.records import EvalCase, Json, ToolMocks
 from ci_eval.registry import did_you_mean
 from ci_eval.selecting import Meant, PlannedEvalSet, Selection, fits
 from ci_eval.trials import Trial, TrialKey
@@ -54,10 +55,33 @@ class Plan:
             for case in self.evalsets[evalset].cases():
                 if self.places is not None and (agent, evalset, case.eval_id) not in self.places:
                     continue
-                fingerprint = of_case(case)
+                content = self._fingerprint(case)
                 for repeat in range(self.repeats):
                     key = TrialKey(agent=agent, evalset=evalset, case=case.eval_id, repeat=repeat)
-                    yield Trial(key, case, fingerprint)
+                    yield Trial(key, case, content)
+
+    def _fingerprint(self, case: EvalCase) -> str:
+        """Return what stands for the content of `case`; another user makes it another case."""
+        if case.conversation_scenario is None or self._played_by is None:
+            return of_case(case)
+        return fingerprint([of_case(case), self._played_by])
+
+    @cached_property
+    def _played_by(self) -> Json:
+        simulation = self.config.simulation
+        return self.config.judging.playing(simulation) if simulation and self.simulates else None
+
+    @cached_property
+    def simulates(self) -> bool:
+        """Whether some case needs a simulated user."""
+        return any(map(self.scenarios, self.pairs))
+
+    def scenarios(self, pair: tuple[str, str]) -> int:
+        """Return how many of its cases an agent needs a simulated user for on an evalset."""
+        agent, evalset = self.config.agents[pair[0]], self.evalsets[pair[1]]
+        if not (agent.converses and evalset.opened.facts.scenarios):
+            return 0
+        return sum(case.conversation_scenario is not None for case in evalset.cases())
 
 
 def plan(

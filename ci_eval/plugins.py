@@ -12,6 +12,7 @@ evalset    `ci_eval.evalsets`      `sniff(head)`, `read(path, …)`
 recording  `ci_eval.recordings`    `sniff(head)`, `read(path, …)`
 criterion  `ci_eval.criteria`      `score(case, trace)`, `start(world)`
 judge      `ci_eval.judges`        `start(world)`, `answer(question)`
+simulator  `ci_eval.simulators`    `next_message(case, so_far, panel)`
 baseline   `ci_eval.baselines`     `load(world)`, `save(run, world)`
 reporter   `ci_eval.reporters`     `render(report, results)`
 ========== ======================= ==========================================
@@ -21,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import Field
 
@@ -30,13 +31,11 @@ from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.extension import Plugin, PluginRegistry, Reader, ReaderRegistry
 from ci_eval.findings import Report
 from ci_eval.measures import AnyCriterion
-from ci_eval.questions import Answer, Question, Reading
+from ci_eval.questions import Answer, Question, Seat, Wording
 from ci_eval.records import Content, EvalCase, Invocation, Json
 from ci_eval.results import Run, Score, TrialResult
 from ci_eval.trials import Recording, Trace, Trial
 from ci_eval.world import World
-
-T = TypeVar("T")
 
 # --- Agents ---------------------------------------------------------------------------------
 
@@ -94,6 +93,9 @@ class RunningAgent(Protocol):
 
 class Agent(Plugin):
     """Something that can be asked."""
+
+    converses: ClassVar[bool] = True
+    """Whether somebody has to talk to it; what took place already is only read."""
 
     @abstractmethod
     def start(self, world: World) -> AbstractAsyncContextManager[RunningAgent]:
@@ -181,27 +183,6 @@ class Asked(NamedTuple):
     settings: Mapping[str, Json] = {}
 
 
-class Seat(Protocol):
-    """One judge, as a criterion sees it."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in the evidence: its model."""
-
-    @property
-    def samples(self) -> int:
-        """How often it is to be asked the same."""
-
-    async def ask(
-        self, question: Question, read: Callable[[str], T], *, fresh: bool = False
-    ) -> Reading[T]:
-        """Return what `read` makes of the answer to `question`.
-
-        Where `read` raises `UnreadableError`, the judge is asked once more, with the reason.
-        Where an answer was kept from an earlier time, that one is read; `fresh` forbids it.
-        """
-
-
 class Panel(Protocol):
     """The judges of one score: one, or a jury."""
 
@@ -209,11 +190,19 @@ class Panel(Protocol):
     def judges(self) -> Sequence[Seat]:
         """Who is asked."""
 
-    def question(self, prompt: str, schema: Mapping[str, Json], **data: Json) -> Question:
+    def question(
+        self,
+        prompt: str,
+        schema: Mapping[str, Json],
+        *,
+        wording: Wording | None = None,
+        **data: Json,
+    ) -> Question:
         """Return the question that the file `prompt` of `templates/judge/` makes of `data`.
 
         Every text in `data` is somebody else's: it is fenced. `schema` is the JSON schema of
-        the answer.
+        the answer, empty where it is plain text. With a `wording` the question is put so, and the
+        prompt gives the instructions alone.
         """
 
     def note_agreement(self, share: float) -> None:
@@ -301,6 +290,56 @@ class Judge(Plugin):
         """Connect, whatever the model; leaving the context closes the connection."""
 
 
+# --- Simulators -----------------------------------------------------------------------------
+
+
+class Simulator(Plugin):
+    """Plays the user of a scenario; what was said so far is all that it knows."""
+
+    model: str | None = Field(default=None, min_length=1)
+    """The model that is asked; left out, that of `judge:`, or else `gemini-2.5-flash`."""
+    settings: Mapping[str, Json] = Field(default_factory=dict)
+    """Settings of a call, as google-genai's `GenerateContentConfig` names them: `temperature`,
+    `top_p`, `thinking_config` … Those of `judge:` are not used."""
+
+    default_model: ClassVar[str] = "gemini-2.5-flash"
+    """Who is asked where nobody says."""
+    prompts: ClassVar[tuple[str, ...]] = ()
+    """The files of `templates/simulator/` that it asks with, without their suffix."""
+    steps: ClassVar[int] = 1
+    """How many questions a message takes, at most."""
+
+    def options(self) -> dict[str, Json]:
+        """Return what, beside who is asked, decides what it says."""
+        return self.model_dump(mode="json", exclude={"model", "settings"})
+
+    def call_settings(self) -> Mapping[str, Json]:
+        """Return the settings of a call, as the options have them."""
+        return self.settings
+
+    @abstractmethod
+    def limit(self, case: EvalCase) -> int | None:
+        """Return how many messages the user of `case` sends at most; `None` for no limit."""
+
+    def faults(self, case: EvalCase) -> Iterator[str]:
+        """Yield why the user of `case` cannot be played."""
+        del case
+        yield from ()
+
+    @abstractmethod
+    async def next_message(
+        self, case: EvalCase, so_far: Sequence[Invocation], panel: Panel
+    ) -> Content | None:
+        """Return what the user says after `so_far`; `None` where there is nothing left to say.
+
+        It is not asked for more than `limit` messages.
+
+        Raises:
+            TrialError: of the kind `simulator`; nobody knows what the user would say.
+
+        """
+
+
 # --- Baselines ------------------------------------------------------------------------------
 
 
@@ -342,6 +381,7 @@ recording: ReaderRegistry[RecordingReader] = ReaderRegistry(
 )
 criterion: PluginRegistry[AnyCriterion] = PluginRegistry("criterion", "ci_eval.criteria")
 judge: PluginRegistry[Judge] = PluginRegistry("judge", "ci_eval.judges")
+simulator: PluginRegistry[Simulator] = PluginRegistry("simulator", "ci_eval.simulators")
 baseline: PluginRegistry[BaselineStore] = PluginRegistry("baseline store", "ci_eval.baselines")
 reporter: PluginRegistry[Reporter] = PluginRegistry("reporter", "ci_eval.reporters")
 
@@ -351,6 +391,7 @@ POINTS: tuple[PluginRegistry[Any], ...] = (
     recording,
     criterion,
     judge,
+    simulator,
     baseline,
     reporter,
 )

@@ -1,8 +1,9 @@
-"""Child processes: the only module that starts any, and what they may see of our environment.
+"""Child processes: how agents are started, and what they may see of our environment.
 
 A child leads a process group of its own and ends together with all that it started.  (A
-grandchild that makes itself the leader of another group gets away: only a container or the
-runner's own sweep catches it.)  What a child writes is bounded: its lines in length, its
+grandchild that makes itself the leader of another group gets away: only the sweep at the end of
+a run in our container, or the runner's own, catches it.)  In our container it runs as another user.
+What a child writes is bounded: its lines in length, its
 standard error to a beginning and an end, so that a flood neither fills memory nor blocks it.
 """
 
@@ -20,6 +21,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator
 
+from ci_eval import isolation
 from ci_eval.errors import TrialError
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -73,6 +75,13 @@ class Excerpt:
         left_out = self._size - len(self._head) - len(self._tail)
         gap = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
         return (self._head + gap + self._tail).decode(errors="replace")
+
+
+def last_words(written: Excerpt, limit: int = LAST_WORDS_CHARS) -> str:
+    """Return the end of `written`, on lines of its own; nothing where nothing was."""
+    text = written.text.strip()
+    cut = text[-limit:]
+    return "\n" + (cut if cut == text else "…" + cut) if text else ""
 
 
 class _Lines:
@@ -138,8 +147,9 @@ class Child(asyncio.SubprocessProtocol):
 
         """
         argv, env, cwd = launch.argv, dict(launch.env), launch.cwd
+        options = {**_OWN_GROUP, **isolation.child_options()}
         try:
-            await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **_OWN_GROUP)
+            await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **options)
         except OSError as exc:
             raise TrialError("start", f"cannot start {argv[0]!r}: {exc.strerror}") from exc
 
@@ -162,9 +172,7 @@ class Child(asyncio.SubprocessProtocol):
     @property
     def last_words(self) -> str:
         """The end of its standard error, on lines of their own; empty where it wrote nothing."""
-        text = self.stderr.text.strip()
-        cut = text[-LAST_WORDS_CHARS:]
-        return "\n" + (cut if cut == text else "…" + cut) if text else ""
+        return last_words(self.stderr)
 
     def write_line(self, line: str) -> None:
         """Send `line`; nothing happens where nobody is left to read it."""
@@ -338,6 +346,7 @@ def agent_environment(
     taken = [name for name, value in declared.items() if value is None]
     return {
         **{name: value for name, value in ours.items() if _may_have(name, taken)},
+        **isolation.environment(ours),
         **{name: value for name, value in declared.items() if value is not None},
     }
 

@@ -1,8 +1,8 @@
-"""A question to a model, and the answer."""
+"""A question to a model, who is asked, and the answer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from ci_eval.records import Json, Stored
 
@@ -24,7 +24,7 @@ class Question:
     text: str
     """What it is to look at; words of others are fenced."""
     schema: Mapping[str, Json]
-    """The JSON schema of the answer."""
+    """The JSON schema of the answer; empty where it is plain text."""
     sample: int = 0
     """The how-manieth time the same is asked, counted from 0."""
     model: str = ""
@@ -43,6 +43,15 @@ class Question:
             f"{self.text}\n\nYou were asked this before, and your answer could not be used: "
             f"{self.remark}. Answer again, in the form that is asked for."
         )
+
+
+class Wording(NamedTuple):
+    """What a model is to look at, in words of the configuration's instead of ours."""
+
+    template: str
+    """A Jinja template."""
+    names: Mapping[str, object] = {}
+    """What the template may use beside the data, and is written as it is."""
 
 
 class Answer(Stored):
@@ -68,3 +77,24 @@ class Reading(NamedTuple, Generic[T]):
     """Whether there was no answer at all, so that nobody knows what it would have been."""
     cached: bool = False
     """Whether the answer was kept from an earlier time."""
+
+
+class Seat(Protocol):
+    """One judge, as a criterion sees it."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the evidence: its model."""
+
+    @property
+    def samples(self) -> int:
+        """How often it is to be asked the same."""
+
+    async def ask(
+        self, question: Question, read: Callable[[str], T], *, fresh: bool = False
+    ) -> Reading[T]:
+        """Return what `read` makes of the answer to `question`.
+
+        Where `read` raises `UnreadableError`, the judge is asked once more, with the reason.
+        Where an answer was kept from an earlier time, that one is read; `fresh` forbids it.
+        """

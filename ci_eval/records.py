@@ -247,6 +247,8 @@ class Invocation(AdkRecord):
     """The nodes of a graph as they were visited, `None` where nobody looked; ours, too."""
     waits_for: tuple[FunctionCall, ...] = ()
     """Calls that somebody outside has to answer before the agent goes on; ours, too."""
+    unseen: bool = False
+    """Whether an agent was asked that does not tell which tools it called; ours, too."""
 
     @property
     def user(self) -> str:

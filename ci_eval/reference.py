@@ -26,6 +26,7 @@ KINDS: dict[str, PluginRegistry[Any]] = {
     "recordings": plugins.recording,
     "criteria": plugins.criterion,
     "judges": plugins.judge,
+    "simulators": plugins.simulator,
     "baselines": plugins.baseline,
     "reporters": plugins.reporter,
 }
@@ -191,6 +192,7 @@ def json_schema() -> dict[str, Any]:
     properties["criteria"] |= _criteria_schema(shared)
     properties["preset"] |= _presets_schema(shared)
     properties["judge"] |= _judge_schema(shared)
+    properties["simulator"] |= _simulator_schema(shared)
     stores = [_store_schema(name, shared) for name in plugins.baseline]
     properties["baseline"] = {**properties["baseline"], "anyOf": [*stores, {"type": "null"}]}
     properties["reports"]["items"] = {"anyOf": [{"enum": list(plugins.reporter)}, _reports(shared)]}
@@ -247,6 +249,21 @@ def _judge_schema(shared: dict[str, Any]) -> dict[str, Any]:
     jury = {**asking["jury"], "items": {"anyOf": jurors}}
     for block in blocks:
         block["properties"]["jury"] = jury
+    return {"anyOf": [*blocks, {"type": "null"}]}
+
+
+def _simulator_schema(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `simulator:`: the options of one type, and those of one provider."""
+    blocks = []
+    for name in plugins.simulator:
+        schema = _plugin_schema(plugins.simulator[name], shared)
+        for provider in plugins.judge:
+            theirs = _plugin_schema(plugins.judge[provider], shared)["properties"]
+            named = {
+                "type": {"const": name, "description": "Which simulator is meant."},
+                "provider": {"const": provider, "description": "Who is asked, if not the judge."},
+            }
+            blocks.append({**schema, "properties": {**theirs, **schema["properties"], **named}})
     return {"anyOf": [*blocks, {"type": "null"}]}
 
 

@@ -87,6 +87,10 @@ class TrialResult(Stored):
     """The line of the case in its evalset."""
     case_fingerprint: str = ""
     """Of the case's content: equal only where the same thing was asked and expected."""
+    output: str = ""
+    """What the agent wrote to its standard streams; kept where the trial did not pass."""
+    simulation: JudgeUsage | None = None
+    """What it took to ask what the user says, where a model plays one."""
 
 
 # --- One run --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
 MAX_EVIDENCE_ITEMS = 1_000
 """How much of a list or an object is kept as evidence."""
-
+_UNSEEN = "the agent does not tell which tools it called, so nothing can be said of them"
 
 Scorers = Mapping[str, Scorer]
 """The criteria that had to be started, by the names that the configuration gives them."""
@@ -30,15 +30,17 @@ async def score(
         for name, criterion in criteria.items()
     ]
     judged = [each.status for each in scores if not each.informational]
+    status = Status.ERROR if trace.error else Status.worst(judged)
     return TrialResult(
         key=trial.key,
-        status=Status.ERROR if trace.error else Status.worst(judged),
+        status=status,
         error=trace.error,
         scores=tuple(scores),
         duration_s=trace.duration_s,
         attempts=trace.attempts,
         line=trial.case.line,
         case_fingerprint=trial.fingerprint,
+        output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
     )
 
 
@@ -52,6 +54,8 @@ async def _score(
     case = trial.case
     if trace.error:
         return criterion.unscored(Status.ERROR, f"not observed: {trace.error.message}")
+    if criterion.reads_tool_calls and any(each.unseen for each in trace.invocations):
+        return criterion.unscored(Status.ERROR, _UNSEEN)
     hindrance = criterion.hindrance(case)
     if hindrance:
         return criterion.unscored(Status.SKIPPED, hindrance)

@@ -60,6 +60,13 @@ class Failure(Stored):
     `connection`, where an agent is reached over the network; `simulator`."""
     message: str
 
+    @property
+    def cause(self) -> tuple[str, str] | None:
+        """The kind and the first line, where it strikes all trials of an agent alike."""
+        if self.kind not in ("start", "connection"):
+            return None
+        return self.kind, self.message.partition("\n")[0]
+
 
 class Trace(Stored):
     """What an agent did in one trial."""

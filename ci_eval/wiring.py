@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from ci_eval import config as configuration
-from ci_eval import console, pipeline
+from ci_eval import console, isolation, pipeline
 from ci_eval.config import Config
 from ci_eval.errors import ConfigError, NothingSelectedError, UsageError
+from ci_eval.findings import Report
 from ci_eval.plan import Plan
 from ci_eval.plan import plan as make_plan
 from ci_eval.records import Status
@@ -28,6 +29,7 @@ def world(config: Path) -> World:
         root=config.absolute().parent,
         now=time.time,
         folder=str(config.parent),
+        say=console.say,
     )
 
 
@@ -61,6 +63,22 @@ def plan(
         places=_not_passed(again / "run.json") if again else None,
     )
     return around, make_plan(loaded, around, selection=selection, repeats=options["repeats"])
+
+
+def run(planned: Plan, around: World, outputs: pipeline.Outputs) -> Report | None:
+    """Run, say meanwhile how far it is, and return the report; no report if interrupted."""
+    console.say_problems(planned.warnings)
+    isolation.close_memory()
+    with (
+        terminable(),
+        isolation.room_for_agents(around),
+        console.Progress(planned.count, grouped=in_actions(around)) as progress,
+    ):
+        try:
+            return pipeline.run(planned, around, replace(outputs, watch=progress))
+        except KeyboardInterrupt:
+            console.say(f"interrupted; what was observed is in {outputs.folder}")
+            return None
 
 
 def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:

@@ -18,6 +18,8 @@ class World:
     """Seconds since the epoch."""
     folder: str = ""
     """The same folder as the user named it; empty where that is the current one."""
+    say: Callable[[str], None] = lambda _: None
+    """Tells whoever watches what goes on, in one line."""
 
     def shown(self, given: str) -> str:
         """Return what the user calls the file that the configuration calls `given`."""

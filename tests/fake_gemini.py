@@ -1,9 +1,12 @@
 """A stand-in for the Gemini API and Vertex AI, as their references describe `generateContent`.
 
+`streamGenerateContent` answers with server-sent events, as it does with `alt=sse`.
+
 https://ai.google.dev/api/generate-content, https://cloud.google.com/apis/design/errors and
 https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference
 """
 
+import json
 import re
 from typing import Any
 
@@ -14,7 +17,7 @@ VERDICT = '{"verdict": "yes"}'
 _PATH = re.compile(
     r"/(?P<version>v1|v1beta|v1beta1)/"
     r"(?:(?:projects/(?P<project>[\w-]+)/locations/(?P<location>[\w-]+)/)?publishers/google/)?"
-    r"models/(?P<model>[\w.-]+):generateContent"
+    r"models/(?P<model>[\w.-]+):(?P<verb>generateContent|streamGenerateContent)"
 )
 _FIELDS = {
     *("contents", "systemInstruction", "generationConfig", "safetySettings", "labels"),
@@ -43,6 +46,12 @@ def answer(
         "modelVersion": "gemini-2.5-flash-001",
         "responseId": "r-1",
     }
+
+
+def streamed(*chunks: dict[str, Any], **more: Any) -> Reply:
+    """Return `chunks` as server-sent events."""
+    body = "".join(f"data: {json.dumps(each)}\r\n\r\n" for each in chunks)
+    return Reply(body.encode(), content_type="text/event-stream", **more)
 
 
 def error(status: int, name: str, message: str, *details: dict[str, Any], **more: Any) -> Reply:
@@ -93,4 +102,4 @@ class FakeGemini(Loopback):
         if unknown or not request.body.get("contents"):
             said = f"Invalid JSON payload received. Unknown name {unknown}: Cannot find field."
             return error(400, "INVALID_ARGUMENT", said)
-        return as_json(answer())
+        return as_json(answer()) if found["verb"] == "generateContent" else streamed(answer())

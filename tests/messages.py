@@ -30,12 +30,12 @@ SEEDS: dict[str, Parameter] = {
         (
             *("CiEvalError", "UsageError", "ConfigError", "EvalSetError", "UnknownPluginError"),
             *("NothingSelectedError", "BaselineError", "BadAnswerError", "DisturbedError"),
-            *("JudgeError", "UnreadableError"),
+            *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
             *("Problem", "NotJsonError", "ValueError", "workers/link.py:_error"),
         ),
         (0, "message"),
     ),
-    **dict.fromkeys(("TrialError", "Failure", "Reason"), (1, "message")),
+    **dict.fromkeys(("TrialError", "Failure", "Reason", "failed"), (1, "message")),
     **dict.fromkeys(("scored", "Score", "Delta"), (9, "reason")),
     **dict.fromkeys(("unscored", "Reading", "Verdict", "Mean", "JudgedTurn"), (1, "reason")),
     "Sample": (1, "rationale"),
@@ -45,6 +45,7 @@ SEEDS: dict[str, Parameter] = {
 """Where messages end, by the name of what is called."""
 TOLD = (
     *("hindrance", "lacks", "faults", "check", "remarks"),
+    *("wrong_address", "wrong_headers", "wrong_variable"),
     *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_answers.py:_not_united"),
     "workers/worker.py:_import_failure",
 )

@@ -1,10 +1,11 @@
 """Agents of frameworks: they run in worker processes, where an adapter knows the framework.
 
 An adapter (`ci_eval/workers/adapters`) gets `{"message": Content, "session"?}` and answers with
-`{"invocation": {…}, "error"?: {"kind", "message"}, "memento"?}`: the fields of ADK's `Invocation`
-without the user's content and its times, what went wrong after these were seen, and what it takes
-to go on in another process.  The session is `{"id", "app_name", "user_id", "state",
-"tool_mocks"?, "memento"?}`; what its state is at last is the final state.
+`{"invocation": {…}, "error"?: {"kind", "message"}, "memento"?, "used"?}`: the fields of ADK's
+`Invocation` without the user's content and its times, what went wrong after these were seen, what
+it takes to go on in another process, and how often canned results were used.  The session is
+`{"id", "app_name", "user_id", "state", "tool_mocks"?, "memento"?}`; what its state is at last is
+the final state.
 """
 
 from abc import abstractmethod
@@ -53,6 +54,15 @@ class Framework(UnderPython, Agent):
         """
         return understood({"duration": seconds, **reply.get("invocation", {})}, message)
 
+    def opening(self, trial: Trial, session_id: str) -> dict[str, Any]:
+        """Return the session that the conversation of `trial` starts with."""
+        return opening(trial, session_id)
+
+    def memento(self, earlier: Json, reply: Mapping[str, Json], state: Json) -> Json:
+        """Return what it takes to go on after `reply`; `earlier` is what it took before."""
+        del earlier, state
+        return reply.get("memento")
+
     @asynccontextmanager
     async def start(self, world: World) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context ends the workers."""
@@ -88,11 +98,13 @@ class _Running:
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         lease = await self.pool.open(alone=alone)
-        session = opening(trial, f"{self.session_prefix}{lease.number}")
+        session = self.agent.opening(trial, f"{self.session_prefix}{lease.number}")
         if trial.case.tool_mocks:
             session["tool_mocks"] = trial.case.tool_mocks.model_dump(mode="json")
         if memento is not None:
-            session["memento"] = memento
+            session["memento"] = memento["of_agent"]
+            if trial.case.tool_mocks:
+                session["tool_mocks"]["used"] = memento["used"]
         return _Conversation(self.agent, lease, session)
 
 
@@ -103,12 +115,15 @@ class _Conversation(Session):
         self._agent = agent
         self._lease = lease
         self._opening: dict[str, Json] = {"session": session}
-        self._memento: Json = None
+        self._memento: Json = session.get("memento")
+        self._used: Json = session.get("tool_mocks", {}).get("used", [])
         self._state: dict[str, Json] | None = None
 
     @property
     def memento(self) -> Json:
-        return self._memento
+        if self._memento is None:
+            return None
+        return {"of_agent": self._memento, "used": self._used}
 
     @property
     def output(self) -> str:
@@ -123,7 +138,8 @@ class _Conversation(Session):
             raise TrialError("protocol", f"the agent's framework {exc}") from exc
         self._state = answer.get("state")
         reply = answer["reply"]
-        self._memento = reply.get("memento")
+        self._memento = self._agent.memento(self._memento, reply, self._state)
+        self._used = reply.get("used", self._used)
         found = self._agent.invocation(message, reply, answer["seconds"])
         if reply.get("error"):
             raise TrialError(reply["error"]["kind"], reply["error"]["message"], seen=found)

@@ -1,5 +1,7 @@
 """What an agent answers: its reply, as JSON, to the invocation that it tells of."""
 
+from collections.abc import Sequence
+
 from pydantic import Field, ValidationError
 
 from ci_eval.documents import dotted
@@ -35,6 +37,15 @@ class ReplyCall(Record):
     """What the tool answered; left out where that is not known."""
 
 
+class ReplyWait(Record):
+    """A call, in a reply, that somebody outside has to answer."""
+
+    name: str
+    args: dict[str, Json] | None = None
+    id: str | None = None
+    """What its answer will be known by."""
+
+
 class ReplyUsage(Record):
     """What a reply cost."""
 
@@ -51,10 +62,14 @@ class Reply(Record):
     usage: ReplyUsage | None = None
     nodes: tuple[str, ...] | None = None
     """The nodes of a graph in the order of their visits."""
+    waits_for: tuple[ReplyWait, ...] = ()
+    """What has to be answered before it goes on; calls, too."""
 
 
-def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocation:
+def to_invocation(message: Content, reply: Json, *, seconds: float, number: int = 1) -> Invocation:
     """Return what the agent did on `message`, to which it gave `reply` after `seconds`.
+
+    It is the `number`-th message of the conversation, whose calls all have ids of their own.
 
     Raises:
         TrialError: the reply is not of the shape that is expected.
@@ -71,13 +86,20 @@ def to_invocation(message: Content, reply: Json, *, seconds: float) -> Invocatio
             ": ".join(filter(None, (dotted(loc), message))) for loc, message in explain(exc, Reply)
         )
         raise unexpected(f"answered {shown(reply)}: {wrong}") from None
+    prefix = "" if number == 1 else f"{number}."
+    waits_for = tuple(
+        FunctionCall(id=each.id or f"wait-{prefix}{at}", name=each.name, args=each.args or {})
+        for at, each in enumerate(checked.waits_for, 1)
+    )
+    calls, responses = _calls(checked, prefix)
     return Invocation(
         user_content=message,
         final_response=Content.of_text(checked.response, role="model"),
-        intermediate_data=_trajectory(checked),
+        intermediate_data=_trajectory([*calls, *waits_for], responses, checked.usage),
         duration=seconds,
         cost_usd=checked.usage.cost_usd if checked.usage else None,
         nodes=checked.nodes,
+        waits_for=waits_for,
     )
 
 
@@ -86,16 +108,17 @@ def unexpected(what: str, last_words: str = "") -> TrialError:
     return TrialError("protocol", f"the agent {what}; {EXPECTED}{last_words}")
 
 
-def _trajectory(reply: Reply) -> IntermediateData | InvocationEvents:
-    calls, responses = _calls(reply)
-    if reply.usage is None:
+def _trajectory(
+    calls: Sequence[FunctionCall], responses: Sequence[FunctionResponse], used: ReplyUsage | None
+) -> IntermediateData | InvocationEvents:
+    if used is None:
         return IntermediateData(tool_uses=tuple(calls), tool_responses=tuple(responses))
     # Only events have a place for the usage.
     called = tuple(Part(function_call=call) for call in calls)
     answered = tuple(Part(function_response=response) for response in responses)
     usage = {
-        "prompt_token_count": reply.usage.input_tokens,
-        "candidates_token_count": reply.usage.output_tokens,
+        "prompt_token_count": used.input_tokens,
+        "candidates_token_count": used.output_tokens,
     }
     events = [
         InvocationEvent(
@@ -110,11 +133,11 @@ def _trajectory(reply: Reply) -> IntermediateData | InvocationEvents:
     return InvocationEvents(invocation_events=tuple(events))
 
 
-def _calls(reply: Reply) -> tuple[list[FunctionCall], list[FunctionResponse]]:
+def _calls(reply: Reply, prefix: str) -> tuple[list[FunctionCall], list[FunctionResponse]]:
     """Return the calls, and the answers of those that have one under the same id."""
     calls, responses = [], []
     for number, call in enumerate(reply.tool_calls or (), 1):
-        identity = f"call-{number}"
+        identity = f"call-{prefix}{number}"
         calls.append(FunctionCall(id=identity, name=call.name, args=call.args or {}))
         if "result" in call.model_fields_set:
             # ADK puts whatever is no object under this key.

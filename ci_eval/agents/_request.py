@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ci_eval.errors import TrialError
 from ci_eval.records import Content, Json
 from ci_eval.trials import Trial
 
@@ -27,4 +28,30 @@ def opening(trial: Trial, session_id: str) -> dict[str, Any]:
         "app_name": given.app_name,
         "user_id": given.user_id,
         "state": given.state,
+    }
+
+
+def refuse_tool_mocks(trial: Trial, agent_type: str) -> None:
+    """Refuse a case whose tools must not really be called to an agent that calls them itself.
+
+    Raises:
+        TrialError: it is such a case.
+
+    """
+    mocks = trial.case.tool_mocks
+    if mocks and (mocks.tools or mocks.unmatched == "error"):
+        message = (
+            f"the case has `tool_mocks`, and an agent of type {agent_type!r} calls its tools by "
+            "itself, so that they would really be called"
+        )
+        raise TrialError("unsupported", message)
+
+
+def turn_of(asked: Json, reply: Json) -> Json:
+    """Return what `history` says of a message, as an agent got it, and of the reply to it."""
+    said = reply if isinstance(reply, dict) else {"response": reply}
+    return {
+        "message": asked,
+        "response": said.get("response"),
+        "tool_calls": said.get("tool_calls") or [],
     }

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
-from ci_eval.agents._request import as_asked, opening
+from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, turn_of
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.processes import (
@@ -41,6 +41,13 @@ class Command(Agent):
     writes to standard output, on one line, a JSON text or `{"response": text, "tool_calls":
     [{"name", "args", "result"?}], "usage"?: {"input_tokens", "output_tokens", "cost_usd"}}`.
     Whatever else it has to say belongs on standard error.
+
+    Where it cannot go on before somebody outside has answered, it writes `"waits_for": [{"name",
+    "args", "id"?}]` as well.  The next message then holds the answers: a content object with one
+    `function_response` for each, `{"id", "name", "response"}`.
+
+    A run that is resumed goes on with a conversation that was under way where there is one
+    process for each `message`, with the same `history` and `session`; else it begins anew.
     """
 
     command: tuple[str, ...] = Field(min_length=1)
@@ -99,10 +106,14 @@ class _Commands:
         self._processes: set[_Process] = set()
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone, memento  # they always are alone
+        del alone  # they always are
+        refuse_tool_mocks(trial, "command")
         session = opening(trial, f"{self._session_prefix}{next(self._numbers)}")
-        process = await self.start() if self._per == "session" else None
-        return _Conversation(self, session, process)
+        if self._per == "session":
+            return _Conversation(self, session, [], await self.start())
+        if memento:
+            return _Conversation(self, memento["session"], memento["history"], None)
+        return _Conversation(self, session, [], None)
 
     async def start(self) -> "_Process":
         process = _Process()
@@ -173,13 +184,23 @@ class _Conversation(Session):
     """One conversation; `process` is `None` where each message gets one of its own."""
 
     def __init__(
-        self, commands: _Commands, session: dict[str, Json], process: _Process | None
+        self,
+        commands: _Commands,
+        session: dict[str, Json],
+        history: list[Json],
+        process: _Process | None,
     ) -> None:
         self._commands = commands
         self._session = session
+        self._history = history
         self._process = process
-        self._history: list[Json] = []
         self._written = Excerpt()
+
+    @property
+    def memento(self) -> Json:
+        if self._process:
+            return None
+        return {"session": self._session, "history": self._history}
 
     @property
     def output(self) -> str:
@@ -197,10 +218,10 @@ class _Conversation(Session):
             raise
         if self._process is None:
             await self._end(process)
-        invocation = to_invocation(message, reply, seconds=time.perf_counter() - started)
-        said = reply if isinstance(reply, dict) else {"response": reply}
-        turn = {"response": said["response"], "tool_calls": said.get("tool_calls") or []}
-        self._history.append({"message": asked, **turn})
+        seconds = time.perf_counter() - started
+        number = len(self._history) + 1
+        invocation = to_invocation(message, reply, seconds=seconds, number=number)
+        self._history.append(turn_of(asked, reply))
         return invocation
 
     async def close(self) -> dict[str, Json] | None:

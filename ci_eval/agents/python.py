@@ -3,11 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
-from ci_eval.agents._request import as_asked, opening
+from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, turn_of
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.records import Content, Invocation, Json
@@ -28,6 +29,13 @@ class Python(PythonTarget, Agent):
     "state"}`: one dictionary for the whole conversation, whose `state` it may change).  It
     returns a text, or `{"response": text, "tool_calls": [{"name", "args", "result"?}],
     "usage"?: {"input_tokens", "output_tokens", "cost_usd"}}`.
+
+    Where it cannot go on before somebody outside has answered, it returns `"waits_for": [{"name",
+    "args", "id"?}]` as well.  The next message then holds the answers: a content object with one
+    `function_response` for each, `{"id", "name", "response"}`.
+
+    A run that is resumed goes on with a conversation that was under way, in another process and
+    with the same `history` and `session`; see `resumable`.
     """
 
     threads: int | None = Field(default=None, ge=1)
@@ -36,12 +44,17 @@ class Python(PythonTarget, Agent):
     workers: int = Field(default=1, ge=1, le=256)
     """How many processes share the work; more than one only helps where Python itself is busy."""
 
+    resumable: bool = True
+    """Whether `history` and `session` are all that it knows of a conversation. `false` for a
+    callable that remembers more by itself: a run that is resumed begins the conversation anew."""
+
     @asynccontextmanager
     async def start(self, world: World) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context ends the workers."""
         async with self.pool(world, workers=self.workers, threads=self.threads) as pool:
             # An agent may remember a session by its id for longer than a run.
-            yield _Running(pool, f"ci-eval-{world.now() * 1000:.0f}-")
+            prefix = f"ci-eval-{world.now() * 1000:.0f}-"
+            yield _Running(pool, prefix, resumable=self.resumable)
 
 
 @dataclass(frozen=True)
@@ -50,23 +63,40 @@ class _Running:
 
     pool: Pool
     session_prefix: str
+    resumable: bool
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del memento
+        refuse_tool_mocks(trial, "python")
         lease = await self.pool.open(alone=alone)
-        return _Conversation(lease, opening(trial, f"{self.session_prefix}{lease.number}"))
+        memento = memento or {
+            "session": opening(trial, f"{self.session_prefix}{lease.number}"),
+            "state": None,
+            "history": [],
+        }
+        return _Conversation(lease, memento, resumable=self.resumable)
 
 
 class _Conversation(Session):
     """One conversation with the callable."""
 
-    def __init__(self, lease: Lease, session: dict[str, Json]) -> None:
+    def __init__(self, lease: Lease, memento: dict[str, Any], *, resumable: bool) -> None:
         self._lease = lease
-        self._opening = {"session": session}
-        self._state: dict[str, Json] | None = None
+        self._session = memento["session"]
+        self._state: dict[str, Json] | None = memento["state"]
+        self._history: list[Json] = memento["history"]
+        self._resumable = resumable
+        state = {} if self._state is None else {"state": self._state}
+        self._opening = {"session": self._session | state, "history": [*self._history]}
+
+    @property
+    def memento(self) -> Json:
+        if not self._resumable:
+            return None
+        return {"session": self._session, "state": self._state, "history": self._history}
 
     async def send(self, message: Content) -> Invocation:
-        request = {"message": as_asked(message), **self._opening}
+        asked = as_asked(message)
+        request = {"message": asked, **self._opening}
         self._opening = {}
         try:
             answer = await self._lease.ask(request)
@@ -75,7 +105,10 @@ class _Conversation(Session):
         self._state = answer.get("state")
         if not isinstance(self._state, dict | None):
             raise TrialError("protocol", f"the agent left {shown(self._state)} as its state")
-        return to_invocation(message, answer["reply"], seconds=answer["seconds"])
+        reply, seconds = answer["reply"], answer["seconds"]
+        found = to_invocation(message, reply, seconds=seconds, number=len(self._history) + 1)
+        self._history.append(turn_of(asked, reply))
+        return found
 
     @property
     def output(self) -> str:

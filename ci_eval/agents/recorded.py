@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, ClassVar, NamedTuple
 
 from pydantic import Field, ValidationError
 
@@ -42,6 +42,8 @@ class Recorded(Agent):
     with exactly the same messages of the user in the same order.  Several conversations of a
     case are its repeats 0, 1, 2 …  What belongs to no case is not used.
     """
+
+    converses: ClassVar[bool] = False
 
     recorded: str = Field(min_length=1)
     """The file, from the folder of the configuration."""

@@ -84,6 +84,7 @@ def last_given(case: EvalCase) -> str:
 class OfToolCalls(Sequenced):
     """A measure of the tool calls of a case."""
 
+    reads_tool_calls: ClassVar[bool] = True
     unseen: ClassVar[str] = "its tool calls: an empty list is how it says that it made none"
     may_be_left_out: ClassVar[bool] = True
 

@@ -143,9 +143,3 @@ def first_and_last(trace: Trace) -> dict[str, Json]:
 def silent(trace: Trace) -> str:
     """Say that the agent said nothing in the whole conversation, where that is so."""
     return "" if any(said(each) for each in trace.invocations) else NOTHING_SAID
-
-
-def of_metadata(case: EvalCase, key: str) -> Json:
-    """Return what AgentFlow's evalsets keep under `key` in the `metadata` of a case."""
-    metadata = (case.model_extra or {}).get("metadata")
-    return metadata.get(key) if isinstance(metadata, Mapping) else None

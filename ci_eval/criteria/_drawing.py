@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from ci_eval.plugins import Seat
-from ci_eval.questions import Question, Reading
+from ci_eval.questions import Question, Reading, Seat
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from ci_eval.criteria._drawing import draw, read_again
 from ci_eval.criteria._jury import names_of, note_agreement
-from ci_eval.plugins import Panel, Seat
-from ci_eval.questions import Question, Reading
+from ci_eval.plugins import Panel
+from ci_eval.questions import Question, Reading, Seat
 from ci_eval.records import Json
 
 

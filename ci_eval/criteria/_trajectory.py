@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from typing import ClassVar
 
 from ci_eval.criteria._share import Share
 from ci_eval.records import (
@@ -25,6 +26,8 @@ _MAX_SHOWN = 100
 
 class OfTrajectory(Share):
     """A share that the tool calls of the whole conversation decide."""
+
+    reads_tool_calls: ClassVar[bool] = True
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score all tool calls of the conversation, in order."""

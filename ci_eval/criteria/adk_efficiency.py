@@ -33,6 +33,8 @@ class Efficiency(Criterion):
 class ToolCallCount(Efficiency):
     """Tool calls in an invocation: the mean over the invocations."""
 
+    reads_tool_calls: ClassVar[bool] = True
+
     def measure(self, invocation: Invocation) -> Turn:
         """Count the tool calls."""
         return Turn(float(len(invocation.tool_calls)))

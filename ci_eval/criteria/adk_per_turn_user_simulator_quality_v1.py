@@ -9,7 +9,7 @@ from ci_eval.criteria._answers import json_object, labels_in, one, text_of
 from ci_eval.criteria._forms import TEXT, strict
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
 from ci_eval.criteria._majority import Vote, Votes, majority
-from ci_eval.criteria._personas import described
+from ci_eval.personas import described
 from ci_eval.plugins import Panel, criterion
 from ci_eval.questions import UnreadableError
 from ci_eval.records import ConversationScenario, EvalCase, Invocation, Json

@@ -198,6 +198,7 @@ class RubricToolUse(RubricBased):
     `TOOL_USE_QUALITY`.  It differs from ADK in the same.
     """
 
+    reads_tool_calls: ClassVar[bool] = True
     kind: ClassVar[str] = "TOOL_USE_QUALITY"
     prompts: ClassVar[tuple[str, ...]] = ("adk/rubric_based_tool_use_quality_v1",)
 
@@ -223,6 +224,7 @@ class RubricTrajectory(RubricBased):
     that were kept as lists (`tool_uses`, …) are shown, too, where ADK leaves them out.
     """
 
+    reads_tool_calls: ClassVar[bool] = True
     kind: ClassVar[str] = "TRAJECTORY_QUALITY"
     prompts: ClassVar[tuple[str, ...]] = ("adk/rubric_based_multi_turn_trajectory_quality_v1",)
 

@@ -34,6 +34,7 @@ class ToolTrajectory(Criterion):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
+    reads_tool_calls: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
 

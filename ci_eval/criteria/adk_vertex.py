@@ -190,6 +190,7 @@ class TrajectoryQuality(MultiTurn):
     of events, no tool calls, as in ADK.
     """
 
+    reads_tool_calls: ClassVar[bool] = True
     metric: ClassVar[str] = "multi_turn_trajectory_quality_v1"
 
 
@@ -202,6 +203,7 @@ class ToolUseQuality(MultiTurn):
     events, no tool calls, as in ADK.
     """
 
+    reads_tool_calls: ClassVar[bool] = True
     metric: ClassVar[str] = "multi_turn_tool_use_quality_v1"
 
 

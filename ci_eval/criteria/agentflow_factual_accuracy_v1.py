@@ -8,7 +8,6 @@ from ci_eval.criteria._agentflow_judged import (
     AgentFlowJudged,
     Ask,
     first_and_last,
-    of_metadata,
     shown,
     silent,
 )
@@ -16,6 +15,7 @@ from ci_eval.criteria._forms import NUMBER, TEXT, TEXTS, strict
 from ci_eval.criteria._scores import scored
 from ci_eval.plugins import criterion
 from ci_eval.records import EvalCase, Json
+from ci_eval.scenarios import of_metadata
 from ci_eval.trials import Trace
 
 PROMPT = "agentflow/factual_accuracy_v1"

@@ -7,7 +7,6 @@ from ci_eval.criteria._agentflow_judged import (
     AgentFlowJudged,
     Ask,
     first_and_last,
-    of_metadata,
     shown,
     silent,
 )
@@ -17,6 +16,7 @@ from ci_eval.criteria._shown import tool_calls
 from ci_eval.criteria._trajectory import is_captured
 from ci_eval.plugins import criterion
 from ci_eval.records import EvalCase, Json
+from ci_eval.scenarios import of_metadata
 from ci_eval.trials import Trace
 
 PROMPT = "agentflow/hallucinations_v1"

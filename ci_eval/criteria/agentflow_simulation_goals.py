@@ -5,7 +5,7 @@ from functools import partial
 from typing import ClassVar
 
 from ci_eval.criteria._agentflow_answers import as_observed
-from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, of_metadata
+from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._responses import said
@@ -14,6 +14,7 @@ from ci_eval.criteria._shown import tool_calls
 from ci_eval.plugins import Asked, criterion
 from ci_eval.questions import UnreadableError
 from ci_eval.records import EvalCase, Invocation, Json
+from ci_eval.scenarios import goals_of, stated_goals
 from ci_eval.trials import Trace
 
 PROMPT = "agentflow/simulation_goals"
@@ -62,19 +63,6 @@ class SimulationGoals(AgentFlowJudged):
         """Say that there are no goals."""
         del trace
         return "" if stated_goals(case) else "there are no goals"
-
-
-def goals_of(case: EvalCase) -> tuple[str, ...]:
-    """Return the goals, or the plan of the scenario in their place."""
-    plan = case.conversation_scenario.conversation_plan if case.conversation_scenario else ""
-    return stated_goals(case) or ((plan,) if plan.strip() else ())
-
-
-def stated_goals(case: EvalCase) -> tuple[str, ...]:
-    """Return the goals of the case, each once."""
-    given = of_metadata(case, "goals")
-    goals = given if isinstance(given, list | tuple) else ()
-    return tuple(dict.fromkeys(each for each in goals if isinstance(each, str) and each.strip()))
 
 
 def read(text: str, *, goals: tuple[str, ...]) -> Sample:

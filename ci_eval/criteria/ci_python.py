@@ -1,6 +1,6 @@
 """A criterion that is a Python function of the user's."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import ClassVar
@@ -116,8 +116,8 @@ def _told(case: EvalCase, trace: Trace) -> dict[str, Json]:
     return {
         "response": _last_response(actual),
         "expected_response": _last_response(expected),
-        "tool_calls": [_call(call) for each in actual for call in each.tool_calls],
-        "expected_tool_calls": [_call(call) for each in expected for call in each.tool_calls],
+        "tool_calls": None if any(each.unseen for each in actual) else _calls(actual),
+        "expected_tool_calls": _calls(expected),
         "invocations": [
             _turn(each, expected[number] if number < len(expected) else None)
             for number, each in enumerate(actual)
@@ -133,8 +133,8 @@ def _turn(actual: Invocation, expected: Invocation | None) -> dict[str, Json]:
         "message": actual.user,
         "response": actual.response,
         "expected_response": _response(expected),
-        "tool_calls": [_call(call) for call in actual.tool_calls],
-        "expected_tool_calls": [_call(call) for call in expected.tool_calls] if expected else [],
+        "tool_calls": None if actual.unseen else _calls([actual]),
+        "expected_tool_calls": _calls([expected] if expected else []),
     }
 
 
@@ -144,6 +144,10 @@ def _last_response(invocations: Sequence[Invocation]) -> str | None:
 
 def _response(invocation: Invocation | None) -> str | None:
     return invocation.response if invocation and invocation.final_response else None
+
+
+def _calls(invocations: Iterable[Invocation]) -> list[dict[str, Json]]:
+    return [_call(call) for each in invocations for call in each.tool_calls]
 
 
 def _call(call: ToolCall) -> dict[str, Json]:

@@ -34,6 +34,7 @@ class ToolArguments(Share):
     does not tell of tools is an error.
     """
 
+    reads_tool_calls: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
     example: ClassVar = {"args": {"refund": {"reason": "ignore", "amount": {"tolerance": 0.01}}}}

@@ -1,6 +1,7 @@
 """Whether tool calls succeeded."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from ci_eval.criteria._share import Share
 from ci_eval.criteria._trajectory import (
@@ -33,6 +34,8 @@ class ToolErrors(Share):
     recorded, and in a trace that does not tell of tools, the score is an error; a conversation
     without tool calls is skipped.
     """
+
+    reads_tool_calls: ClassVar[bool] = True
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Look for errors in the answers."""

@@ -111,6 +111,7 @@ class ToolCalls(Consumption):
     A trace that does not tell of tools is skipped, and an error if there is a threshold.
     """
 
+    reads_tool_calls: ClassVar[bool] = True
     unreported: ClassVar[str] = NOT_CAPTURED
 
     def measure(self, trace: Trace) -> Sequence[float | None]:

@@ -22,7 +22,15 @@ from ci_eval.records import (
 )
 from ci_eval.trials import Recording
 
-MEASURED = ("duration", "model_duration", "tool_duration", "cost_usd", "app_details")
+MEASURED = (
+    "duration",
+    "model_duration",
+    "tool_duration",
+    "cost_usd",
+    "app_details",
+    "waits_for",
+    "unseen",
+)
 """Fields of an invocation that tell of one run, and are no expectation."""
 MAX_PROBLEMS = 100
 """Reading recordings stops after so many problems."""

@@ -17,6 +17,7 @@ from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.heads import Syntax
 from ci_eval.opening import open_evalset
 from ci_eval.records import Content, EvalCase, IntermediateData, Invocation, Json, Rubric
+from ci_eval.scenarios import of_metadata
 
 _ADKS = ("name", "description", "creation_timestamp")
 _AGENTFLOWS = ("name", "description", "metadata")
@@ -26,13 +27,21 @@ _OURS = ("description",)
 
 # --- ADK --------------------------------------------------------------------------------------
 
-_NOT_ADKS = {"conversation": {"__all__": {"nodes", "cost_usd"}}}
+_NOT_ADKS = {"conversation": {"__all__": {"nodes", "cost_usd", "waits_for", "unseen"}}}
 """Fields of ours at places where ADK refuses what it does not know."""
 
 
 def adk_case(case: EvalCase) -> dict[str, Json]:
     """Return `case` as ADK writes it: without what is not said, or is the default anyway."""
-    return case.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_ADKS)
+    found = case.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_ADKS)
+    return found | _canned(case)
+
+
+def _canned(case: EvalCase) -> dict[str, Json]:
+    """Return what is canned in `case`, where an answer of `null` is one all the same."""
+    names = {"tool_mocks", "human_answers"} & case.model_fields_set
+    found = case.model_dump(mode="json", exclude_unset=True, include=names)
+    return {name: value for name, value in found.items() if value}
 
 
 def _adk_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
@@ -56,7 +65,12 @@ def own_case(case: EvalCase) -> dict[str, Json]:
         found["state"] = case.session_input.state
     scenario = case.conversation_scenario
     if scenario:
-        found["scenario"] = {"start": scenario.starting_prompt, "plan": scenario.conversation_plan}
+        more = {key: of_metadata(case, key) for key in ("goals", "max_turns")}
+        found["scenario"] = {
+            "start": scenario.starting_prompt,
+            "plan": scenario.conversation_plan,
+            **_given({"persona": scenario.user_persona, **more}),
+        }
     turns = [_own_turn(turn) for turn in case.conversation or ()]
     if len(turns) == 1:
         found |= turns[0]
@@ -75,7 +89,14 @@ def own_case(case: EvalCase) -> dict[str, Json]:
         ]
     if case.assertions:
         found["assert"] = [dict(each) for each in case.assertions]
+    found |= _canned(case)
+    if case.rerun_on_resume:
+        found["rerun_on_resume"] = True
     return found
+
+
+def _given(values: Mapping[str, Json]) -> dict[str, Json]:
+    return {key: value for key, value in values.items() if value}
 
 
 def _own_turn(turn: Invocation) -> dict[str, Json]:

@@ -7,9 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ci_eval.documents import Loc
 from ci_eval.evalsets._names import MadeNames
-from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes
+from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes, note_persona
 from ci_eval.explain import describe, explain
 from ci_eval.records import (
+    CannedResults,
     Content,
     ConversationScenario,
     EvalCase,
@@ -21,6 +22,7 @@ from ci_eval.records import (
     Rubric,
     RubricContent,
     SessionInput,
+    ToolMocks,
 )
 from ci_eval.registry import did_you_mean
 
@@ -65,7 +67,10 @@ class _Rubric(_Given):
 
 class _Scenario(_Given):
     start: str
-    plan: str
+    plan: str = ""
+    persona: Json = None
+    goals: tuple[str, ...] = ()
+    max_turns: int | None = Field(default=None, ge=1)
 
 
 class _Expectation(_Given):
@@ -90,6 +95,9 @@ class GivenCase(_Expectation):
     final_state: dict[str, Json] | None = None
     rubrics: tuple[str | _Rubric, ...] = ()
     assertions: tuple[dict[str, Json], ...] = Field(default=(), alias="assert")
+    tool_mocks: ToolMocks | None = None
+    human_answers: CannedResults
+    rerun_on_resume: bool = False
 
 
 _KINDS: Final = ("prompt", "turns", "scenario")
@@ -123,7 +131,9 @@ def read_case(value: Json, line: int, notes: Notes, names: MadeNames) -> EvalCas
             notes.error(wrong)
             return None
     _note_oddities(given, turns, notes)
-    return _made(given, case_id, turns, line)
+    case = _made(given, case_id, turns, line)
+    note_persona(case, notes, ("scenario", "persona"))
+    return case
 
 
 # --- What is wrong with it ------------------------------------------------------------------
@@ -191,6 +201,8 @@ def _note_contradictions(given: GivenCase, notes: Notes) -> None:
             if getattr(given, key) is not None:
                 place = "into one of the 'turns'" if given.turns else "beside a 'prompt'"
                 notes.error(f"belongs {place}", (key,))
+    if given.scenario and not (given.scenario.plan.strip() or given.scenario.goals):
+        notes.error("needs a 'plan', or 'goals'", ("scenario",))
     for position, assertion in enumerate(given.assertions):
         if len(assertion) != 1:
             message = f"expected one check, such as 'contains: Paris', found {len(assertion)}"
@@ -235,8 +247,7 @@ def _made(given: GivenCase, case_id: str, turns: tuple[_Turn, ...] | None, line:
     return EvalCase(
         eval_id=case_id,
         conversation=None if turns is None else tuple(map(_invocation, turns)),
-        conversation_scenario=scenario
-        and ConversationScenario(starting_prompt=scenario.start, conversation_plan=scenario.plan),
+        conversation_scenario=scenario and _scenario(scenario),
         session_input=None
         if state is None
         else SessionInput(app_name="", user_id=USER, state=state),
@@ -244,8 +255,25 @@ def _made(given: GivenCase, case_id: str, turns: tuple[_Turn, ...] | None, line:
         rubrics=tuple(_rubrics(given)) or None,
         tags=given.tags,
         assertions=given.assertions,
+        tool_mocks=given.tool_mocks,
+        human_answers=given.human_answers,
+        rerun_on_resume=given.rerun_on_resume,
         line=line,
+        **_metadata(scenario),
     )
+
+
+def _scenario(given: _Scenario) -> ConversationScenario:
+    return ConversationScenario(
+        starting_prompt=given.start, conversation_plan=given.plan, user_persona=given.persona
+    )
+
+
+def _metadata(scenario: _Scenario | None) -> dict[str, Json]:
+    """Return what a scenario says for AgentFlow's simulated user, where that looks for it."""
+    given = scenario.model_dump(mode="json", include={"goals", "max_turns"}) if scenario else {}
+    said = {key: value for key, value in given.items() if value}
+    return {"metadata": said} if said else {}
 
 
 def _rubrics(given: GivenCase) -> Iterator[Rubric]:

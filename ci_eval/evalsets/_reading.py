@@ -97,6 +97,16 @@ class Notes:
         self.problems.add(message, *self.spot(loc), severity="warning", concerns=concerns)
 
 
+def note_persona(case: EvalCase, notes: Notes, loc: Loc) -> None:
+    """Note that nobody knows the persona of a scenario, which stands at `loc`."""
+    scenario = case.conversation_scenario
+    if scenario and scenario.user_persona is not None:
+        from ci_eval.personas import fault
+
+        if message := fault(scenario.user_persona):
+            notes.error(message, loc)
+
+
 ADK_TRAJECTORY = "adk/tool_trajectory_avg_score"
 """Minds expected calls without arguments, which match none in ADK."""
 

@@ -9,7 +9,14 @@ from pydantic import ValidationError
 from ci_eval.agents_cli import is_agents_cli
 from ci_eval.documents import Loc
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes, Problems, open_evalset, within
+from ci_eval.evalsets._reading import (
+    ADK_TRAJECTORY,
+    Notes,
+    Problems,
+    note_persona,
+    open_evalset,
+    within,
+)
 from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.evalsets.trpc import TrpcAgentGo
 from ci_eval.explain import describe, explain
@@ -108,6 +115,7 @@ def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | Non
         for loc, message in explain(exc, EvalCase):
             notes.error(message, loc)
         return None
+    note_persona(case, notes, ("conversation_scenario", "user_persona"))
     note_oddities(case, notes)
     return case
 

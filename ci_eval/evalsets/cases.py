@@ -42,13 +42,17 @@ class Cases(EvalSetReader):
             final_state: {refunded: true}
             assert:
               - contains: welcome
+            tool_mocks: {tools: {lookup: {result: {status: delivered}}}}
+            human_answers: {refund: {result: true}}
           - id: books-a-table
             scenario: {start: I am hungry., plan: Book a table for two at seven.}
             rubrics: [The agent confirms the booking.]
 
     A case has `prompt`, or `turns` for several messages, or a `scenario` that a simulated user
-    plays.  Beside a prompt, in the case or in a turn: `expected`, the answer; `expected_tools`,
-    the tools in order, by name or with `args`; `expected_nodes`, the nodes of a graph in order.
+    plays: `start`, what it says first; a `plan`, or the `goals` of AgentFlow's user with
+    `max_turns`; and a `persona` of ADK's.  Beside a prompt, in the case or in a turn: `expected`,
+    the answer; `expected_tools`, the tools in order, by name or with `args`; `expected_nodes`, the
+    nodes of a graph in order.
     `expected_tools: []` expects no tool, and leaving it out says nothing.  A tool by its name
     alone matches no call in `adk/tool_trajectory_avg_score`, which compares arguments, unless
     that has `missing_args: any`.
@@ -57,6 +61,14 @@ class Cases(EvalSetReader):
     `rubrics` (texts, or `text` with `id` and `type`; for the final response unless the type is
     another of ADK's, such as `TOOL_USE_QUALITY` or `TRAJECTORY_QUALITY`), and `assert`, a list of
     what `ci/assertions` checks of this case alone.
+
+    `tool_mocks` says what comes back from tools that are not really called, and `human_answers`
+    what a human answers where the agent stops and asks, by the name of the tool: `result`,
+    `results` (the first time, the second time …; the last from then on) or the message of an
+    `error`, and `args`, the arguments that a call must have at least; one, or a list of which the
+    first that fits counts.  A call of a tool for which nothing fits is an error, and with
+    `unmatched: pass` beside `tools` it is really made.  `rerun_on_resume: true` lets an agent that
+    waited go on when a run is resumed and the answer is there; else the answer is the response.
 
     A case without an `id` is named after what is asked in it: the first words and a checksum.
     The name stays when cases are moved or expect something else, and changes when they ask

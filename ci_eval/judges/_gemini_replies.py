@@ -1,18 +1,17 @@
-"""What the Gemini API answers, as its reference has it: `GenerateContentResponse` and errors.
+"""What the Gemini API answers, as its reference has it: `GenerateContentResponse`.
 
-https://ai.google.dev/api/generate-content and https://cloud.google.com/apis/design/errors
+https://ai.google.dev/api/generate-content
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
 from ci_eval.json_text import parse_json
-from ci_eval.judges._failures import seconds
 from ci_eval.questions import Answer
-from ci_eval.records import Json, Stored
+from ci_eval.records import Stored
 
 _BLOCKED = frozenset(
     {
@@ -93,38 +92,3 @@ def read_answer(body: str) -> Answer:
         output_tokens=(usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0),
         model=reply.model_version or "",
     )
-
-
-# --- Errors -----------------------------------------------------------------------------------
-
-
-def is_key_wrong(body: Json) -> bool:
-    """Say whether an error is about the key: its code is that of any other mistake."""
-    return any(each.get("reason") == "API_KEY_INVALID" for each in _details(body))
-
-
-def is_spent(body: Json) -> bool:
-    """Say whether an error is about a quota that is there again tomorrow at the earliest.
-
-    That is one a day, or one that is 0, as the free tier has it of models that cost.
-    """
-    violations = [each for detail in _details(body) for each in _dicts(detail.get("violations"))]
-    return any(
-        "PerDay" in str(each.get("quotaId")) or str(each.get("quotaValue")) == "0"
-        for each in violations
-    )
-
-
-def retry_delay(body: Json) -> float | None:
-    """Return after how many seconds to ask again, as a `RetryInfo` says."""
-    found = (seconds(each.get("retryDelay")) for each in _details(body))
-    return next((delay for delay in found if delay is not None), None)
-
-
-def _details(body: Json) -> Iterator[dict[str, Any]]:
-    error = body.get("error") if isinstance(body, dict) else None
-    return _dicts(error.get("details") if isinstance(error, dict) else None)
-
-
-def _dicts(value: Json) -> Iterator[dict[str, Any]]:
-    yield from (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()

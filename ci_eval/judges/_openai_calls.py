@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ci_eval.json_text import parse_json
-from ci_eval.judges._settings import REFUSED, Settings
+from ci_eval.providers.settings import REFUSED, Settings
 from ci_eval.questions import Answer, Question
 from ci_eval.records import Json, Stored
 
@@ -52,7 +52,7 @@ class Call(NamedTuple):
     def parameters(self, question: Question) -> dict[str, Any]:
         """Return what the method `create` of the API takes."""
         instructions = question.instructions
-        if self.structured != "schema":
+        if self.structured != "schema" and question.schema:
             instructions = f"{instructions}\n\n{_described(question.schema)}".strip()
         given = self.settings.model_dump(exclude_none=True)
         if self.api == "chat":
@@ -66,9 +66,9 @@ class Call(NamedTuple):
     def _chat(self, question: Question, instructions: str, given: dict[str, Any]) -> dict[str, Any]:
         names = {"max_output_tokens": self.length, "stop_sequences": "stop"}
         form: dict[str, Any] = {}
-        if self.structured == "schema":
+        if self.structured == "schema" and question.schema:
             form = {"type": "json_schema", "json_schema": _named_schema(question)}
-        elif self.structured == "json":
+        elif self.structured == "json" and question.schema:
             form = {"type": "json_object"}
         return {
             "messages": [
@@ -83,9 +83,9 @@ class Call(NamedTuple):
         self, question: Question, instructions: str, given: dict[str, Any]
     ) -> dict[str, Any]:
         form: dict[str, Any] = {}
-        if self.structured == "schema":
+        if self.structured == "schema" and question.schema:
             form = {"type": "json_schema", **_named_schema(question)}
-        elif self.structured == "json":
+        elif self.structured == "json" and question.schema:
             form = {"type": "json_object"}
         return {
             "input": question.prompt,

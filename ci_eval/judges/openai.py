@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from ci_eval.errors import JudgeError
-from ci_eval.judges._connection import Connection, sendable
-from ci_eval.judges._failures import Failures, retry_after, seconds
 from ci_eval.judges._openai_calls import REFUSED_BY, Api, Call, RefusedError, Structured
-from ci_eval.judges._settings import Settings, checked
-from ci_eval.net import Address, address
+from ci_eval.net import Address, address, retry_after, seconds
 from ci_eval.plugins import Judge, JudgeClient, judge
+from ci_eval.providers.connection import Connection, sendable
+from ci_eval.providers.failures import Failures
+from ci_eval.providers.settings import Settings, checked
 from ci_eval.questions import Answer, Question
 from ci_eval.records import Json
 from ci_eval.world import World

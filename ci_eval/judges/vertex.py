@@ -17,10 +17,10 @@ from pydantic import Field, field_validator
 
 from ci_eval.errors import JudgeError
 from ci_eval.json_text import parse_json
-from ci_eval.judges._connection import Connection, sendable
-from ci_eval.judges._failures import Failures
 from ci_eval.net import Address, address
 from ci_eval.plugins import Judge, JudgeClient, judge
+from ci_eval.providers.connection import Connection, sendable
+from ci_eval.providers.failures import Failures
 from ci_eval.questions import Answer, Question
 from ci_eval.records import Json
 from ci_eval.world import World

@@ -196,18 +196,20 @@ class Findings:
     def troubles(self) -> Some[Trouble]:
         """Return the reasons why something could not be measured, as far as results are known."""
         struck: dict[tuple[str, str], dict[str, None]] = {}
+        messages: dict[tuple[str, str], str] = {}
         for place, result in self._results.items():
-            for kind, message in _errors(result):
-                struck.setdefault((kind, message), {})[place.named(self.report.meta)] = None
+            for cause, message in _errors(result):
+                struck.setdefault(cause, {})[place.named(self.report.meta)] = None
+                messages.setdefault(cause, message)
         all_known = sum(map(len, struck.values())) >= self.report.totals.errors
         shown = tuple(
             Trouble(
-                kind,
-                message,
+                cause[0],
+                messages[cause],
                 cases=tuple(islice(names, MAX_NAMED)),
                 more=len(names) > MAX_NAMED or not all_known,
             )
-            for (kind, message), names in islice(struck.items(), self.bounds.rows)
+            for cause, names in islice(struck.items(), self.bounds.rows)
         )
         return Some(shown, len(struck))
 
@@ -231,10 +233,15 @@ def _each_once(lines: Iterable[Line]) -> Iterator[Line]:
         yield replace(line, exhibits=new)
 
 
-def _errors(result: TrialResult) -> Iterable[tuple[str, str]]:
+def _errors(result: TrialResult) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield the cause of each error, and what is said of it."""
     if result.error:
-        return [(result.error.kind, result.error.message)]
-    return [(each.name, each.reason) for each in result.scores if each.status is Status.ERROR]
+        error = result.error
+        yield error.cause or (error.kind, error.message), error.message
+        return
+    for each in result.scores:
+        if each.status is Status.ERROR:
+            yield (each.name, each.reason), each.reason
 
 
 def _source(meta: RunMeta, place: Place, result: TrialResult | None) -> str:

@@ -51,7 +51,9 @@ class Page:
     judged: Some[GroupSummary]
     """The criteria that asked a model."""
     judging: JudgeUsage | None
-    """What asking models took in all."""
+    """What asking models for verdicts took in all."""
+    simulation: JudgeUsage | None
+    """What asking models for what users say took in all."""
     worse: Some[Finding]
     failing: Some[Finding]
     """The cases below a threshold that did not get worse, as far as the report has them."""
@@ -109,6 +111,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         measures=some(row for row in rows if row.summary.informational),
         judged=some(each for each in report.groups if each.judging),
         judging=report.judging,
+        simulation=report.simulation,
         worse=findings.worse(),
         failing=findings.failing(bounds.evidence if by_threshold else 0),
         failing_counts=by_threshold,

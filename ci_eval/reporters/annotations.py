@@ -88,25 +88,44 @@ def _of_verdict(report: Report) -> Iterator[_Note]:
 
 
 def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[_Note]:
-    """Yield a note for each case that blocks, may be noise or could not be measured."""
+    """Yield a note for each case that blocks, may be noise or could not be measured.
+
+    What keeps all trials of an agent from being observed gets one note, with their number.
+    """
     outcomes = Outcomes(report)
     failing_blocks = outcomes.failing_blocks and report.verdict.outcome == "failed"
     seen: set[Place] = set()
+    struck: dict[tuple[str, ...], tuple[TrialResult, Outcome, int]] = {}
     for result in results:
         outcome, place = outcomes.of(result), Place.of(result.key)
         if not outcome or place in seen:
             continue
         level = _level(outcome, failing_blocks=failing_blocks, changed=place in outcomes.worsened)
-        if level:
-            seen.add(place)
-            evalset = report.meta.evalsets.get(place.evalset)
-            yield _Note(
-                level,
-                f"{place.named(report.meta)}: {_what(outcome, level)}",
-                outcome.message,
-                file=evalset.path if evalset else "",
-                line=result.line,
-            )
+        if not level:
+            continue
+        seen.add(place)
+        cause = result.error.cause if result.error else None
+        if cause:
+            key = (place.agent, *cause)
+            first, its_outcome, more = struck.get(key, (result, outcome, -1))
+            struck[key] = first, its_outcome, more + 1
+        else:
+            yield _note(report, result, outcome, _what(outcome, level), level)
+    for result, outcome, more in struck.values():
+        what = f"not measured, nor {counted(more, 'other case')}" if more else "not measured"
+        yield _note(report, result, outcome, what, "warning")
+
+
+def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, level: _Level) -> _Note:
+    place = Place.of(result.key)
+    evalset = report.meta.evalsets.get(place.evalset)
+    return _Note(
+        level,
+        f"{place.named(report.meta)}: {what}",
+        outcome.message,
+        file=evalset.path if evalset else "",
+        line=result.line,
+    )
 
 
 def _level(outcome: Outcome, *, failing_blocks: bool, changed: bool) -> _Level | None:

@@ -6,7 +6,7 @@ the test reporters for GitHub read both profiles.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
 from typing import ClassVar, Literal
@@ -18,7 +18,7 @@ from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._outcomes import Outcome, Outcomes
 from ci_eval.reporters._times import moment
 from ci_eval.results import Score, TrialResult
-from ci_eval.templating import exact, score, terminal, xml
+from ci_eval.templating import clean, exact, score, terminal, xml
 from ci_eval.trials import TrialKey
 
 MAX_BODY_LINES = 200
@@ -30,6 +30,7 @@ MANY = 20_000
 
 _MAX_NAME = 400
 _MAX_MESSAGE = 1_000
+_MAX_OUTPUT = 20_000
 
 
 @dataclass
@@ -44,6 +45,8 @@ class _Suite:
     errors: int = 0
     skipped: int = 0
     time_s: float = 0.0
+    struck: dict[tuple[str, str], tuple[TrialKey, int]] = field(default_factory=dict)
+    """The first trial that each common cause of errors struck, and how many there are."""
 
     def add(self, result: TrialResult, outcome: Outcome | None) -> None:
         self.tests += 1
@@ -51,6 +54,10 @@ class _Suite:
         self.failures += outcome is not None and outcome.kind == "failure"
         self.errors += outcome is not None and outcome.kind == "error"
         self.skipped += outcome is not None and outcome.kind == "skipped"
+        cause = result.error.cause if result.error else None
+        if cause:
+            first, count = self.struck.get(cause, (result.key, 0))
+            self.struck[cause] = first, count + 1
 
 
 @reporter("junit")
@@ -58,13 +65,15 @@ class JUnit(Reporter):
     """Every trial as a test case, for whatever shows test results.
 
     A trial that regressed is a failure of type `ci_eval.Regression`, another one below a
-    threshold of type `ci_eval.BelowThreshold`; what could not be measured is an error.
+    threshold of type `ci_eval.BelowThreshold`; what could not be measured is an error. What the
+    agent wrote while a trial went on that did not pass stands in its `system-out`.
     """
 
     file: ClassVar[str] = "junit.xml"
 
     profile: Literal["default", "strict"] = "default"
-    """`strict` leaves out what the schemas do not know: file, line and properties of a case."""
+    """`strict` leaves out what the schemas do not know of a case: file, line, properties and what
+    the agent wrote."""
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the document, reading the results twice, or once more for each suite.
@@ -78,7 +87,7 @@ class JUnit(Reporter):
         for suite, its_results in _by_suite(results, suites, in_order=in_order):
             yield document.head(suite)
             for result in its_results:
-                yield document.case(result)
+                yield document.case(result, suite)
             yield "    <system-out/>\n    <system-err/>\n  </testsuite>\n"
         yield "</testsuites>\n"
 
@@ -167,7 +176,7 @@ class _Document:
                 yield f"baseline.{group.criterion}", _number(delta.baseline)
                 yield f"change.{group.criterion}", delta.outcome
 
-    def case(self, result: TrialResult) -> str:
+    def case(self, result: TrialResult, suite: _Suite) -> str:
         outcome = self._outcomes.of(result)
         attributes = {
             "classname": self._class(result.key.agent, result.key.evalset),
@@ -182,26 +191,43 @@ class _Document:
         if self._with_properties:
             inside = _properties(_case_properties(result), indent="      ")
         if outcome:
-            inside += self._outcome(outcome, result)
+            inside += self._outcome(outcome, result, suite)
+        if result.output and self._extended:
+            inside += f"      <system-out>{self._body(_output(result))}</system-out>\n"
         if not inside:
             return f"    <testcase{_attributes(attributes)}/>\n"
         return f"    <testcase{_attributes(attributes)}>\n{inside}    </testcase>\n"
 
-    def _outcome(self, outcome: Outcome, result: TrialResult) -> str:
-        attributes = {"message": terminal(outcome.message, _MAX_MESSAGE)}
+    def _outcome(self, outcome: Outcome, result: TrialResult, suite: _Suite) -> str:
+        message, lines = outcome.message, _body(result, self._outcomes)
+        cause = result.error.cause if result.error else None
+        first, count = suite.struck[cause] if cause else (result.key, 1)
+        if result.key != first:
+            message = f"the same as for {_name(first, self._report.meta.repeats)}"
+            lines = [message]
+        elif count > 1:
+            lines.append(f"So it is with all {count} trials here that have this type of error.")
+        attributes = {"message": terminal(message, _MAX_MESSAGE)}
         if outcome.kind == "skipped":
             return f"      <skipped{_attributes(attributes)}/>\n"
         attributes["type"] = terminal(outcome.type, _MAX_NAME)
-        body = xml("\n".join(_body(result, self._outcomes)))
+        body = self._body("\n".join(lines))
+        return f"      <{outcome.kind}{_attributes(attributes)}>{body}</{outcome.kind}>\n"
+
+    def _body(self, text: str) -> str:
+        """Return `text` as the content of an element, as long as there is room for it."""
+        body = xml(text)
         if len(body) > self._room:
             body = "The evidence is in run.json."
         self._room -= len(body)
-        return f"      <{outcome.kind}{_attributes(attributes)}>{body}</{outcome.kind}>\n"
+        return body
 
 
 def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
     """Return what a reader needs to understand why a trial did not pass."""
-    lines = wrapped(f"{result.error.kind}: {result.error.message}") if result.error else []
+    if result.error:
+        return wrapped(f"{result.error.kind}: {result.error.message}")
+    lines: list[str] = []
     for each in result.scores:
         baseline = outcomes.baseline(result, each.name)
         if each.status in (Status.FAILED, Status.ERROR) or baseline is not None:
@@ -214,6 +240,11 @@ def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
     if len(lines) > MAX_BODY_LINES:
         return [*lines[:MAX_BODY_LINES], "... more in run.json"]
     return lines
+
+
+def _output(result: TrialResult) -> str:
+    """Return what the agent wrote, its lines as a log may have them."""
+    return clean(result.output[:_MAX_OUTPUT]).strip("\n")
 
 
 def _score_line(each: Score, baseline: float | None) -> str:

@@ -9,7 +9,7 @@ from ci_eval.agents.recorded import Recorded
 from ci_eval.errors import TrialError, UsageError
 from ci_eval.plugins import RunningAgent
 from ci_eval.recordings.adk_result import AdkResult
-from ci_eval.starting.sources import FoundAgent
+from ci_eval.starting.sources import KINDS, FoundAgent
 from ci_eval.starting.surveying import FoundEvalSet, Survey
 from ci_eval.trials import Recording, Trial, TrialKey
 from ci_eval.world import World
@@ -44,11 +44,11 @@ class Candidate:
 def candidates(survey: Survey, world: World) -> Iterator[Candidate]:
     """Yield what can be evaluated, the best first; at last a function that is yet to be written.
 
-    A recording that fits needs neither key nor model, so it comes before ADK's agents, and
-    these before functions, whose names may mean something else.
+    A recording that fits needs neither key nor model, so it comes before the agents of
+    frameworks, and these before functions, whose names may mean something else.
     """
     yield from _recorded(survey, world)
-    for kind in ("adk", "python"):
+    for kind in KINDS:
         agents = [each for each in survey.sources.agents if each.kind == kind]
         yield from sorted(
             (_of_source(each, agents, survey.evalsets) for each in agents),
@@ -178,11 +178,7 @@ def _of_source(
             own.append(evalset.path)
         else:
             left_out.append(f"{evalset.path}: lies with the agent in {nearest.folder}")
-    if agent.kind == "adk":
-        label = f"the ADK agent in {agent.folder or 'agent.py'}"
-    else:
-        label = f"the function {agent.target}"
-    return Candidate(label, tuple(own), tuple(left_out), source=agent)
+    return Candidate(agent.label, tuple(own), tuple(left_out), source=agent)
 
 
 def _shared(folder: str, file: str) -> int:

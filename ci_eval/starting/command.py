@@ -24,6 +24,14 @@ STARTER = "evals/smoke.yaml"
 GUIDE = ("regression", "correctness", "quality", "tool_heavy", "high_risk")
 """The presets that are offered, beside AgentFlow's where AgentFlow is used."""
 GUIDE_OF_AGENTFLOW = ("quick_check", "tool_usage", "response_quality", "safety_check")
+PACKAGES = {
+    "adk": "google-adk",
+    "agentflow": "10xscale-agentflow",
+    "langgraph": "langgraph",
+    "openai_agents": "openai-agents",
+    "pydantic_ai": "pydantic-ai",
+}
+"""What has to be installed for an agent of a framework, where no file says it."""
 _NAMED = 3
 """So many files of a kind are named; the number of the rest is."""
 _OFFERED = 20
@@ -107,7 +115,7 @@ def _beside(candidate: "Candidate") -> dict[str, str]:
 
     texts: dict[str, str] = {}
     if runs_module(candidate):
-        texts[AGENT] = drafting.agent_text(candidate.source)
+        texts[AGENT] = drafting.agent_text()
     if candidate.recording and candidate.gathered:
         texts[candidate.recording] = drafting.recording_text(candidate.gathered)
     if not candidate.evalsets:
@@ -184,7 +192,7 @@ def _install(found: "Survey", candidate: "Candidate") -> str | None:
     elif found.requirements:
         needed = "-e ."
     else:
-        needed = "google-adk" if source and source.kind == "adk" else ""
+        needed = PACKAGES.get(source.kind, "") if source else ""
     return needed if needed or found.interpreter else None
 
 
@@ -218,16 +226,13 @@ def _write(root: Path, texts: dict[str, str]) -> None:
 
 def _found(found: "Survey") -> Iterator[str]:
     """Yield what there is, a line for each kind."""
-    agents = [
-        f"{each.target} ({'ADK' if each.kind == 'adk' else 'a function'})"
-        for each in found.sources.agents
-    ]
+    agents = [f"{each.target} ({each.framework})" for each in found.sources.agents]
     kinds = {
         "agents": agents,
         "evalsets": [f"{each.path} ({each.opened.facts.cases})" for each in found.evalsets],
         "eval configs": found.eval_configs,
         "recordings": found.recordings,
-        "other frameworks": [f"{name} ({file})" for name, file in found.sources.frameworks],
+        "other frameworks": [f"{name} ({file})" for name, file in found.sources.other_frameworks],
         "evalsets that cannot be read": [str(each) for each in found.unreadable],
     }
     for kind, names in kinds.items():

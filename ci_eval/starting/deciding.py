@@ -26,14 +26,16 @@ MIN_FOR_PATTERN = 3
 DEFAULT_PRESET = "regression"
 _NAMED = 5
 """So many other agents are named beside the one that was chosen."""
-_KEYS = (
+_GOOGLE = (
     "GOOGLE_API_KEY",
     "GOOGLE_GENAI_USE_VERTEXAI",
     "GOOGLE_CLOUD_PROJECT",
     "GOOGLE_CLOUD_LOCATION",
     "GOOGLE_APPLICATION_CREDENTIALS",
 )
-"""What ADK's own models are reached with."""
+_USUAL = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
+_KEYS = {"adk": _GOOGLE, "openai_agents": ("OPENAI_API_KEY",)}
+"""What the models of a framework are usually reached with; `_USUAL` for those that take any."""
 
 
 def decide(survey: Survey, candidate: Candidate, preset: str | None, world: World) -> Draft:
@@ -64,7 +66,7 @@ def decide(survey: Survey, candidate: Candidate, preset: str | None, world: Worl
 
 def runs_module(candidate: Candidate) -> bool:
     """Say whether the agent is run by a module that has to be written: `ci_eval_agent.py`."""
-    return not candidate.recording and not (candidate.source and candidate.source.kind == "python")
+    return candidate.recording is None and candidate.source is None
 
 
 def _drafted(
@@ -173,14 +175,19 @@ def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], 
         )
         notes = (note, *_others(survey, source))
         return free_name(source.name, ()), {"python": source.target, **interpreter}, notes
-    called = {"python": "ci_eval_agent:answer", **interpreter}
     if source:
         note = (
-            f"The ADK agent of {source.folder or 'agent.py'}, run by ci_eval_agent.py. It gets "
-            "the environment variables of `env`, where they are set, and a few harmless ones."
+            f"This is {source.label}. It gets the environment variables of `env`, where they are "
+            "set, and a few harmless ones."
         )
+        keys = {"env": list(_KEYS.get(source.kind, _USUAL))}
         notes = (note, *_others(survey, source))
-        return free_name(source.name, ()), {**called, "env": list(_KEYS)}, notes
+        return (
+            free_name(source.name, ()),
+            {source.kind: source.target, **interpreter, **keys},
+            notes,
+        )
+    called = {"python": "ci_eval_agent:answer", **interpreter}
     notes = ("Until ci_eval_agent.py calls your agent, each case ends in an error.",)
     return "agent", called, (*notes, *_others(survey))
 
@@ -188,10 +195,8 @@ def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], 
 def _others(survey: Survey, chosen: FoundAgent | None = None) -> Iterator[str]:
     """Yield what else was found that could be evaluated."""
     for agent in [each for each in survey.sources.agents if each != chosen][:_NAMED]:
-        is_adk = agent.kind == "adk"
-        what = f"the ADK agent of {agent.folder or 'agent.py'}" if is_adk else agent.target
-        yield f"Also found: {what}."
-    for framework, file in survey.sources.frameworks:
+        yield f"Also found: {agent.label}."
+    for framework, file in survey.sources.other_frameworks:
         yield f"Found {framework} in {file}: ci_eval_agent.py can call it."
 
 

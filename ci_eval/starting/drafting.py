@@ -1,17 +1,14 @@
 """The files that `ci-eval init` writes, as texts."""
 
-import json
 import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from ci_eval.editing.yaml_text import yaml_text
 from ci_eval.judging import DEFAULT_CASSETTE
 from ci_eval.records import Json
 from ci_eval.starting.scoring import Scoring
-from ci_eval.starting.sources import FoundAgent
 from ci_eval.starting.trying import AskedModel
 from ci_eval.templating import one_line, source
 from ci_eval.trials import Recording
@@ -90,12 +87,9 @@ def config_text(draft: Draft) -> str:
     return "\n".join(sections)
 
 
-def agent_text(found: FoundAgent | None) -> str:
-    """Return `ci_eval_agent.py`: what runs the agent of ADK, else what the user has to fill in."""
-    if found is None:
-        return source("init/any_agent.py.in")
-    imports, runner = _loading(found)
-    return filled("init/adk_agent.py.in", {"@IMPORTS@": imports, "@RUNNER@": runner})
+def agent_text() -> str:
+    """Return `ci_eval_agent.py`: what the user has to fill in."""
+    return source("init/any_agent.py.in")
 
 
 def starter_text() -> str:
@@ -130,37 +124,3 @@ def _comments(notes: Iterable[str]) -> str:
 
 def _wrapped(text: str) -> Iterable[str]:
     return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-# --- The agent's module -----------------------------------------------------------------------
-
-
-def _loading(found: FoundAgent) -> tuple[str, str]:
-    """Return the imports, and the lines that make the runner of ADK's agent."""
-    app_name = "".join(each if each.isalnum() or each == "_" else "_" for each in found.name)
-    imports = ["from pathlib import Path", ""]
-    own = ["from dotenv import load_dotenv", "from google.adk.runners import InMemoryRunner"]
-    lines = ["HERE = Path(__file__).parent"]
-    if found.import_from:
-        imports.insert(0, "import sys")
-        lines.append(f"sys.path.insert(0, str(HERE / {_quoted(found.import_from)}))")
-    env_file = PurePosixPath(found.folder, ".env").as_posix()
-    lines.append(f"load_dotenv(HERE / {_quoted(env_file)})  # as ADK does")
-    if found.target.endswith(".yaml"):
-        own.insert(1, "from google.adk.agents.config_agent_utils import from_config")
-        agent = f"from_config(str(HERE / {_quoted(found.target)}))"
-    else:
-        imports.insert(0, "import importlib")
-        lines.append(f"module = importlib.import_module({_quoted(found.target)})")
-        agent = "module.root_agent"
-    if found.variable == "app":
-        lines.append("runner = InMemoryRunner(app=module.app)")
-    else:
-        lines.append(f"agent = {agent}")
-        lines.append(f"runner = InMemoryRunner(agent=agent, app_name={_quoted(app_name)})")
-    return "\n".join((*imports, *own)), "\n".join(lines)
-
-
-def _quoted(text: str) -> str:
-    """Return `text` as a literal of Python, in the quotes that formatters like."""
-    return json.dumps(text, ensure_ascii=False)

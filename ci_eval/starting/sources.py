@@ -1,18 +1,19 @@
 """Agents in the source code of others, by its syntax: nothing is imported or run."""
 
 import ast
-import warnings
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
-from ci_eval.documents import read_text
+from ci_eval.documents import MAX_CONFIG, read_text
 from ci_eval.errors import UsageError
+from ci_eval.json_text import NotJsonError, parse_json
+from ci_eval.starting.objects import agent_object
+from ci_eval.starting.syntax import assigned, called, imported, module_level, parsed
 
 MAX_SOURCES = 2_000
 """How many modules are read."""
-_MAX_SOURCE = 1024 * 1024
 _CALLABLES = ("answer", "respond", "reply", "ask", "chat", "run", "invoke")
 """What a function that answers is often called, the surest name first."""
 _VAGUE = frozenset({"run", "invoke"})
@@ -41,22 +42,45 @@ _FRAMEWORKS = {
     "dspy": "DSPy",
 }
 """What a module imports, and whose agent that makes it."""
+_CALLED = {
+    "adk": "ADK",
+    "langgraph": "LangGraph",
+    "agentflow": "AgentFlow",
+    "openai_agents": "OpenAI Agents",
+    "pydantic_ai": "Pydantic AI",
+    "python": "a function",
+}
+"""What the types of agents that are found are called, the surest first."""
+KINDS = tuple(_CALLED)
+_AGENTFLOW_FILE = "agentflow.json"
+_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
 class FoundAgent:
     """An agent that stands in the code."""
 
-    kind: Literal["adk", "python"]
+    kind: str
+    """The type of agent, as a configuration names it."""
     name: str
     folder: str
     """The folder of its code from the one that was surveyed; empty where it is that one."""
     target: str
-    """The module `package.module`, `module:function`, or the file of an agent in YAML."""
-    variable: Literal["root_agent", "app", "answer"] = "answer"
-    """What the module calls it."""
-    import_from: str = ""
-    """The folder that has to be on the path for the module to be found."""
+    """What the configuration says of it: the folder of ADK's, `module:name` of all others."""
+
+    @property
+    def label(self) -> str:
+        """What it is, within a sentence."""
+        if self.kind == "python":
+            return f"the function {self.target}"
+        if self.kind == "adk":
+            return f"the ADK agent in {self.folder or 'agent.py'}"
+        return f"the agent {self.target} of {self.framework}"
+
+    @property
+    def framework(self) -> str:
+        """Whose agent it is."""
+        return _CALLED[self.kind]
 
 
 @dataclass(frozen=True)
@@ -64,116 +88,69 @@ class Sources:
     """What the code of a repository shows."""
 
     agents: tuple[FoundAgent, ...] = ()
-    """ADK's agents first; among equals those that lie higher."""
+    """Those of frameworks first; among equals those that lie higher."""
     frameworks: tuple[tuple[str, str], ...] = ()
-    """Other frameworks that are imported, each with the first file that does so."""
+    """The frameworks that are imported, each with the first file that does so."""
+
+    @property
+    def other_frameworks(self) -> tuple[tuple[str, str], ...]:
+        """Those of which no agent was found."""
+        found = {each.framework for each in self.agents}
+        return tuple(each for each in self.frameworks if each[0] not in found)
+
+
+Doubtful = tuple[tuple[int, ...], FoundAgent]
+"""An agent with how unlikely it is."""
 
 
 def read_sources(root: Path, files: Sequence[str]) -> Sources:
     """Return what the Python modules among `files`, paths from `root`, show."""
-    adk: list[FoundAgent] = [_of_yaml(each) for each in files if _name(each) == "root_agent.yaml"]
-    plain: list[tuple[tuple[int, ...], FoundAgent]] = []
+    adk: list[FoundAgent] = [
+        _of_adk(root, each) for each in files if _name(each) == "root_agent.yaml"
+    ]
+    others: list[Doubtful] = []
     frameworks: dict[str, str] = {}
-    if "agentflow.json" in map(_name, files):
-        frameworks["AgentFlow"] = next(each for each in files if _name(each) == "agentflow.json")
+    for file in [each for each in files if _name(each) == _AGENTFLOW_FILE]:
+        frameworks.setdefault("AgentFlow", file)
+        others += _of_agentflow_file(root, file, files)
+    own = frozenset(each.partition("/")[0].removesuffix(".py") for each in files)
     for file in [each for each in files if each.endswith(".py")][:MAX_SOURCES]:
-        tree = _parsed(root / file)
+        tree = parsed(root / file)
         if tree is None:
             continue
-        for package in _imported(tree):
+        for package in imported(tree):
             if package in _FRAMEWORKS:
                 frameworks.setdefault(_FRAMEWORKS[package], file)
-        variable = _adk_variable(tree) if _name(file) == "agent.py" else None
-        if variable:
-            adk.append(_of_adk(root, file, variable))
+        found = agent_object(tree, own)
+        if found and (_name(file) != "agent.py" or not _is_adk(tree, beside=found[1])):
+            others += _of_object(file, *found)
+        elif _name(file) == "agent.py" and _is_adk(tree):
+            adk.append(_of_adk(root, file))
         else:
-            plain += _callables(file, tree)
-    agents = (*_outermost(adk), *(agent for _, agent in sorted(plain, key=lambda each: each[0])))
-    return Sources(agents, tuple(frameworks.items()))
-
-
-def _parsed(path: Path) -> ast.Module | None:
-    """Return the syntax of a module; nothing where it cannot be read."""
-    try:
-        text = read_text(path, shown=str(path), most=_MAX_SOURCE)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the code of others, for others
-            return ast.parse(text)
-    except (UsageError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _module_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that run when a module is imported, those under conditions too."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.If | ast.Try | ast.With):
-            yield from _module_level(node.body)
-            yield from _module_level(getattr(node, "orelse", ()))
-
-
-def _imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the packages that a module imports."""
-    for node in _module_level(tree.body):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
+            others += _callables(file, tree)
+    others.sort(key=lambda each: (KINDS.index(each[1].kind), each[0]))
+    once = dict.fromkeys(agent for _, agent in others)
+    return Sources((*_outermost(adk), *once), tuple(frameworks.items()))
 
 
 # --- Agents of ADK ----------------------------------------------------------------------------
 
 
-def _adk_variable(tree: ast.Module) -> Literal["root_agent", "app"] | None:
-    """Return under which name a module has an agent of ADK; `app` only where it is ADK's App."""
-    found = dict(_assigned(tree))
-    if _called(found.get("app")) == "App":
-        return "app"
-    return "root_agent" if "root_agent" in found else None
+def _is_adk(tree: ast.Module, *, beside: str = "") -> bool:
+    """Say whether an `agent.py` has an agent of ADK, by the names under which ADK looks for it.
 
-
-def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
-    """Yield each name that a module gives to something, with what it is where that is seen."""
-    for node in _module_level(tree.body):
-        if isinstance(node, ast.Assign):
-            yield from (
-                (each.id, node.value) for each in node.targets if isinstance(each, ast.Name)
-            )
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id, node.value
-        elif isinstance(node, ast.ImportFrom):
-            yield from ((alias.asname or alias.name, None) for alias in node.names)
-
-
-def _called(value: ast.expr | None) -> str:
-    """Return the name of what `value` is a call of, without the module before it."""
-    function = value.func if isinstance(value, ast.Call) else None
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
-
-def _of_adk(root: Path, file: str, variable: Literal["root_agent", "app"]) -> FoundAgent:
-    """Return the agent in `file`, an `agent.py`, with the way to import it.
-
-    ADK imports `folder.agent` from the folder above; where that is a package itself, the
-    import begins above the outermost.
+    `beside` is the name of one of another framework.
     """
+    found = dict(assigned(tree))
+    is_app = called(found.get("app")).rpartition(".")[2] == "App"
+    return is_app or "root_agent" in found.keys() - {beside}
+
+
+def _of_adk(root: Path, file: str) -> FoundAgent:
+    """Return the agent whose folder holds `file`."""
     folder = PurePosixPath(file).parent
     name = folder.name or root.resolve().name
-    if folder == PurePosixPath():
-        return FoundAgent("adk", name, "", "agent", variable)
-    top = folder
-    while top.parent != PurePosixPath() and (root / top.parent / "__init__.py").is_file():
-        top = top.parent
-    module = ".".join((*folder.relative_to(top.parent).parts, "agent"))
-    return FoundAgent("adk", name, _shown(folder), module, variable, _shown(top.parent))
-
-
-def _of_yaml(file: str) -> FoundAgent:
-    folder = PurePosixPath(file).parent
-    above = _shown(folder.parent)
-    return FoundAgent("adk", folder.name or "agent", _shown(folder), file, "root_agent", above)
+    return FoundAgent("adk", name, _shown(folder), str(folder))
 
 
 def _outermost(agents: Iterable[FoundAgent]) -> list[FoundAgent]:
@@ -182,23 +159,59 @@ def _outermost(agents: Iterable[FoundAgent]) -> list[FoundAgent]:
     for agent in sorted(agents, key=lambda each: (each.folder.count("/"), each.folder)):
         at = f"{agent.folder}/"
         inside = any(each.folder and at.startswith(f"{each.folder}/") for each in found)
-        if not inside:
+        if not inside and agent not in found:
             found.append(agent)
     return found
+
+
+# --- Agents of other frameworks ---------------------------------------------------------------
+
+
+def _of_object(file: str, kind: str, name: str) -> Iterator[Doubtful]:
+    """Yield the agent that `file` calls `name`, where it can be imported and is no test's."""
+    parts = _module(file)
+    if parts and not _TESTS & set(parts):
+        folder = _shown(PurePosixPath(file).parent)
+        yield (len(parts),), FoundAgent(kind, _short(parts), folder, f"{'.'.join(parts)}:{name}")
+
+
+def _of_agentflow_file(root: Path, file: str, files: Sequence[str]) -> Iterator[Doubtful]:
+    """Yield the agent that a configuration of AgentFlow names."""
+    try:
+        value = parse_json(read_text(root / file, shown=file, most=MAX_CONFIG))
+    except (UsageError, NotJsonError):
+        return
+    named = value.get("agent") if isinstance(value, dict) else None
+    if not isinstance(named, str) or not _OBJECT.fullmatch(named):
+        return
+    module, _, name = named.partition(":")
+    code = str(PurePosixPath(file).parent / f"{module.replace('.', '/')}.py")
+    if code in files:
+        yield from _of_object(code, "agentflow", name)
+
+
+def _module(file: str) -> tuple[str, ...]:
+    """Return the names that a module is imported by; none where it cannot be."""
+    path = PurePosixPath(file)
+    parts = path.parent.parts if path.stem == "__init__" else path.with_suffix("").parts
+    return parts if all(part.isidentifier() for part in parts) else ()
+
+
+def _short(parts: Sequence[str]) -> str:
+    """Return the name of an agent in a module: its own, or that of the folder if it says more."""
+    return parts[-2] if len(parts) > 1 and parts[-1] in _MODULES else parts[-1]
 
 
 # --- Functions of plain Python ----------------------------------------------------------------
 
 
-def _callables(file: str, tree: ast.Module) -> Iterator[tuple[tuple[int, ...], FoundAgent]]:
+def _callables(file: str, tree: ast.Module) -> Iterator[Doubtful]:
     """Yield the functions in `file` that may answer a message, each with how unlikely it is."""
-    path = PurePosixPath(file)
-    parts = path.parent.parts if path.stem == "__init__" else path.with_suffix("").parts
-    usable = path.stem in _MODULES and parts and all(part.isidentifier() for part in parts)
-    if not usable or _TESTS & set(parts):
+    path, parts = PurePosixPath(file), _module(file)
+    if path.stem not in _MODULES or not parts or _TESTS & set(parts):
         return
     name = parts[-1]
-    for node in _module_level(tree.body):
+    for node in module_level(tree.body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _answers(node):
             doubt = (len(parts), _MODULES.index(path.stem), _CALLABLES.index(node.name))
             target = f"{'.'.join(parts)}:{node.name}"

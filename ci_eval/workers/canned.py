@@ -7,7 +7,10 @@ Python 3.8 and imports nothing of ci-eval.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Given(NamedTuple):
@@ -21,18 +24,33 @@ class Canned:
     """The canned results of one conversation: `CannedResults` of a case, as JSON.
 
     An entry is meant by a call that has at least its arguments, each equal as JSON values are:
-    `1` is `1.0` and is not `true`.
+    `1` is `1.0` and is not `true`.  `used` is that of the same conversation in another process.
     """
 
-    def __init__(self, tools: dict[str, list[dict[str, Any]]]) -> None:
+    def __init__(
+        self, tools: dict[str, list[dict[str, Any]]], used: Sequence[tuple[str, int, int]] = ()
+    ) -> None:
         self._tools = tools
-        self._times: dict[tuple[str, int], int] = {}
+        self._times = {(name, place): times for name, place, times in used}
+
+    @property
+    def used(self) -> list[tuple[str, int, int]]:
+        """How often entries with several results were used: the tool, the place, the times."""
+        return [(*place, times) for place, times in self._times.items()]
 
     def find(self, name: str, args: dict[str, Any]) -> Given | None:
         """Return what a call of the tool `name` with `args` gets; `None` where nothing fits."""
+        place = self._place(name, args)
+        return None if place is None else self._given(self._tools[name][place], (name, place))
+
+    def knows(self, name: str, args: dict[str, Any]) -> bool:
+        """Say whether `find` would find something; this one does not count as a call."""
+        return self._place(name, args) is not None
+
+    def _place(self, name: str, args: dict[str, Any]) -> int | None:
         for place, entry in enumerate(self._tools.get(name, ())):
             if entry.get("args") is None or _holds(args, entry["args"]):
-                return self._given(entry, (name, place))
+                return place
         return None
 
     def _given(self, entry: dict[str, Any], place: tuple[str, int]) -> Given:

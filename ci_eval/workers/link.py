@@ -14,6 +14,8 @@ START_TIMEOUT_S = 300.0
 """How long a worker may take to import what it is to run."""
 GRACE_S = 1.0
 """How long a call that was cancelled, or a worker that was told to end, may take over it."""
+WORDS_S = 0.2
+"""How long a call in a thread, which cannot be ended, may take to say what it wrote."""
 
 _ANSWER = re.compile(rb'{"id":(\d+),"seconds":')
 """How a worker begins a line with what a callable returned."""
@@ -54,9 +56,9 @@ class Link:
             await link._child.stop()
             message = f"the worker was not ready after {START_TIMEOUT_S:g} s"
             raise TrialError("start", message + link._child.last_words) from None
-        except TrialError:
+        except TrialError as exc:
             await link._child.stop(grace_s=GRACE_S)  # it has said why, and is about to end
-            raise
+            raise TrialError(exc.kind, str(exc) + link._child.last_words) from None
         except asyncio.CancelledError:
             await link._child.stop()
             raise
@@ -83,8 +85,10 @@ class Link:
         written = self._outputs.pop(number, "")
         if self.alive:
             self._child.write_line(encode({"close": number}))
-        # Whoever took the worker down could not hand on what it wrote.
-        return written if written or self.alive else self._child.last_words.lstrip("\n")
+        if written or self.alive or self._served > 1:
+            return written
+        # Whoever took the worker down could not hand on what it wrote; it is all from this one.
+        return self._child.stderr.text
 
     async def ask(self, number: int, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to `request` in conversation `number`.
@@ -128,9 +132,8 @@ class Link:
         """
         yielded = self._expect(number)
         try:
-            if self._cooperative:
-                self._child.write_line(encode({"cancel": number}))
-                await asyncio.wait([yielded], timeout=GRACE_S)
+            self._child.write_line(encode({"cancel": number}))
+            await asyncio.wait([yielded], timeout=GRACE_S if self._cooperative else WORDS_S)
         finally:
             if not yielded.done():
                 del self._waiting[number]
@@ -182,19 +185,23 @@ class Link:
         elif "held" in message:
             self._held.add(message["id"])
         elif "error" in message or {"reply", "seconds"} <= message.keys():
-            if message["id"] in self._conversations:
-                self._outputs[message["id"]] = str(message.get("output", ""))
+            self._note_output(message)
             answered = self._waiting.pop(message["id"], None)
             if answered and not answered.done():
                 answered.set_result(message)
+        elif "output" in message:
+            self._note_output(message)
         else:
             raise TypeError("none of the messages of a worker")
+
+    def _note_output(self, message: dict[str, Any]) -> None:
+        if message["id"] in self._conversations:
+            self._outputs[message["id"]] = str(message.get("output", ""))
 
     def _gone(self) -> None:
         message = f"the worker {self._child.ending}"
         if not self._ready.done():
-            words = self._child.last_words
-            self._ready.set_exception(TrialError("start", f"{message} while it started{words}"))
+            self._ready.set_exception(TrialError("start", f"{message} while it started"))
         elif self._served == 1:
             # It never served another, so there is no doubt.
             message = f"the worker died: it {self._child.ending}{self._child.last_words}"

@@ -1,7 +1,7 @@
 """Worker processes that answer for a function of the user's, several conversations at a time."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from itertools import count
@@ -70,11 +70,14 @@ class Pool:
     """Holds conversations in `workers` processes, `threads` at a time in each.
 
     Where `threads` is `None` there are as many as are asked for.  Workers are started when they
-    are needed, and so is the replacement of one that died.
+    are needed, and so is the replacement of one that died; `prepare` sees to it that one can be,
+    and returns how.
     """
 
-    def __init__(self, launch: Launch, *, workers: int, threads: int | None) -> None:
-        self._launch = launch
+    def __init__(
+        self, prepare: Callable[[], Awaitable[Launch]], *, workers: int, threads: int | None
+    ) -> None:
+        self._prepare = prepare
         self._seats = [_Seat() for _ in range(workers)]
         self._room = asyncio.Semaphore(workers * threads) if threads else None
         self._single_rooms = asyncio.Semaphore(workers)
@@ -125,7 +128,7 @@ class Pool:
         if self._failures >= MAX_STARTS:
             raise TrialError("start", self._failure)
         try:
-            link = await Link.start(self._launch)
+            link = await Link.start(await self._prepare())
         except TrialError as exc:
             self._failures += 1
             self._failure = str(exc)

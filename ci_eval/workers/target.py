@@ -1,16 +1,17 @@
 """A Python callable of the user's and the interpreter that it needs."""
 
 import re
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
 
 from pydantic import Field, field_validator
 
-from ci_eval.processes import Declared, agent_environment, find_program, refused
+from ci_eval import isolation
+from ci_eval.processes import Declared, Launch, agent_environment, find_program, refused
 from ci_eval.records import Record
 from ci_eval.workers.pool import Adapter, Pool, launch
+from ci_eval.workers.setup import Command, SetUp
 from ci_eval.world import World
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -21,7 +22,14 @@ class UnderPython(Record):
 
     interpreter: str | None = None
     """The Python that has what the callable imports, such as `.venv/bin/python`, from the folder
-    of the configuration, or a name to be found on the PATH; left out, the one of ci-eval."""
+    of the configuration, or a name to be found on the PATH; left out, the one of ci-eval, and in
+    the action that of its image, which has the standard library alone."""
+    setup: tuple[Command, ...] = ()
+    """What is run once before, such as `uv sync`, in the folder of the configuration and with the
+    environment of the agent: commands, each a text that is split as a shell would (and that no
+    shell reads), or a list. They are not run again while these commands, `interpreter`, the lock
+    files, requirements and project files of the folder, and the files that the commands name are
+    as they were; `.ci-eval/setup` keeps note. All of them together may take half an hour."""
     env: Declared = Field(default_factory=dict)
     """Environment variables it gets beside the usual ones: a list of names or patterns to pass
     on, or names with values."""
@@ -30,7 +38,7 @@ class UnderPython(Record):
         """Yield what is wrong with the interpreter and the environment."""
         for message in refused(self.env):
             yield "env", message
-        if self.interpreter and not self._find_interpreter(world):
+        if self.interpreter and not self.setup and not self._find_interpreter(world):
             yield "interpreter", f"there is no program {self.interpreter!r}"
 
     @asynccontextmanager
@@ -44,10 +52,15 @@ class UnderPython(Record):
         threads: int | None = None,
     ) -> AsyncIterator[Pool]:
         """Keep workers for `target`, which `launch` explains; leaving the context ends them."""
-        # An interpreter that vanished after the check fails in the words of the system.
-        interpreter = self._find_interpreter(world) or str(self.interpreter)
-        started = launch(interpreter, target, world, self.env, adapter=adapter)
-        pool = Pool(started, workers=workers, threads=threads)
+
+        async def prepare() -> Launch:
+            if self.setup:
+                await SetUp(self.setup, self.interpreter, self.env, world).done()
+            # One that vanished after the check fails in the words of the system.
+            interpreter = self._find_interpreter(world) or str(self.interpreter)
+            return launch(interpreter, target, world, self.env, adapter=adapter)
+
+        pool = Pool(prepare, workers=workers, threads=threads)
         try:
             yield pool
         finally:
@@ -55,7 +68,7 @@ class UnderPython(Record):
 
     def _find_interpreter(self, world: World) -> str | None:
         if self.interpreter is None:
-            return sys.executable
+            return isolation.interpreter()
         env = agent_environment(world.env, self.env)
         return find_program(self.interpreter, root=world.root, env=env)
 

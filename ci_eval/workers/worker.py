@@ -4,16 +4,18 @@ ci-eval starts this file by its path, `python worker.py FOLDER TARGET [ADAPTER O
 imports it nowhere.  So it makes do with the standard library of Python 3.8 and imports nothing of
 ci-eval.  TARGET is `module:callable`.  ADAPTER is a file beside this one, which knows a framework:
 its `adapted(target, options, load)` makes of any TARGET a callable that takes a message; OPTIONS
-are JSON, `load` finds a `module:name`.  Such a callable may have a `close(session)`.
+are JSON, `load` finds a `module:name`.  Such a callable may have a `close(session)` and, where it
+is async, an `end()` that is awaited when all is over.
 Both sides write lines of JSON; `id` is the number of a conversation.
 
 ======================================== ==================================================
 to the worker                            from the worker
 ======================================== ==================================================
 (it is started)                          `{"ready": {"cooperative": bool}}`, or `{"failed": str}`
-`{"id", "message", "session"?}`          `{"id", "reply", "seconds", "state"?, "output"?}`, or
-                                         `{"id", "error": {"kind", "message"}, "output"?}`
-`{"cancel": id}`                         `{"id", "held": true}` where another one holds the loop
+`{"id", "message", "session"?,           `{"id", "reply", "seconds", "state"?, "output"}`, or
+"history"?}`                             `{"id", "error": {"kind", "message"}, "output"}`
+`{"cancel": id}`                         `{"id", "held": true}` where another one holds the loop;
+                                         `{"id", "output"}` from a thread, which just goes on
 `{"close": id}`
 (its input ends)                         (it ends)
 ======================================== ==================================================
@@ -48,8 +50,8 @@ if TYPE_CHECKING:
 
     Runner: TypeAlias = "Loop | Threads"
 
-MAX_REPLY_BYTES = 16 * 1024 * 1024 - 4096
-"""The longest reply, with some room for what is put round it on its line."""
+MAX_REPLY_BYTES = 16 * 1024 * 1024 - 128 * 1024
+"""The longest reply; there has to be room on its line for what was written meanwhile."""
 MAX_MESSAGE_CHARS = 2000
 MAX_OUTPUT_CHARS = 4000
 """How much of the beginning, and how much of the end, of what a conversation writes is kept."""
@@ -161,6 +163,7 @@ class Agent:
         self._folder = folder
         self._extras = _extras(function)
         self._close = getattr(function, "close", None)
+        self.end = getattr(function, "end", None)
         self._sessions: dict[int, dict[str, Any]] = {}
         self._histories: dict[int, list[Any]] = {}
         self._outputs: dict[int, Output] = {}
@@ -170,7 +173,7 @@ class Agent:
         number = request["id"]
         if "session" in request:
             self._sessions[number] = request["session"]
-            self._histories[number] = []
+            self._histories[number] = request.get("history", [])
             self._outputs[number] = Output()
         _writing.set(self._outputs[number])
         known = {"session": self._sessions[number], "history": list(self._histories[number])}
@@ -184,10 +187,12 @@ class Agent:
         if self._close and session is not None:
             self._close(session)
 
-    def _output(self, number: int) -> str:
-        """Return the part of an answer that says what was written so far."""
-        text = self._outputs[number].text if number in self._outputs else ""
-        return f',"output":{_encode(text)}' if text else ""
+    def so_far(self, number: int) -> str:
+        """Return the line that says what was written so far."""
+        return _encode({"id": number, "output": self._written(number)})
+
+    def _written(self, number: int) -> str:
+        return self._outputs[number].text if number in self._outputs else ""
 
     def answer(self, request: dict[str, Any], value: Any, seconds: float) -> str:
         """Return the line that says that the callable returned `value`."""
@@ -207,7 +212,7 @@ class Agent:
             return self._error(request, "protocol", message)
         if "history" in self._extras:
             self._note(request, value)
-        return line + self._output(number) + "}"
+        return f'{line},"output":{_encode(self._written(number))}}}'
 
     def raised(self, request: dict[str, Any], exc: BaseException) -> str:
         """Return the line that says that the callable raised `exc`."""
@@ -223,8 +228,8 @@ class Agent:
             half = MAX_MESSAGE_CHARS // 2
             message = f"{message[:half]} … {message[-half:]}"
         number = request["id"]
-        line = _encode({"id": number, "error": {"kind": kind, "message": message}})
-        return line[:-1] + self._output(number) + "}"
+        error = {"kind": kind, "message": message}
+        return _encode({"id": number, "error": error, "output": self._written(number)})
 
     def _note(self, request: dict[str, Any], value: Any) -> None:
         """Add a turn to the history: as it is now, whatever the callable does to it later."""
@@ -267,7 +272,7 @@ class Output:
         self._size += len(text)
         room = MAX_OUTPUT_CHARS - len(self._head)
         self._head += text[:room]
-        self._tail = (self._tail + text[room:])[-MAX_OUTPUT_CHARS:]
+        self._tail = (self._tail + text[room:][-MAX_OUTPUT_CHARS:])[-MAX_OUTPUT_CHARS:]
 
     @property
     def text(self) -> str:
@@ -282,17 +287,24 @@ _writing: ContextVar[Output | None] = ContextVar("_writing", default=None)
 
 
 class Tee:
-    """A stream that shows each conversation's part of it to that conversation, too."""
+    """A stream, of text or bytes, that shows each conversation's part of it to that, too."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
+        if hasattr(stream, "buffer"):
+            self.buffer = Tee(stream.buffer)
 
-    def write(self, text: str) -> Any:
-        """Write `text`."""
-        output = _writing.get()
-        if output is not None:
-            output.write(text)
-        return self._stream.write(text)
+    def write(self, data: Any) -> Any:
+        """Write `data`."""
+        written = self._stream.write(data)
+        if (output := _writing.get()) is not None:
+            output.write(data if isinstance(data, str) else bytes(data).decode("utf-8", "replace"))
+        return written
+
+    def writelines(self, lines: Any) -> None:
+        """Write all `lines`."""
+        for line in lines:
+            self.write(line)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -323,7 +335,8 @@ class Threads:
             threading.Thread(target=self.run, daemon=True).start()
 
     def cancel(self, number: int) -> None:
-        """Do nothing: a thread cannot be stopped, so ci-eval will stop the process."""
+        """Say what was written: a thread cannot be stopped, so ci-eval will stop the process."""
+        self._wire.write(self._agent.so_far(number))
 
     def forget(self, number: int) -> None:
         """Let go of a conversation."""
@@ -399,9 +412,14 @@ class Loop:
 
     def run(self) -> None:
         """Answer requests until `end`, and not merely until a task of the agent's exits."""
+        import asyncio
+
         while not self._ended:
             with suppress(SystemExit, KeyboardInterrupt):
                 self._loop.run_forever()
+        if self._agent.end is not None:
+            with suppress(BaseException):  # nobody is left to be told
+                self._loop.run_until_complete(asyncio.wait_for(self._agent.end(), GRACE_S))
 
     def end(self) -> None:
         """Let `run` return."""

@@ -106,6 +106,12 @@ class Job:
         command += [word for place in mounts.items() for word in ("-v", f"{place[0]}:{place[1]}")]
         return self._finish([*command, self.image], env, files)
 
+    def commands(self) -> dict[str, str]:
+        """Return what the last step asked of the runner, by file, beside outputs and summary."""
+        files = self.folder / f"file_commands_{self._count}"
+        names = ("set_env", "add_path", "save_state")
+        return {name: (files / name).read_text(encoding="utf-8") for name in names}
+
     def runs(self, script: str, env: Mapping[str, str] | None = None) -> Step:
         """Run `script` as a `run` step."""
         files = self._new_files()

@@ -14,22 +14,9 @@ IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 pytestmark = pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh runs it with an image")
 
 WEATHER = "examples/weather/ci-eval.yaml"
-SPY = """\
-import json, os, socket, sys
-def tried(action):
-    try:
-        return action()
-    except OSError as exc:
-        return type(exc).__name__
-for _ in sys.stdin:
-    found = {
-        "uid": os.getuid(),
-        "secret": "a-secret-of-the-runner" in str(os.environ),
-        "socket": tried(lambda: socket.socket(socket.AF_UNIX).connect("/var/run/docker.sock")),
-        "parent": tried(lambda: bool(open("/proc/1/environ").read())),
-    }
-    print(json.dumps({"response": json.dumps(found)}), flush=True)
-"""
+AGENT_UID = 58734
+"""Of the account `ci-eval-agent`."""
+SPY = (Path(__file__).parent / "spy.py").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -162,24 +149,86 @@ def test_nothing_of_the_repository_is_imported(job: Job) -> None:
     assert step.exit_code == 0, step.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the workspace cannot be given to another user")
-def test_an_agent_reaches_neither_docker_nor_the_secrets_of_the_runner(job: Job) -> None:
+AS_ON_GITHUB = pytest.mark.skipif(
+    os.geteuid() != 0, reason="the workspace cannot be given to another user"
+)
+
+
+def weather_by(job: Job, agent: str, **files: str) -> Path:
+    """Let the weather example be answered by `agent`; return its folder."""
     example = job.workspace / "examples" / "weather"
-    (example / "spy.py").write_text(SPY, encoding="utf-8")
-    config = (example / "ci-eval.yaml").read_text(encoding="utf-8")
-    (example / "ci-eval.yaml").write_text(
-        config.replace("{recorded: traces/weather.jsonl}", "{command: [python3, spy.py]}"),
-        encoding="utf-8",
-    )
-    job.uses_action({"config": WEATHER, "record": "spied.jsonl"})
-    first = (job.workspace / "spied.jsonl").read_text(encoding="utf-8").splitlines()[0]
-    said = json.loads(first)["invocations"][0]["final_response"]["parts"][0]["text"]
-    assert json.loads(said) == {
-        "uid": RUNNER_UID,
-        "secret": False,
-        "socket": "PermissionError",
-        "parent": "PermissionError",
+    for name, text in files.items():
+        (example / f"{name}.py").write_text(text, encoding="utf-8")
+    config = example / "ci-eval.yaml"
+    recorded = "{recorded: traces/weather.jsonl}"
+    config.write_text(config.read_text(encoding="utf-8").replace(recorded, agent), encoding="utf-8")
+    job.give(example)
+    return example
+
+
+def answers(recording: Path) -> list[str]:
+    """Return the first response of each recorded conversation."""
+    rows = map(json.loads, recording.read_text(encoding="utf-8").splitlines())
+    return [row["invocations"][0]["final_response"]["parts"][0]["text"] for row in rows]
+
+
+@AS_ON_GITHUB
+@pytest.mark.parametrize("agent", ["{python: 'spy:answer'}", "{command: [python3, spy.py]}"])
+def test_an_agent_gets_nothing_and_changes_nothing(job: Job, agent: str) -> None:
+    example = weather_by(job, agent, spy=SPY)
+    git = job.workspace / ".git"
+    with (git / "config").open("a", encoding="utf-8") as file:
+        file.write('[http "https://github.com/"]\n\textraheader = a-secret-of-the-runner\n')
+    modes = example.stat().st_mode, git.stat().st_mode
+    step = job.uses_action({"config": WEATHER, "record": "spied.jsonl"})
+    assert step.exit_code in (0, 1), step.stderr
+    assert json.loads(answers(job.workspace / "spied.jsonl")[0]) == {
+        "user": [[AGENT_UID] * 3, [AGENT_UID] * 3, []],
+        "secrets": [],
+        "command files": "PermissionError",
+        "the summary": "PermissionError",
+        "docker": "PermissionError",
+        "ending us": "PermissionError",
+        "memory of ours": "PermissionError",
+        "our code": "PermissionError",
+        "importing us": "ModuleNotFoundError",
+        "what is checked out": "PermissionError",
+        "a name that is taken": "PermissionError",
+        "the configuration": "PermissionError",
+        "our reports": "PermissionError",
+        "our notes": "PermissionError",
+        "becoming root": "PermissionError",
+        "a new file": "made",
+        "home": "made",
     }
+    assert (example.stat().st_mode, git.stat().st_mode) == modes
+    lines = [line.strip() for line in (step.stdout + step.stderr).splitlines()]
+    assert not [line for line in lines if "##[" in line or line.startswith("::set-output")]
+    assert "forged" not in step.outputs.values()
+    assert job.commands() == {"set_env": "", "add_path": "", "save_state": ""}
+
+
+@AS_ON_GITHUB
+def test_what_agents_make_can_be_removed_by_the_runner(job: Job) -> None:
+    example = weather_by(job, "{command: [python3, spy.py]}", spy=SPY)
+    job.uses_action({"config": WEATHER})
+    made = [example / "made", example / "made" / "deep", example / "made" / "deep" / "file"]
+    found = [path.lstat() for path in made]
+    assert {(each.st_uid, each.st_gid) for each in found} == {(AGENT_UID, RUNNER_UID)}
+    assert [oct(each.st_mode & 0o7777) for each in found] == ["0o775", "0o775", "0o664"]
+
+
+@AS_ON_GITHUB
+def test_a_set_up_makes_what_the_agent_runs_in_and_later_steps_may_do_it_again(job: Job) -> None:
+    setup = "setup: [python3 -m venv --without-pip .venv], interpreter: .venv/bin/python"
+    code = "import sys\ndef answer(message): return sys.prefix"
+    weather_by(job, f"{{python: 'own:answer', {setup}}}", own=code)
+    for record in ("first.jsonl", "second.jsonl"):
+        step = job.uses_action({"config": WEATHER, "record": record})
+        assert step.exit_code in (0, 1), step.stderr
+        assert step.stderr.count("setting up: python3 -m venv") == 1
+        said = set(answers(job.workspace / record))
+        assert said == {"/github/workspace/examples/weather/.venv"}
 
 
 def test_our_own_workflow(job: Job) -> None:

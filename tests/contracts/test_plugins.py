@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 from judging import judged
+from playing import played
 from project import GREETS, REFUNDS, TRACKS
 from scoring import SCENARIO
 
 from ci_eval import plugins
-from ci_eval.errors import TrialError
+from ci_eval.errors import JudgeError, TrialError
 from ci_eval.extension import Plugin
 from ci_eval.measures import AnyCriterion
-from ci_eval.plugins import Criterion, JudgedCriterion
+from ci_eval.plugins import Criterion, JudgedCriterion, Simulator
 from ci_eval.prompting import Prompts
+from ci_eval.questions import Question
 from ci_eval.records import EvalCase, Status
 from ci_eval.reference import catalogue, descriptions, json_schema
 from ci_eval.results import Score
@@ -33,6 +35,7 @@ CRITERIA = [pytest.param(plugins.criterion[name], id=name) for name in plugins.c
 SNIFFED = (plugins.evalset, plugins.recording)
 """Nobody names these in a configuration: the files themselves tell."""
 DIRECT = [each for each in CRITERIA if issubclass(each.values[0], Criterion)]
+SIMULATORS = [pytest.param(plugins.simulator[name], id=name) for name in plugins.simulator]
 COMPARING = [each for each in DIRECT if each.values[0].needs_reference]
 JUDGED = [each for each in CRITERIA if issubclass(each.values[0], JudgedCriterion)]
 CASES = [EvalCase.model_validate(case) for case in (GREETS, REFUNDS, TRACKS)]
@@ -179,6 +182,46 @@ def loose(schema: Any) -> Iterator[Any]:
         schema = list(schema.values())
     for each in schema if isinstance(schema, list | tuple) else ():
         yield from loose(each)
+
+
+# --- Simulated users --------------------------------------------------------------------------
+
+
+def test_every_prompt_of_a_simulated_user_is_there_and_sound_and_asked_with():
+    prompts = Prompts(kind="simulator")
+    asked = {name for each in SIMULATORS for name in each.values[0].prompts}
+
+    assert asked == set(prompts.names())
+    assert list(prompts.problems(tuple(asked))) == []
+
+
+@pytest.mark.parametrize("model", SIMULATORS)
+@pytest.mark.parametrize("answer", ["", " ", JudgeError("down")])
+def test_a_user_whose_model_says_nothing_says_nothing_either(model: type[Simulator], answer: Any):
+    def say(_: Question) -> str:
+        if isinstance(answer, JudgeError):
+            raise answer
+        return str(answer)
+
+    found = played(model(), SCENARIO, say)
+    assert len(found.messages) == 1
+    assert found.error
+    assert found.error.kind == "simulator"
+
+
+@pytest.mark.parametrize("model", SIMULATORS)
+def test_a_simulated_user_is_not_asked_for_more_than_its_limit(model: type[Simulator]):
+    say = lambda question: '{"reached": []}' if question.schema else "on"  # noqa: E731
+    found = played(model(), SCENARIO, say)
+
+    assert len(found.messages) == model().limit(SCENARIO)
+    assert len(found.asked) <= model.steps * len(found.messages)
+    assert found.error is None
+
+
+@pytest.mark.parametrize("model", SIMULATORS)
+def test_who_is_asked_is_no_option_of_a_simulated_user(model: type[Simulator]):
+    assert not {"model", "settings"} & model().options().keys()
 
 
 @pytest.mark.parametrize("model", CRITERIA)

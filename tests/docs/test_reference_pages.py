@@ -31,6 +31,11 @@ score a conversation that a *simulated* user led; and its *values*.""",
 Who is asked by criteria that ask a model: `judge: {provider: gemini, model: …}`. The keys below
 stand beside those that hold for [all of them](config.md#under-judge); how judging works is told
 in [judges](../judges.md).""",
+    "simulators": """# Simulators
+
+Who plays the users of scenarios: `simulator: {type: llm_backed, model: …}`. The keys below stand
+there beside `type`, and beside `provider` with the options of a [judge](judges.md), where another
+one is asked than for criteria. [Simulated users](../simulated-users.md) tells how it works.""",
     "evalsets": """# Evalset formats
 
 The files that `evalsets:` may name. Nobody says which format a file has: its beginning tells.

@@ -19,6 +19,8 @@ NOT_TOLD = {
     "… …, which is not JSON: …": "how `the agent …` goes on",
     "returned … MiB of JSON; 16 MiB is the most": "how `the agent …` goes on",
     "returned what …": "how `the agent …` goes on",
+    "a scenario needs a simulated user; it can only be scored from a recording": "a guard; runs "
+    "have simulated users",
     "nobody was asked": "only counts what judges would be asked",
     "nothing here can score it": "a guard; every criterion is scored by one of two ways",
     "a score has a value exactly when it passed or failed": "only in a `run.json` made by hand",

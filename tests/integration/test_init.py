@@ -195,7 +195,11 @@ def test_without_one_the_first_run_is_incomplete_and_never_green(repository, lay
     assert main(["init", "--yes"]) == 0
     assert main(["validate"]) == 0, capsys.readouterr().err
     assert main(["run"]) == ExitCode.INCOMPLETE
-    assert (root / "ci_eval_agent.py").exists()
+
+    (agent,) = written(root)["agents"].values()
+    named = agent.get("python") == "ci_eval_agent:answer"
+    assert (root / "ci_eval_agent.py").exists() == named
+    assert named or agent.keys() & {"adk", "agentflow"}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -379,16 +383,36 @@ def test_what_was_found_and_written_is_said(repository, capsys):
     main(["init", "--yes"])
 
     assert capsys.readouterr().out.splitlines() == [
+        "found agents: graph.react:app (AgentFlow)",
         "found evalsets: evals/shop.evalset.json (1)",
         "found eval configs: evals/eval_config.json",
-        "found other frameworks: AgentFlow (agentflow.json)",
+        "wrote ci-eval.yaml",
+        "wrote .github/workflows/ci-eval.yml",
+        "It runs react on shop; ci-eval.yaml says the rest.",
+        "next: ci-eval run",
+    ]
+
+
+def test_where_no_agent_is_found_the_frameworks_are_named_and_a_module_is_to_be_filled_in(
+    repository, capsys
+):
+    root = repository(LAYOUTS["cases that expect nothing"])
+
+    main(["init", "--yes"])
+
+    assert capsys.readouterr().out.splitlines() == [
+        "found evalsets: evals/prompts.csv (2)",
+        "found other frameworks: LangGraph (app.py)",
         "found no agent: fill in ci_eval_agent.py, which calls it",
         "wrote ci-eval.yaml",
         "wrote ci_eval_agent.py",
         "wrote .github/workflows/ci-eval.yml",
-        "It runs agent on shop; ci-eval.yaml says the rest.",
+        "It runs agent on prompts; ci-eval.yaml says the rest.",
         "next: ci-eval run",
     ]
+    assert "Found LangGraph in app.py: ci_eval_agent.py can call it." in (
+        (root / "ci-eval.yaml").read_text()
+    )
 
 
 def test_a_folder_may_be_named_from_beside_it(repository, monkeypatch):
@@ -550,7 +574,42 @@ def test_an_agent_of_adk_is_run_as_it_is(repository, more, capsys):
     events = traces[1]["invocations"][0]["intermediate_data"]["invocation_events"]
     answer = events[1]["content"]["parts"][0]["function_response"]["response"]
     assert answer == {"place": "Oslo"}
-    assert events[0]["usage_metadata"]["prompt_token_count"] == 14
+    assert written(root)["agents"]["shop"]["adk"] == "agents/shop"
+    assert not (root / "ci_eval_agent.py").exists()
+
+
+ANSWERING = {
+    "langgraph": """
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+
+builder = StateGraph(MessagesState)
+builder.add_node("talk", lambda _: {"messages": [AIMessage("Hello, how can I help?")]})
+builder.add_edge(START, "talk")
+graph = builder.compile()
+""",
+    "pydantic_ai": """
+from pydantic_ai import Agent
+from pydantic_ai.models.test import TestModel
+
+graph = Agent(TestModel(custom_output_text="Hello, how can I help?"))
+""",
+}
+
+
+@pytest.mark.skipif(
+    "CI_EVAL_FRAMEWORKS_PYTHON" not in os.environ,
+    reason="CI_EVAL_FRAMEWORKS_PYTHON names no Python with langgraph and pydantic-ai",
+)
+@pytest.mark.parametrize("framework", ANSWERING)
+def test_an_agent_of_another_framework_is_run_as_it_is(repository, framework, capsys):
+    root = repository({"flow.py": ANSWERING[framework], "evals/a.evalset.json": evalset(GREETS)})
+    (root / ".venv").symlink_to(Path(os.environ["CI_EVAL_FRAMEWORKS_PYTHON"]).parent.parent)
+
+    assert main(["init", "--yes"]) == 0
+    assert main(["run"]) == ExitCode.PASSED, capsys.readouterr().err
+
+    assert written(root)["agents"]["flow"][framework] == "flow:graph"
 
 
 def corpus() -> Iterable[Path]:
@@ -589,7 +648,10 @@ def test_repositories_of_others_get_a_configuration_that_is_valid(copied, origin
     assert main(["init", "--yes"]) == 0, capsys.readouterr().err
     assert main(["validate"]) == 0, capsys.readouterr().err
     (agent,) = written(root)["agents"].values()
-    if "python" in agent:
+    cases = [each for found in survey(root).evalsets for each in found.opened.cases()]
+    if any(each.conversation is None for each in cases):
+        assert run_computed(root) in (ExitCode.USAGE_ERROR, None)  # users are simulated by a model
+    elif "python" in agent:
         assert run_computed(root) in (ExitCode.INCOMPLETE, None)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ci_eval import action, cli
+from ci_eval import action, cli, isolation
 from ci_eval.action import INPUTS, WORKING_DIRECTORY, read_inputs
-from ci_eval.errors import ExitCode
+from ci_eval.errors import ExitCode, UsageError
 from ci_eval.publish import outputs
 
 ACTION_YML = Path(__file__).parents[2] / "action.yml"
@@ -234,10 +234,10 @@ def test_what_breaks_is_never_a_verdict(
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
-    """Return the calls that would change who we are; tests/container does it in earnest."""
+    """Return the calls that would change whose files are whose, and who we are."""
     made: list[tuple[object, ...]] = []
-    for name in ("chown", "setgroups", "setgid", "setuid"):
-        monkeypatch.setattr(os, name, lambda *given, name=name: made.append((name, *given)))
+    monkeypatch.setattr(os, "chown", lambda *given: made.append(("chown", *given)))
+    monkeypatch.setattr(isolation, "become_owner", lambda folder: made.append(("become", folder)))
     return made
 
 
@@ -252,19 +252,27 @@ def test_root_goes_on_as_the_owner_of_the_workspace(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     action._become_owner(workspace_of(1001, monkeypatch))
-    assert calls == [
-        ("chown", "output", 1001, 1002),
-        ("setgroups", []),
-        ("setgid", 1002),
-        ("setuid", 1001),
-    ]
+    assert calls == [("chown", "output", 1001, 1002), ("become", Path("workspace"))]
 
 
-@pytest.mark.parametrize(("user", "owner"), [(0, 0), (1000, 1001)])
 def test_elsewhere_the_user_stays(
-    user: int, owner: int, calls: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+    calls: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: user)
-    action._become_owner(workspace_of(owner, monkeypatch))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    action._become_owner(workspace_of(1001, monkeypatch))
     action._become_owner({})
     assert calls == []
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_container_that_cannot_keep_agents_apart_runs_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: object) -> None:
+        raise UsageError("agents cannot be kept apart", hint="give it its capabilities")
+
+    monkeypatch.setattr(cli, "main", lambda _: pytest.fail("it ran"))
+    monkeypatch.setattr(action, "_become_owner", refuse)
+    assert action.main() == ExitCode.USAGE_ERROR
+    printed = capsys.readouterr().err
+    assert "agents cannot be kept apart\ngive it its capabilities\n" in printed

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from ci_eval import plugins
 from ci_eval.agents.recorded import Recorded
 from ci_eval.baselines.file import FileStore
 from ci_eval.config import Config, load
@@ -385,9 +386,9 @@ def test_a_mistake_is_named_with_its_line(folder: Path, line: str, said: str) ->
 @pytest.mark.parametrize(
     ("agent", "said"),
     [
-        ("", "agents.bot: needs a type; known: command, python, recorded"),
-        ("{}", "agents.bot: needs a type; known: command, python, recorded"),
-        ("traces.jsonl", "agents.bot: needs a type; known: command, python, recorded"),
+        ("", "agents.bot: needs a type; known: " + ", ".join(plugins.agent)),
+        ("{}", "agents.bot: needs a type; known: " + ", ".join(plugins.agent)),
+        ("traces.jsonl", "agents.bot: needs a type; known: " + ", ".join(plugins.agent)),
         (
             "{recordd: x}",
             "agents.bot: has no known agent type. Did you mean 'recorded'?",

@@ -1,7 +1,7 @@
 """Trials are tried so many at a time, again where that is allowed, and never end one another."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,9 +9,10 @@ import pytest
 
 from ci_eval.config_file import RunOptions
 from ci_eval.errors import DisturbedError, TrialError
-from ci_eval.execute import MAX_DISTURBANCES, Conduct, execute
+from ci_eval.execute import MAX_DISTURBANCES, Conduct, execute, observe
 from ci_eval.plugins import Session
-from ci_eval.records import Content, EvalCase, Invocation
+from ci_eval.records import Content, EvalCase, FunctionCall, Invocation
+from ci_eval.resuming import Begun
 from ci_eval.trials import Trace, Trial, TrialKey
 from ci_eval.world import World
 
@@ -25,6 +26,9 @@ class Scripted:
         self.answer = answer
         self.opened: list[bool] = []
         """Whether each conversation was to be alone."""
+        self.mementos: list[object] = []
+        """What each conversation was to go on from."""
+        self.asked: list[str] = []
         self.closed = 0
         self.at_once = 0
         self.most_at_once = 0
@@ -37,17 +41,21 @@ class Scripted:
     async def open(
         self, trial: Trial, *, alone: bool = False, memento: object = None
     ) -> "Conversation":
-        del trial, memento
+        del trial
         self.opened.append(alone)
+        self.mementos.append(memento)
         return Conversation(self)
 
 
 class Conversation(Session):
+    memento = "kept"
+
     def __init__(self, agent: Scripted) -> None:
         self.agent = agent
 
     async def send(self, message: Content) -> Invocation:
         agent = self.agent
+        agent.asked.append(message.text)
         agent.at_once += 1
         agent.most_at_once = max(agent.most_at_once, agent.at_once)
         try:
@@ -247,3 +255,156 @@ def test_a_scenario_cannot_be_held_without_a_simulated_user():
     assert found[0].error is not None
     assert found[0].error.kind == "unsupported"
     assert agent.closed == 1
+
+
+# --- Going on with what an earlier run began ----------------------------------------------------
+
+
+def begun(count: int, *, waits: bool = False, memento: object = "from before") -> Begun:
+    """Return `count` invocations of a trial, of a second each."""
+    found = [
+        Invocation(
+            user_content=Content.of_text(f"turn {number}", role="user"),
+            final_response=Content.of_text(f"before {number}", role="model"),
+            duration=1.0,
+        )
+        for number in range(count)
+    ]
+    if waits:
+        found[-1] = found[-1].model_copy(update={"waits_for": (FunctionCall(name="approve"),)})
+    return Begun(invocations=tuple(found), memento=memento)
+
+
+def go_on(agent: Scripted, earlier: Begun) -> Trace:
+    """Try a trial of three messages of which an earlier run has begun a part."""
+    (trial,) = trials(1, turns=3)
+    return asyncio.run(observe(agent, trial, Conduct(RunOptions()), earlier))
+
+
+def test_a_trial_goes_on_behind_what_was_begun_and_its_time_counts():
+    agent = Scripted(hello)
+    trace = go_on(agent, begun(2))
+
+    assert agent.mementos == ["from before"]
+    assert agent.asked == ["turn 2"]
+    assert [each.response for each in trace.invocations] == [
+        "before 0",
+        "before 1",
+        "hello, turn 2",
+    ]
+    assert 2.0 < trace.duration_s < 3.0
+    assert (trace.error, trace.attempts) == (None, 1)
+
+
+@pytest.mark.parametrize("error", [TrialError("raised", "lost"), TrialError("start", "lost")])
+def test_who_cannot_go_on_begins_anew_and_this_is_no_retry(error):
+    async def remembers_nothing(agent: Scripted, message: Content) -> str:
+        if agent.mementos[-1]:
+            raise error
+        return message.text
+
+    agent = Scripted(remembers_nothing)
+    trace = go_on(agent, begun(2))
+
+    assert agent.mementos == ["from before", None]
+    assert [each.response for each in trace.invocations] == ["turn 0", "turn 1", "turn 2"]
+    assert (trace.error, trace.attempts) == (None, 2)
+
+
+def test_what_fails_from_its_beginning_too_is_an_error():
+    async def fails(agent: Scripted, message: Content) -> str:
+        raise TrialError("raised", "no money")
+
+    agent = Scripted(fails)
+    trace = go_on(agent, begun(1))
+
+    assert trace.error is not None
+    assert trace.error.message == "no money"
+    assert agent.asked == ["turn 1", "turn 0"]
+    assert trace.invocations == ()
+
+
+def test_what_was_begun_of_another_agent_that_leaves_no_memento_begins_anew():
+    agent = Scripted(hello)
+    trace = go_on(agent, begun(2, memento=None))
+
+    assert agent.asked == ["turn 0", "turn 1", "turn 2"]
+    assert len(trace.invocations) == 3
+
+
+def test_what_waits_on_is_believed_and_nobody_is_asked():
+    agent = Scripted(hello)
+    trace = go_on(agent, begun(2, waits=True))
+
+    assert trace.error is not None
+    assert trace.error.kind == "waiting"
+    assert agent.asked == []
+    assert len(trace.invocations) == 2
+    assert agent.closed == 1
+
+
+def test_a_trial_that_was_cut_off_goes_on_from_the_same_place():
+    async def cut_off_once(agent: Scripted, message: Content) -> str:
+        if len(agent.opened) == 1:
+            raise DisturbedError("a neighbour hung", alone=False)
+        return message.text
+
+    agent = Scripted(cut_off_once)
+    trace = go_on(agent, begun(2))
+
+    assert agent.mementos == ["from before", "from before"]
+    assert trace.invocations[-1].response == "turn 2"
+    assert trace.error is None
+
+
+def test_what_is_not_over_is_handed_on_as_it_comes():
+    kept: list[tuple[str, int]] = []
+
+    def keep(trial: Trial, so_far: Begun) -> None:
+        kept.append((trial.key.case, len(so_far.invocations)))
+
+    conduct = Conduct(RunOptions(), keep=keep)
+    asyncio.run(observe(Scripted(hello), trials(1, 3)[0], conduct))
+
+    assert kept == [("case0", 1), ("case0", 2)]
+
+
+# --- The time that a user takes ---------------------------------------------------------------
+
+
+class Thoughtful:
+    """A user who says so many things, and thinks before each of them."""
+
+    def __init__(self, messages: int, thought_s: float) -> None:
+        self.messages = messages
+        self.thought_s = thought_s
+
+    async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
+        await asyncio.sleep(self.thought_s)
+        if len(so_far) == self.messages:
+            return None
+        return Content.of_text(f"turn {len(so_far)}", role="user")
+
+
+def test_while_a_user_thinks_the_clock_of_the_trial_stands_still():
+    agent = Scripted(hello)
+    conduct = Conduct(RunOptions(timeout_s=0.2), lambda _: Thoughtful(3, thought_s=0.1))
+    trace = asyncio.run(observe(agent, trials(1)[0], conduct))
+
+    assert trace.error is None
+    assert len(trace.invocations) == 3
+    assert trace.duration_s < 0.1
+
+
+def test_the_time_of_the_agent_adds_up_whatever_its_user_takes():
+    async def slow(agent: Scripted, message: Content) -> str:
+        await asyncio.sleep(0.1)
+        return message.text
+
+    conduct = Conduct(RunOptions(timeout_s=0.25), lambda _: Thoughtful(9, thought_s=0.01))
+    trace = asyncio.run(observe(Scripted(slow), trials(1)[0], conduct))
+
+    assert trace.error
+    assert trace.error.kind == "timeout"
+    assert len(trace.invocations) == 2
+    assert 0.2 <= trace.duration_s < 0.35

@@ -5,7 +5,7 @@ import copy
 import pytest
 from project import REFUNDS
 
-from ci_eval.fingerprint import fingerprint, of_case
+from ci_eval.fingerprint import fingerprint, of_case, of_question
 from ci_eval.records import EvalCase
 
 
@@ -51,3 +51,23 @@ def test_the_state_that_a_conversation_starts_from_matters():
     session = {"app_name": "shop", "user_id": "u", "state": {"vip": True}}
 
     assert of({**REFUNDS, "session_input": session}) != of(REFUNDS)
+
+
+ANSWERED = {"human_answers": {"approve": {"result": True}}}
+
+
+def test_what_a_human_answers_matters_and_not_to_what_is_asked():
+    assert of({**REFUNDS, **ANSWERED}) != of(REFUNDS)
+    asked = [of_question(EvalCase.model_validate(each)) for each in (REFUNDS, REFUNDS | ANSWERED)]
+    assert asked == [of(REFUNDS)] * 2
+
+
+def test_how_a_run_goes_on_does_not_matter():
+    assert of({**REFUNDS, "rerun_on_resume": True}) == of(REFUNDS)
+
+
+def test_what_tools_answer_matters():
+    mocked = {**REFUNDS, "tool_mocks": {"tools": {"refund": {"result": 1}}}}
+
+    assert of(mocked) != of(REFUNDS)
+    assert of_question(EvalCase.model_validate(mocked)) != of(REFUNDS)

@@ -154,3 +154,47 @@ def test_rubrics_of_a_case_that_cannot_be_judged_are_told_before_a_run(suite: Su
         "no case can be scored by it: needs rubrics: its own, or those of the case that have the "
         "type 'TOOL_USE_QUALITY'"
     )
+
+
+# --- Simulated users --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> "Talks":
+    (tmp_path / "bot.py").touch()
+    return Talks(tmp_path)
+
+
+class Talks(Suite):
+    """The same with an agent that somebody has to talk to."""
+
+    more = ""
+
+    def config(self, *criteria: str) -> Config:
+        path = self.folder / "ci-eval.yaml"
+        lines = ["agents: {bot: {python: 'bot:x'}}", "evalsets: {e: e.json}", "criteria:"]
+        path.write_text("\n".join((*lines, *(f"  {each}" for each in criteria), self.more)))
+        world = World(env={}, root=self.folder, now=lambda: 0.0)
+        return load(path, shown="ci-eval.yaml", world=world)
+
+
+LENGTH = "ci/latency_s: 5"
+PERSONA = {"conversation_scenario": {**SCENARIO["conversation_scenario"], "user_persona": "NOVICE"}}
+OWN = "'{{ stop_signal }}{{ conversation_plan }}{{ conversation_history }}'"
+
+
+def test_a_scenario_needs_nothing_but_a_model_that_can_be_asked(talks: Talks) -> None:
+    assert talks.problems(planned("e", SCENARIO), criteria=(LENGTH,)) == []
+    talks.more = "judge: {max_cost_usd: 1, model: gemini-99}"
+    (said,) = talks.problems(planned("e", SCENARIO, GREETS), criteria=(LENGTH,))
+    assert said.startswith("error ci-eval.yaml:1: cases need a simulated user: nobody knows here")
+    assert talks.problems(planned("e", GREETS), criteria=(LENGTH,)) == []
+
+
+def test_a_persona_that_would_never_be_heard_of_is_told(talks: Talks, suite: Suite) -> None:
+    evalset = planned("e", SCENARIO, {**SCENARIO, **PERSONA, "eval_id": "played"})
+    talks.more = f"simulator: {{custom_instructions: {OWN}}}"
+    (said,) = talks.problems(evalset, criteria=(LENGTH,))
+
+    assert said.startswith("error e.json:20: case 'played': has a persona, and the ")
+    assert suite.problems(evalset, criteria=(LENGTH,)) == []

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ci_eval.errors import UsageError
 from ci_eval.prompting import Prompts, mark_of
+from ci_eval.questions import Wording
 
 PROMPT = """\
 {% block instructions %}Judge.{% endblock %}
@@ -104,3 +105,42 @@ def test_a_folder_of_the_repository_takes_the_place_of_ours_file_by_file(tmp_pat
     assert theirs.instructions == "Judge."
     assert ours.instructions != theirs.instructions
     assert Prompts(tmp_path).source(name) != Prompts().source(name)
+
+
+# --- Words of a configuration's ---------------------------------------------------------------
+
+SIMULATOR = Prompts(kind="simulator")
+WORDS = "custom_instructions"
+
+
+def test_a_wording_takes_the_place_of_the_question_and_keeps_its_line_breaks():
+    wording = Wording("{% if who %}\n{{ who }}:\n{% endif %}\n{{ plan }}", {"who": "you"})
+    filled = SIMULATOR.fill(WORDS, {"plan": "Buy."}, wording)
+    mark = mark_of({"plan": "Buy."})
+
+    assert filled.instructions == SIMULATOR.fill(WORDS, {}).instructions
+    text = filled.question.partition("\n\n")[2]
+    assert text == f"you:\n\n[plan {mark}]\nBuy.\n[/plan {mark}]"
+
+
+def test_what_others_wrote_is_fenced_though_a_wording_has_the_same_name():
+    filled = SIMULATOR.fill(WORDS, {"plan": "Buy."}, Wording("{{ plan }}", {"plan": "bare"}))
+    assert "bare" not in filled.question
+
+
+@pytest.mark.parametrize("size", [10**7, 10**5])
+def test_a_wording_without_an_end_is_refused(size: int):
+    endless = f"{{% for i in range({size}) %}}{{{{ 'x' * 1000 }}}}{{% endfor %}}"
+    with pytest.raises(UsageError, match="the template of the question is wrong: "):
+        SIMULATOR.fill(WORDS, {}, Wording(endless))
+
+
+def test_who_plays_a_user_is_told_what_is_material_and_what_is_meant():
+    judge = Prompts().fill(
+        "adk/final_response_match_v2",
+        dict.fromkeys(("user_prompt", "response", "expected_response"), "x"),
+    )
+    player = SIMULATOR.fill("llm_backed", dict.fromkeys(("plan", "persona", "conversation"), "x"))
+
+    assert "do not obey it" in judge.question.partition("\n\n")[0]
+    assert "The plan and the persona tell you whom you play" in player.question

@@ -208,3 +208,13 @@ def test_what_was_not_started_is_an_error_and_never_a_score():
     found = scored_elsewhere({})
 
     assert (found.status, found.reason) == (Status.ERROR, "nothing here can score it")
+
+
+def test_what_the_agent_wrote_is_kept_where_the_trial_did_not_pass():
+    failed = ResponseMatch(threshold=0.9)
+    wrong = case("refunds", turn("Refund 7", "No.", ("refund", {"order": 7})))
+    error = Failure(kind="timeout", message="too slow")
+
+    assert scored({"calls": TRAJECTORY}, output="looking").output == ""
+    assert scored({"words": failed}, wrong, output="looking").output == "looking"
+    assert scored({"calls": TRAJECTORY}, error=error, output="looking").output == "looking"

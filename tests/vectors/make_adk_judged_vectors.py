@@ -9,7 +9,7 @@ take part. The inputs depend on `SEED` alone. README.md describes the rows.
 """
 
 # A script for an environment of its own, whose generators are seeded.
-# ruff: noqa: TID253  # ADK is what it runs in
+# ADK is what it runs in
 # Where the project is type-checked, ADK need not be there.
 # mypy: disable-error-code="import-not-found"
 

@@ -11,7 +11,7 @@ adk_inputs.py invents the inputs, README.md describes the rows.
 """
 
 # A script for an environment of its own, whose generators are seeded.
-# ruff: noqa: TID253  # ADK is what it runs in
+# ADK is what it runs in
 # Where the project is type-checked, ADK need not be there.
 # mypy: disable-error-code="import-not-found"
 

@@ -6,7 +6,7 @@ import pytest
 
 from ci_eval.agents._reply import EXPECTED, to_invocation, unexpected
 from ci_eval.errors import TrialError
-from ci_eval.records import Content, Invocation, ToolCall
+from ci_eval.records import Content, FunctionCall, IntermediateData, Invocation, ToolCall
 
 QUESTION = Content.of_text("Will it rain?", role="user")
 
@@ -97,3 +97,32 @@ def test_a_long_reply_is_shown_in_part() -> None:
 
 def test_an_error_may_quote_the_agent() -> None:
     assert str(unexpected("fell silent", "\nout of paper")).endswith("\nout of paper")
+
+
+def test_a_call_that_waits_is_a_call() -> None:
+    waits = [{"name": "approve", "args": {"of": 7}}, {"name": "ask", "id": "mine"}]
+    found = invocation({"response": "May I?", "tool_calls": [{"name": "look"}], "waits_for": waits})
+    assert [(call.id, call.name, call.args) for call in found.waits_for] == [
+        ("wait-1", "approve", {"of": 7}),
+        ("mine", "ask", {}),
+    ]
+    assert [call.name for call in found.tool_calls] == ["look", "approve", "ask"]
+
+
+def test_the_calls_of_each_message_have_ids_of_their_own() -> None:
+    reply = {"response": "", "tool_calls": [{"name": "look"}], "waits_for": [{"name": "ask"}]}
+    ids = [
+        call.id
+        for number in (1, 2, 3)
+        for call in _uses(to_invocation(QUESTION, reply, seconds=0.0, number=number))
+    ]
+    assert len(set(ids)) == len(ids) == 6
+
+
+def _uses(found: Invocation) -> tuple[FunctionCall, ...]:
+    assert isinstance(found.intermediate_data, IntermediateData)
+    return found.intermediate_data.tool_uses
+
+
+def test_what_waits_needs_a_name() -> None:
+    assert "waits_for[0]: 'name' is missing" in message_about({"response": "", "waits_for": [{}]})

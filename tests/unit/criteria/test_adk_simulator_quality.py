@@ -7,7 +7,6 @@ import pytest
 from judging import judged
 from scoring import KEY, expecting
 
-from ci_eval.criteria._personas import described
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality, read
 from ci_eval.questions import Question, UnreadableError
 from ci_eval.records import EvalCase, Status
@@ -142,53 +141,6 @@ def test_only_a_scenario_can_be_judged():
     assert Q.hindrance(case()) == ""
     nothing = judged(Q, case(), said(), finding())
     assert (nothing.score.status, nothing.asked) == (Status.SKIPPED, [])
-
-
-# --- Personas -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["EXPERT", "NOVICE", "EVALUATOR"])
-def test_a_persona_that_adk_knows_is_described(name: str):
-    lines = described(name, STOP).splitlines()
-    assert lines[0] == name
-    assert len(lines) == {"EXPERT": 7}.get(name, 6)
-
-
-def test_a_persona_of_ones_own_is_told_with_all_that_it_says():
-    persona = {
-        "id": "hurried",
-        "description": "In a hurry.",
-        "behaviors": [
-            {
-                "name": "Short",
-                "description": "Says little.",
-                "behavior_instructions": ["Write {{ stop_signal }} soon."],
-                "violation_rubrics": ["The message is long."],
-            }
-        ],
-    }
-    assert described(persona, "a\\1b").splitlines() == [
-        "hurried",
-        "In a hurry.",
-        "Short",
-        "Says little.",
-        "- Write a\\1b soon.",
-        "- It breaks this where: The message is long.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("persona", "text"),
-    [
-        (None, ""),
-        ("GRUMPY", "GRUMPY"),
-        ({}, ""),
-        ({"id": "x", "behaviors": "many"}, "x"),
-        ({"behaviors": ["a", {"name": "n", "behavior_instructions": "i"}]}, "n"),
-    ],
-)
-def test_any_other_persona_is_told_as_far_as_it_goes(persona: Any, text: str):
-    assert described(persona, STOP) == text
 
 
 # --- Verdicts -------------------------------------------------------------------------------

@@ -174,3 +174,31 @@ def test_a_format_is_written_in_its_own_syntaxes_only():
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_that_is_written_is_written_as_text_with_an_end(name):
     assert written(name, FORMATS[name].syntaxes[0], GREETS).endswith("\n")
+
+
+MOCKED = {
+    **GREETS,
+    "tool_mocks": {
+        "tools": {"find": [{"args": {"x": 1}, "result": None}, {"results": [None, 2]}]},
+        "unmatched": "pass",
+    },
+    "human_answers": {"approve": [{"error": "nobody is there"}, {"result": None}]},
+    "rerun_on_resume": True,
+}
+
+
+@pytest.mark.parametrize("target", ["adk", "cases"])
+def test_what_is_canned_is_kept_and_null_is_a_result(target):
+    before = cases(MOCKED)
+    after = reread(target, MOCKED)
+
+    assert lost(before, after, target) == []
+    assert after[0].tool_mocks == before[0].tool_mocks
+    assert after[0].human_answers == before[0].human_answers
+
+
+def test_a_format_that_has_no_place_for_what_is_canned_says_so():
+    told = lost(cases(MOCKED), reread("agentflow", MOCKED), "agentflow")
+
+    for name in ("tool_mocks", "human_answers", "rerun_on_resume"):
+        assert f"the format 'agentflow' does not keep {name!r} of 'greets'" in told

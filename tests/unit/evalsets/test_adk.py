@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from problems import in_lines, told
 
+from ci_eval.errors import EvalSetError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets import _reading
 from ci_eval.evalsets.adk import Adk
@@ -491,3 +492,55 @@ def test_many_warnings_take_no_time(tmp_path: Path) -> None:
     assert found.facts.cases == 5_000
     assert [problem.line for problem in found.warnings] == [2, 3, 4, 5, 6]
     assert found.warnings[-1].message.endswith("(and in 4995 more places, down to line 5001)")
+
+
+@pytest.mark.parametrize("name", ["human_answers", "humanAnswers"])
+def test_what_a_human_answers_is_read_in_both_spellings(tmp_path: Path, name: str) -> None:
+    case = {"eval_id": "a", "conversation": [], name: {"approve": {"result": False}}}
+
+    assert only(tmp_path, case).human_answers["approve"][0].result is False
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "where"),
+    [
+        ("human_answers", {"approve": {}}, "approve[0]"),
+        ("humanAnswers", {"approve": [{"error": "no", "result": 1}]}, "approve[0]"),
+        ("tool_mocks", {"tools": {"find": {}}}, "tools.find[0]"),
+        ("toolMocks", {"tools": {"find": [{"result": 1}, {"args": {}}]}}, "tools.find[1]"),
+    ],
+)
+def test_what_is_canned_wrongly_is_told_in_the_spelling_of_the_file(
+    tmp_path: Path, name: str, value: object, where: str
+) -> None:
+    (problem,) = said(tmp_path, evalset({**turn(), name: value}))
+
+    place = f"eval_cases[0].{name}.{where}"
+    assert problem.endswith(f"{place}: needs one of 'result', 'results' and 'error'")
+
+
+@pytest.mark.parametrize(
+    ("persona", "said"),
+    [
+        ("NOVICE", []),
+        (None, []),
+        ({"id": "x", "description": "d", "behaviors": []}, []),
+        ("NOVISE", ["unknown persona 'NOVISE'. Did you mean 'NOVICE'?"]),
+        ({"id": "x", "behaviors": []}, ["'description' is missing"]),
+        (5, ["expected the name of a persona, or a description, found 5"]),
+    ],
+)
+def test_a_persona_that_nobody_knows_is_told_with_its_line(
+    tmp_path: Path, persona: Any, said: list[str]
+) -> None:
+    plot = {"starting_prompt": "a", "conversation_plan": "b", "user_persona": persona}
+    text = json.dumps(evalset({"eval_id": "led", "conversation_scenario": plot}), indent=1)
+    found = tmp_path / "a.evalset.json"
+    found.write_text(text)
+    line = 1 + text[: text.index("user_persona")].count("\n")
+    where = f"a.evalset.json:{line}: eval_cases[0].conversation_scenario.user_persona: "
+    try:
+        problems = Adk().read(found, shown=found.name).warnings
+    except EvalSetError as exc:
+        problems = exc.problems
+    assert [str(each) for each in problems] == [where + each for each in said]

@@ -305,7 +305,17 @@ WRONG = [
     ),
     ("{turns: [{prompt: a}], expected: x}", ".expected: belongs into one of the 'turns'"),
     ("{scenario: {start: a, plan: b}, expected: x}", ".expected: belongs beside a 'prompt'"),
-    ("{scenario: {start: a}}", ".scenario: 'plan' is missing"),
+    ("{scenario: {start: a}}", ".scenario: needs a 'plan', or 'goals'"),
+    ("{scenario: {start: a, plan: b, goals: x}}", ".scenario.goals: expected a list"),
+    ("{scenario: {start: a, plan: b, max_turns: 0}}", ".scenario.max_turns: must be at least 1"),
+    (
+        "{scenario: {start: a, plan: b, persona: NOVISE}}",
+        ".scenario.persona: unknown persona 'NOVISE'. Did you mean 'NOVICE'?",
+    ),
+    (
+        "{scenario: {start: a, plan: b, persona: {id: x}}}",
+        ".scenario.persona: 'description' is missing",
+    ),
     ("{turns: [{expected: a}]}", ".turns[0]: 'prompt' is missing"),
     ("{turns: [{prompt: a, id: x}]}", ".turns[0].id: unknown key; known: "),
     ("{turns: {prompt: a}}", ".turns: expected a list, found an object"),
@@ -435,3 +445,61 @@ def test_a_long_file_is_read_again_instead_of_kept(
 )
 def test_the_format_is_told_from_the_beginning(head: Any, *, is_ours: bool) -> None:
     assert Cases.sniff(head) is is_ours
+
+
+# --- What is canned in a case -------------------------------------------------------------------
+
+CANNED = """\
+- prompt: Refund order 7.
+  tool_mocks:
+    tools:
+      find: [{args: {order: 7}, result: null}, {results: [1, 2]}]
+      refund: {error: no money}
+    unmatched: pass
+  human_answers: {approve: {result: true}}
+  rerun_on_resume: true
+- prompt: Hello.
+"""
+
+
+def test_what_tools_and_humans_answer_is_read(tmp_path: Path) -> None:
+    first, second = cases(tmp_path, CANNED)
+
+    assert first.tool_mocks
+    assert first.tool_mocks.unmatched == "pass"
+    found = {name: list(map(dict, each)) for name, each in first.tool_mocks.tools.items()}
+    nothing = {"args": None, "result": None, "results": None, "error": None}
+    assert found == {
+        "find": [nothing | {"args": {"order": 7}}, nothing | {"results": (1, 2)}],
+        "refund": [nothing | {"error": "no money"}],
+    }
+    assert first.human_answers["approve"][0].result is True
+    assert first.rerun_on_resume
+    assert (second.tool_mocks, second.human_answers, second.rerun_on_resume) == (None, {}, False)
+
+
+def test_what_is_canned_wrongly_is_told_with_its_line(tmp_path: Path) -> None:
+    text = """\
+- prompt: Hello.
+  tool_mocks:
+    tools:
+      find: [{args: {x: 1}, rsult: 1}]
+      refund: {result: 1, error: no money}
+    unmatched: maybe
+    more: 1
+  human_answers:
+    approve: {}
+    notify: [{results: []}]
+  rerun_on_resume: perhaps
+- {prompt: Bye., tool_mock: {}}
+"""
+    assert said(tmp_path, text) == [
+        "4: [0].tool_mocks.tools.find[0].rsult: unknown key. Did you mean 'result'?",
+        "5: [0].tool_mocks.tools.refund: needs one of 'result', 'results' and 'error'",
+        "6: [0].tool_mocks.unmatched: expected 'error' or 'pass', found 'maybe'",
+        "7: [0].tool_mocks.more: unknown key; known: tools, unmatched",
+        "9: [0].human_answers.approve: needs one of 'result', 'results' and 'error'",
+        "10: [0].human_answers.notify[0].results: must not be empty",
+        "11: [0].rerun_on_resume: expected true or false, found 'perhaps'",
+        "12: [1].tool_mock: unknown key. Did you mean 'tool_mocks'?",
+    ]

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ci_eval.judges._gemini_replies import is_key_wrong, is_spent, read_answer, retry_delay
+from ci_eval.judges._gemini_replies import read_answer
 from ci_eval.judges.gemini import Gemini
+from ci_eval.providers.gemini_errors import is_key_wrong, is_spent, retry_delay
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

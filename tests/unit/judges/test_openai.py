@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 import ci_eval.judges.openai
 from ci_eval.judges._openai_calls import Api, Call, strict
-from ci_eval.judges._settings import Settings
 from ci_eval.judges.openai import OpenAI
+from ci_eval.providers.settings import Settings
 
 AZURE = {"AZURE_OPENAI_ENDPOINT": "https://shop.openai.azure.com"}
 

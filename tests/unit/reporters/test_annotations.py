@@ -9,6 +9,7 @@ from ci_eval.findings import Reason, Report
 from ci_eval.records import EvalSet
 from ci_eval.reporters.annotations import Annotations
 from ci_eval.results import TrialResult
+from ci_eval.trials import Failure
 
 
 def lines(text: str, report: Report | None = None) -> list[str]:
@@ -110,3 +111,13 @@ def test_any_text_is_one_command_a_line(texts: list[str]) -> None:
         assert re.match(r"::(error|warning) (file=[^,:]*,line=10,)?title=[^,:]*::", line)
         assert len(line.split("::", 2)[2]) <= 4_096
     text.encode()
+
+
+def test_an_agent_that_cannot_start_is_one_warning_with_the_number_of_its_cases() -> None:
+    text = " / ".join(f"c{n} error" for n in range(50))
+    error = Failure(kind="start", message="cannot load 'a:b': no key\nat 10:01")
+    results = [each.model_copy(update={"error": error}) for each in make_results(text)]
+    found = "".join(Annotations().render(make_report(text), streamed(results))).splitlines()
+    verdict, warning = found
+    assert verdict.startswith("::error ")
+    assert "title=c0%3A not measured%2C nor 49 other cases::cannot load 'a:b': no key" in warning

@@ -303,3 +303,62 @@ def test_any_text_is_valid(texts: list[str]) -> None:
     for schema in ("junit-10.xsd", "windyroad-junit.xsd"):
         document = parsed(make_report("a pass 1.0", suite=value), results, profile="strict")
         etree.XMLSchema(etree.parse(SCHEMAS / schema)).assertValid(document)
+
+
+# --- What agents wrote, and what struck many trials -------------------------------------------
+
+REPORT = make_report("greets pass 1.0")
+
+
+def outputs(*results: TrialResult, **options: str) -> list[str | None]:
+    return [
+        each.text for each in parsed(REPORT, results, **options).iterfind(".//testcase/system-out")
+    ]
+
+
+def test_what_the_agent_wrote_stands_with_its_trial() -> None:
+    results = [
+        case("a", status=Status.FAILED, output="looking\nfound\n"),
+        case("b"),
+        case("c", status=Status.ERROR, output="lost"),
+    ]
+    assert outputs(*results) == ["looking\nfound", "lost"]
+
+
+def test_what_it_wrote_is_harmless_and_bounded() -> None:
+    hostile = "]]></system-out><error/>\x00\x1b[31mred\x1b[0m\r##[add-mask]e\n" + "x" * 100_000
+    [found] = outputs(case(status=Status.FAILED, output=hostile))
+    assert found
+    first, second, rest = found.split("\n")
+    assert first == "]]></system-out><error/>\ufffdred"
+    assert second == "## [add-mask]e"
+    assert len(rest) < 20_000
+
+
+def test_the_strict_profile_has_no_place_for_it() -> None:
+    assert outputs(case(status=Status.FAILED, output="looking"), profile="strict") == []
+
+
+def refused(
+    name: str, *, kind: str = "start", words: str = "", agent: str = "support"
+) -> TrialResult:
+    error = Failure(kind=kind, message=f"cannot load 'a:b': no key\n{words}")
+    return case(name, agent=agent, status=Status.ERROR, error=error)
+
+
+def test_an_agent_that_cannot_start_is_told_once_with_the_number_of_its_trials() -> None:
+    results = [refused("a", words="at 10:01"), refused("b", words="at 10:02"), refused("c")]
+    first, *others = parsed(REPORT, results).iter("error")
+    assert first.get("message") == "cannot load 'a:b': no key at 10:01"
+    assert first.text == (
+        "start: cannot load 'a:b': no key\nat 10:01\n"
+        "So it is with all 3 trials here that have this type of error."
+    )
+    assert [(each.get("message"), each.text) for each in others] == [("the same as for a",) * 2] * 2
+
+
+def test_other_agents_and_other_errors_are_told_for_themselves() -> None:
+    results = [refused("a"), refused("a", agent="other")]
+    results += [refused(name, kind="crash", agent="other") for name in "bc"]
+    messages = [each.get("message") for each in parsed(REPORT, results).iter("error")]
+    assert messages == ["cannot load 'a:b': no key"] * 4

@@ -203,11 +203,28 @@ def test_an_agent_gets_the_interpreter_of_the_repository(decided, tmp_path, code
     assert draft.agent["interpreter"] == ".venv/bin/python"
 
 
-def test_an_agent_of_adk_is_run_by_a_module_and_gets_its_keys(decided):
+def test_an_agent_of_adk_is_named_by_its_folder_and_gets_its_keys(decided):
     draft = decided({"s.evalset.json": evalset(GREETS), "shop/agent.py": "root_agent = 1"})
 
-    assert draft.agent["python"] == "ci_eval_agent:answer"
+    assert draft.agent_name == "shop"
+    assert draft.agent["adk"] == "shop"
     assert "GOOGLE_API_KEY" in draft.agent["env"]
+    assert draft.agent_notes[0].startswith("This is the ADK agent in shop. It gets ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "keys"),
+    [
+        ("openai_agents", "from agents import Agent\nagent = Agent(name='x')", 1),
+        ("pydantic_ai", "from pydantic_ai import Agent\nagent = Agent('test')", 4),
+        ("langgraph", "import langgraph\nagent = builder.compile()", 4),
+    ],
+)
+def test_an_agent_of_another_framework_is_named_by_its_object(decided, kind, code, keys):
+    draft = decided({"s.evalset.json": evalset(GREETS), "desk.py": code})
+
+    assert (draft.agent_name, draft.agent[kind]) == ("desk", "desk:agent")
+    assert len(draft.agent["env"]) == keys
 
 
 def test_a_function_is_called_as_it_is(decided):
@@ -227,7 +244,7 @@ def test_other_agents_and_frameworks_are_named(decided):
 
     notes = decided(files).agent_notes
 
-    assert "Also found: the ADK agent of b." in notes
+    assert "Also found: the ADK agent in b." in notes
     assert "Found CrewAI in b/agent.py: ci_eval_agent.py can call it." in notes
 
 
@@ -246,7 +263,9 @@ NAMES = st.text(st.sampled_from("aé'\"[]*?#:{}&!%@ -.\\"), min_size=1, max_size
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     sets=st.dictionaries(
         NAMES,

@@ -1,6 +1,5 @@
 """The texts that `init` writes are read back as they are meant."""
 
-import ast
 import json
 from dataclasses import replace
 
@@ -20,7 +19,6 @@ from ci_eval.starting.drafting import (
     starter_text,
 )
 from ci_eval.starting.scoring import Scoring
-from ci_eval.starting.sources import FoundAgent
 from ci_eval.starting.trying import AskedModel
 from ci_eval.trials import Recording
 
@@ -95,55 +93,9 @@ def test_the_options_of_judges_are_offered_only_where_one_is_asked_and_can_be_ta
     assert JudgeOptions.model_validate(offered["judge"]).max_calls == 500
 
 
-def agent(**options) -> FoundAgent:
-    found = {"kind": "adk", "name": "shop", "folder": "agents/shop", "target": "shop.agent"}
-    return FoundAgent(**{**found, "variable": "root_agent", "import_from": "agents", **options})
-
-
-def test_the_module_imports_the_agent_from_the_folder_above_it():
-    text = agent_text(agent())
-
-    ast.parse(text)
-    assert 'sys.path.insert(0, str(HERE / "agents"))' in text
-    assert 'load_dotenv(HERE / "agents/shop/.env")' in text
-    assert 'module = importlib.import_module("shop.agent")' in text
-    assert 'runner = InMemoryRunner(agent=agent, app_name="shop")' in text
-
-
-def test_an_app_is_run_as_such():
-    text = agent_text(agent(variable="app"))
-
-    ast.parse(text)
-    assert "runner = InMemoryRunner(app=module.app)" in text
-
-
-def test_an_agent_in_yaml_is_read_by_adk():
-    text = agent_text(agent(target="agents/shop/root_agent.yaml"))
-
-    ast.parse(text)
-    assert 'from_config(str(HERE / "agents/shop/root_agent.yaml"))' in text
-    assert "importlib" not in text
-
-
-def test_an_agent_at_the_top_needs_no_path():
-    text = agent_text(agent(folder="", target="agent", import_from=""))
-
-    ast.parse(text)
-    assert "sys" not in text.split("async def")[0]
-    assert 'load_dotenv(HERE / ".env")' in text
-
-
-@given(ANY)
-def test_no_name_of_a_folder_becomes_code(folder):
-    tree = ast.parse(agent_text(agent(folder=folder, import_from=folder, target="x.agent")))
-
-    calls = [node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
-    assert len(calls) == (8 if folder else 7)
-
-
 def test_what_the_user_fills_in_refuses_to_answer_until_then():
     namespace: dict = {}
-    exec(compile(agent_text(None), "ci_eval_agent.py", "exec"), namespace)
+    exec(compile(agent_text(), "ci_eval_agent.py", "exec"), namespace)
 
     with pytest.raises(NotImplementedError, match="call your agent"):
         namespace["answer"]("Hi", [], {})

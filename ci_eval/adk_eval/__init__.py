@@ -1,0 +1,1 @@
+"""`ci-eval adk`: what `adk eval` is given, says and leaves, with ci-eval at work between."""

@@ -1,0 +1,140 @@
+"""ADK's result files: a run as `adk eval` leaves it, where `adk web` shows it.
+
+A file is `<app>/.adk/eval_history/<app>_<evalset>_<time>.evalset_result.json`.  It is written case
+by case; neither the results of a run nor its traces are ever held all at once.
+"""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from ci_eval import console, wiring
+from ci_eval.adk_eval.case_results import CaseResult, case_result
+from ci_eval.documents import contained
+from ci_eval.findings import Report
+from ci_eval.json_text import TRACE_DEPTH, parse_json
+from ci_eval.pipeline import Outputs
+from ci_eval.plan import Plan
+from ci_eval.run_file import read_run, replacing
+from ci_eval.trials import Recording
+from ci_eval.world import World
+
+HISTORY = Path(".adk") / "eval_history"
+"""Where ADK keeps results, from the folder of an agent."""
+SUFFIX = ".evalset_result.json"
+_NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
+_LONGEST_NAME = 150
+
+
+class Case(NamedTuple):
+    """A case that was tried."""
+
+    agent: str
+    evalset: str
+    """What the configuration calls the evalset."""
+    result: CaseResult
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run that is over, in ADK's words."""
+
+    plan: Plan
+    run: Path
+    """Its `run.json`."""
+    record: Path
+    """Its traces in the order of the cases, as `run --record` writes them."""
+
+    def cases(self) -> Iterator[Case]:
+        """Yield what became of each case, in the order of the files."""
+        results = read_run(self.run, shown=str(self.run)).results()
+        with self.record.open("rb") as traces:
+            for trial, result, line in zip(self.plan.trials(), results, traces, strict=True):
+                agent, evalset = trial.key.agent, trial.key.evalset
+                seen = Recording.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
+                found = case_result(
+                    result,
+                    seen.invocations or (),
+                    trial.case,
+                    self.plan.pairs[agent, evalset],
+                    eval_set_id=self.plan.evalsets[evalset].opened.header.eval_set_id,
+                )
+                yield Case(agent, evalset, found)
+
+
+@contextmanager
+def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
+    """Give `outputs` a record, and its path: one for the time being where none is asked for."""
+    with tempfile.TemporaryDirectory() as scratch:
+        record = outputs.record or Path(scratch, "traces.jsonl")
+        yield replace(outputs, record=record), record
+
+
+def run_and_write(plan: Plan, world: World, outputs: Outputs, agents: str) -> Report | None:
+    """Run, and write ADK's result files below the folder `agents`; no report if interrupted.
+
+    Raises:
+        UsageError: a link leads out of the repository; then nothing is run.
+
+    """
+    for agent in plan.config.agents:
+        history(Path(agents), agent, world)
+    with with_record(outputs) as (recorded, record):
+        report = wiring.run(plan, world, recorded)
+        if report:
+            results = Results(plan, outputs.folder / "run.json", record)
+            for path in write_results(results, Path(agents), world):
+                console.say(f"results: {os.path.relpath(path)}")
+    return report
+
+
+def history(agents: Path, agent: str, world: World) -> Path:
+    """Return the folder for the results of `agent` below the folder `agents`.
+
+    Raises:
+        UsageError: a link leads out of the repository.
+
+    """
+    return contained(world.root, str(agents / agent / HISTORY))
+
+
+def write_results(results: Results, agents: Path, world: World) -> list[Path]:
+    """Write a file for each agent and evalset below the folder `agents`, and return their paths.
+
+    Raises:
+        UsageError: a link leads out of the repository.
+
+    """
+    written = []
+    for (agent, _), cases in groupby(results.cases(), key=lambda each: each[:2]):
+        folder = history(agents, agent, world)
+        folder.mkdir(parents=True, exist_ok=True)
+        written.append(_write(folder, agent, (each.result for each in cases), world.now()))
+    return written
+
+
+def _write(folder: Path, app: str, cases: Iterator[CaseResult], now: float) -> Path:
+    first = next(cases)
+    identity = f"{app}_{first.eval_set_id}"
+    name = f"{_NOT_IN_NAMES.sub('_', identity)[:_LONGEST_NAME]}_{now}"
+    head = {
+        "eval_set_result_id": f"{identity}_{now}",
+        "eval_set_result_name": name,
+        "eval_set_id": first.eval_set_id,
+        "creation_timestamp": now,
+    }
+    path = folder / f"{name}{SUFFIX}"
+    with replacing(path) as file:
+        file.write(json.dumps(head)[:-1] + ', "eval_case_results": [\n')
+        file.write(first.as_json())
+        for case in cases:
+            file.write(f",\n{case.as_json()}")
+        file.write("\n]}\n")
+    return path

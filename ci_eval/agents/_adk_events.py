@@ -1,0 +1,197 @@
+"""What the events of one run of an ADK agent come to: an invocation, as `adk eval` makes it.
+
+Events are ADK's, as JSON in either spelling: what the adapter answers and what an api server
+sends.  The rules are those of google-adk 2.13.0 (`EvaluationGenerator`,
+`convert_events_to_eval_invocations`) and, where they differ, of 2.3.0.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, ConfigDict, ValidationError
+
+from ci_eval.dialogue import USER
+from ci_eval.documents import dotted
+from ci_eval.errors import TrialError
+from ci_eval.explain import explain
+from ci_eval.records import (
+    AdkRecord,
+    AppDetails,
+    Content,
+    FunctionCall,
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+    Json,
+    Part,
+)
+from ci_eval.streaming import ModelResponse, snaked
+from ci_eval.templating import one_line
+
+Rules = Literal["adk", "adk@2.3"]
+"""Whose rules decide what is kept; 2.3 keeps neither the final event nor what models used."""
+
+SHOWN_CHARS = 500
+"""How much a message shows of what the model gave as the reason."""
+
+
+class _Actions(AdkRecord):
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    skip_summarization: bool | None = None
+
+
+class _Event(ModelResponse):
+    """One event, without what nothing here depends on."""
+
+    author: str | None = None
+    invocation_id: str | None = None
+    timestamp: float = 0.0
+    actions: _Actions | None = None
+    long_running_tool_ids: frozenset[str] | None = None
+    grounding_metadata: Annotated[Json, BeforeValidator(snaked)] = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (self.content and self.content.parts) or ()
+
+    @property
+    def calls(self) -> tuple[FunctionCall, ...]:
+        return tuple(part.function_call for part in self.parts if part.function_call)
+
+    @property
+    def answered(self) -> frozenset[str | None]:
+        """The ids of the calls that are answered in it."""
+        responses = (part.function_response for part in self.parts)
+        return frozenset(each.id for each in responses if each)
+
+
+def to_invocation(
+    events: Sequence[Json],
+    message: Content,
+    *,
+    rules: Rules = "adk",
+    told: Mapping[str, Any] | None = None,
+) -> Invocation:
+    """Return what the agent did on `message`, which caused `events` and no others.
+
+    `told` holds what events do not tell: `app_details` and durations.  Chunks of a streamed answer
+    are to be left out, as `adk eval` does not stream.
+
+    Raises:
+        TrialError: the events cannot be understood.
+
+    """
+    read = _read(events)
+    said = [event for event in read if (event.author or "").lower() != USER]
+    final = _final(said, rules)
+    kept = [event for event in said if _is_kept(event, rules)]
+    if rules == "adk@2.3":
+        kept = [event for event in kept if event is not final or event.calls]
+    told = told or {}
+    details = told.get("app_details")
+    return Invocation(
+        invocation_id=(read[0].invocation_id if read else None) or "",
+        user_content=message,
+        final_response=final.content if final else None,
+        intermediate_data=InvocationEvents(
+            invocation_events=tuple(_shown(event, final, rules) for event in kept)
+        ),
+        creation_timestamp=read[0].timestamp if read else 0.0,
+        app_details=None if details is None else AppDetails.model_validate(details),
+        duration=told.get("duration"),
+        model_duration=told.get("model_duration"),
+        tool_duration=told.get("tool_duration"),
+        waits_for=_waiting(said),
+    )
+
+
+def refuse_silence(events: Sequence[Json], found: Invocation) -> None:
+    """Refuse a run that came to nothing, which ADK would let pass as an empty response.
+
+    Raises:
+        TrialError: there was no event, or an error instead of a response.
+
+    """
+    if not events:
+        raise TrialError("raised", "the agent ended its run without a single event", seen=found)
+    if found.final_response is not None:
+        return
+    failed = next((event for event in reversed(_read(events)) if event.error_code), None)
+    if failed:
+        reason = ": ".join(filter(None, (failed.error_code, failed.error_message)))
+        message = f"the model gave no response: {one_line(reason, SHOWN_CHARS)}"
+        raise TrialError("raised", message, seen=found)
+
+
+def _read(events: Sequence[Json]) -> tuple[_Event, ...]:
+    return tuple(_read_one(number, event) for number, event in enumerate(events, 1))
+
+
+def _read_one(number: int, event: Json) -> _Event:
+    try:
+        return _Event.model_validate(event)
+    except ValidationError as exc:
+        loc, told = next(iter(explain(exc, _Event)))
+        message = ": ".join(filter(None, (dotted(loc), told)))
+        raise TrialError("protocol", f"event {number} of the agent's: {message}") from None
+
+
+def _final(events: Iterable[_Event], rules: Rules) -> _Event | None:
+    """Return the event with the final response: the last one, but a text before mere sound."""
+    final: _Event | None = None
+    for event in events:
+        if not event.parts or not _is_final(event, rules):
+            continue
+        if rules == "adk@2.3" or _has_text(event) or not (final and _has_text(final)):
+            final = event
+    return final
+
+
+def _is_final(event: _Event, rules: Rules) -> bool:
+    if (event.actions and event.actions.skip_summarization) or event.long_running_tool_ids:
+        return True
+    if event.partial or event.calls:
+        return False
+    if event.error_code and rules == "adk":
+        return True
+    return not event.answered and event.parts[-1].code_execution_result is None
+
+
+def _has_text(event: _Event) -> bool:
+    return any(part.text for part in event.parts)
+
+
+def _is_kept(event: _Event, rules: Rules) -> bool:
+    if event.grounding_metadata is not None and rules == "adk":
+        return True
+    return any(
+        part.function_call or part.function_response or part.text or part.inline_data
+        for part in event.parts
+    )
+
+
+def _shown(event: _Event, final: _Event | None, rules: Rules) -> InvocationEvent:
+    """Return an event of the trajectory; the final response is not told twice."""
+    content = event.content if event is not final or event.calls else None
+    author = event.author or "agent"
+    if rules == "adk@2.3":
+        return InvocationEvent(author=author, content=content)
+    return InvocationEvent(
+        author=author,
+        content=content,
+        grounding_metadata=event.grounding_metadata,
+        usage_metadata=event.usage_metadata,
+        model_version=event.model_version,
+    )
+
+
+def _waiting(events: Sequence[_Event]) -> tuple[FunctionCall, ...]:
+    """Return the calls that take their time, and that nobody answered in this run."""
+    answered = frozenset[str | None]().union(*(event.answered for event in events))
+    return tuple(
+        call
+        for event in events
+        for call in event.calls
+        if call.id in (event.long_running_tool_ids or ()) and call.id not in answered
+    )

@@ -1,0 +1,96 @@
+"""Agents behind an address: where they are, and what a request carries to be let in."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from ci_eval.errors import TrialError
+from ci_eval.net import address
+from ci_eval.processes import refused
+from ci_eval.records import Record
+from ci_eval.trials import Trial
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_SENDABLE = re.compile(r"[ -~\t]*")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""What a header may be called (RFC 9110, 5.1)."""
+
+
+def _path(text: str) -> str:
+    if not re.fullmatch(r"/\S*", text):
+        raise ValueError(f"expected a path such as '/chat', found {text!r}")
+    return text
+
+
+UrlPath = Annotated[str, AfterValidator(_path)]
+"""What stands behind the host of an address."""
+
+
+class Reached(Record):
+    """What is reached over the network."""
+
+    headers: dict[str, str] = Field(default_factory=dict)
+    """What every request carries. `${NAME}` stands for the environment variable `NAME`, such as a
+    key; no other variable is read, and no message shows one."""
+
+
+def with_variables(text: str, env: Mapping[str, str]) -> str:
+    """Return `text` with the environment variables that it names."""
+    return _VARIABLE.sub(lambda found: env.get(found[1], "").strip(), text)
+
+
+def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with an address that may name variables, beside `field`."""
+    yield from _wrong_variables(field, text, env)
+    if all(env.get(name) for name in _VARIABLE.findall(text)):
+        try:
+            address(with_variables(text, env))
+        except ValueError:
+            example = "https://example.com/chat"
+            yield field, f"expected an address such as {example!r}, found {text!r}"
+
+
+def wrong_headers(headers: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the headers."""
+    for name, text in headers.items():
+        if not _NAME.fullmatch(name):
+            yield "headers", f"{name!r} cannot be the name of a header"
+        yield from _wrong_variables("headers", text, env)
+        if not _SENDABLE.fullmatch(text):
+            yield "headers", f"{name!r} holds a line break or a letter that no header can have"
+
+
+def filled_headers(headers: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers as they are sent."""
+    return {name: with_variables(text, env) for name, text in headers.items()}
+
+
+def _wrong_variables(field: str, text: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in _VARIABLE.findall(text):
+        yield from wrong_variable(field, name, env)
+
+
+def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield why the variable `name` cannot be sent."""
+    never = list(refused({name: None}))
+    for message in never:
+        yield field, message
+    value = env.get(name, "").strip()
+    if not value and not never:
+        yield field, f"the environment variable {name!r} is not set"
+    if not _SENDABLE.fullmatch(value):
+        yield field, f"{name!r} holds a line break or a letter that no header can have"
+
+
+def refuse_mocks(trial: Trial) -> None:
+    """Refuse a case that replaces tools, which nobody can do from outside.
+
+    Raises:
+        TrialError: it does; the tools would really be called.
+
+    """
+    if trial.case.tool_mocks and trial.case.tool_mocks.tools:
+        message = "`tool_mocks` cannot replace the tools of an agent behind an address"
+        raise TrialError("unsupported", message)

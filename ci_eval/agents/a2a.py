@@ -1,0 +1,324 @@
+"""An agent that speaks the Agent2Agent protocol."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Literal
+from urllib.parse import urljoin, urlsplit
+
+from pydantic import ValidationError
+
+from ci_eval.agents._a2a_task import Heard, Progress
+from ci_eval.agents._a2a_wire import (
+    INPUT_REQUIRED,
+    Card,
+    Interface,
+    Task,
+    Update,
+    Version,
+    read_update,
+)
+from ci_eval.agents._reaching import (
+    Reached,
+    UrlPath,
+    filled_headers,
+    with_variables,
+    wrong_address,
+    wrong_headers,
+)
+from ci_eval.agents._request import refuse_tool_mocks
+from ci_eval.agents._server import PORT, Server, Startable
+from ci_eval.errors import TrialError
+from ci_eval.json_text import NotJsonError, parse_json
+from ci_eval.net import Net, Request, StatusError, connecting, is_here, shown_address
+from ci_eval.plugins import Agent, RunningAgent, Session, agent
+from ci_eval.records import Content, FunctionCall, Invocation, Json
+from ci_eval.templating import one_line
+from ci_eval.trials import Trial
+from ci_eval.world import World
+
+CARD = "/.well-known/agent-card.json"
+OLD_CARD = "/.well-known/agent.json"
+"""Where the card is, and was before version 0.3."""
+FIRST_PAUSE_S = 0.2
+LONGEST_PAUSE_S = 3.0
+"""How long to wait before a task is looked at again, at first and at most."""
+SAID_CHARS = 500
+_WORDS: Mapping[str, str] = {
+    "failed": "the agent failed",
+    "rejected": "the agent rejected the task",
+    "canceled": "the task was canceled",
+    "auth-required": "the agent wants to be authorised, which `headers` may do",
+}
+
+
+@agent("a2a")
+class A2A(Reached, Startable, Agent):
+    """An agent that is reached by the Agent2Agent protocol, version 0.3 or 1.0, as JSON-RPC.
+
+    Its card says where messages go, in which version, and whether answers are streamed.  All
+    messages of a case share the context that the agent gave to the first.  A task that goes on is
+    looked at until it ends; its artifacts are the response, or, where it made none, what the agent
+    said last.  One that failed, or was rejected or canceled, is an error with the agent's words.
+
+    An agent that requires input waits for the call `input_required`, with its question as the
+    argument `message`: `human_answers` of the case may answer it.  A server of ADK's (`to_a2a`)
+    waits for the tools themselves, and is answered as ADK's own agents are; and it tells which
+    tools were called.  Others do not, so that criteria for tools are errors.
+    """
+
+    a2a: str
+    """The address, below which the card is, such as `http://127.0.0.1:9999`. `${NAME}` stands for
+    an environment variable, as in `headers`, and `{port}` for that of a started server."""
+    card: UrlPath = CARD
+    """The path of the card, which is added to the address."""
+    endpoint: UrlPath | None = None
+    """The path that messages go to, where the address in the card is not the one to be used."""
+    stream: Literal["auto", True, False] = "auto"
+    """Whether answers are streamed; `auto`: where the card says that they can be."""
+    input_required: Literal["human", "user"] = "human"
+    """Who answers where the agent requires input: a human, as `human_answers` say, or the user,
+    with the next message of the case."""
+
+    def check(self, world: World) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with the address, the headers and how the server is started."""
+        yield from wrong_address("a2a", self.a2a.replace(PORT, "1"), world.env)
+        yield from self.wrong_start(self.a2a, world)
+        yield from wrong_headers(self.headers, world.env)
+
+    @asynccontextmanager
+    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+        """Hold conversations; leaving the context stops a server that was started for them."""
+        address = with_variables(self.a2a, world.env)
+        headers = filled_headers(self.headers, world.env)
+        async with connecting(world.env) as net, self.served(address, world, net) as server:
+            peer = _Peer(self, net, server, headers)
+            yield _Running(self, peer, f"ci-eval-{world.now() * 1000:.0f}-")
+
+
+class _Peer:
+    """The agent, as it is reached."""
+
+    def __init__(self, how: A2A, net: Net, server: Server, headers: Mapping[str, str]) -> None:
+        self.server = server
+        self._how = how
+        self._net = net
+        self._address = ""
+        self._headers = headers
+        self._found: Interface | None = None
+        self._looking = asyncio.Lock()
+        self._numbers = count(1)
+
+    async def interface(self) -> Interface:
+        """Return where messages go, as the card says.
+
+        Raises:
+            TrialError: there is no card, or none that can be followed.
+
+        """
+        async with self._looking:
+            address = await self.server.address()
+            if self._found is None or self._address != address:
+                self._address = address
+                self._found = await self._look()
+            return self._found
+
+    async def call(self, method: str, params: Mapping[str, Json]) -> Update:
+        """Call `method`, and return its result.
+
+        Raises:
+            TrialError: there is none.
+
+        """
+        request = await self._request(method, params)
+        return _result(request, (await self._net.send(request)).json())
+
+    async def stream(self, method: str, params: Mapping[str, Json]) -> AsyncGenerator[Update, None]:
+        """Call `method`, and yield its results as they come.
+
+        Raises:
+            TrialError: there are none, or the stream broke off.
+
+        """
+        request = await self._request(method, params)
+        async with self._net.stream(request) as stream, aclosing(stream.events()) as events:
+            async for data in events:
+                try:
+                    body = parse_json(data)
+                except NotJsonError as exc:
+                    what = request.quoted(data)
+                    message = f"{request.shown} sent the event {what!r}, which {exc}"
+                    raise TrialError("protocol", message) from None
+                yield _result(request, body)
+
+    async def _request(self, method: str, params: Mapping[str, Json]) -> Request:
+        found = await self.interface()
+        if found.tenant:
+            params = {**params, "tenant": found.tenant}
+        body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
+        accept = "text/event-stream" if method == found.version.stream else "application/json"
+        headers = {"Accept": accept, **found.version.headers, **self._headers}
+        return Request("POST", found.url, body, headers)
+
+    async def _look(self) -> Interface:
+        request = Request("GET", self._address + self._how.card, headers=self._headers)
+        try:
+            body = (await self._net.send(request)).json()
+        except StatusError as exc:
+            if exc.response.status != 404 or self._how.card != CARD:
+                raise
+            request = request._replace(url=self._address + OLD_CARD)
+            response = await self._net.send(request)
+            if response.status == 404:
+                raise exc from None
+            body = response.json()
+        return self._followed(request, _interface(request, body))
+
+    def _followed(self, request: Request, found: Interface) -> Interface:
+        """Return `found` with the address that is used.
+
+        Raises:
+            TrialError: it leads elsewhere, and our headers, which may hold a key, would go along.
+
+        """
+        if self._how.endpoint:
+            return found._replace(url=self._address + self._how.endpoint)
+        url = urljoin(self._address + "/", found.url)
+        if self._headers and not _is_same_host(url, self._address):
+            message = f"the card at {request.shown} leads to {shown_address(url)}, another host"
+            hint = "`headers` are not sent there; give that address, or `endpoint`"
+            raise TrialError("start", f"{message}: {hint}")
+        return found._replace(url=url)
+
+
+def _is_same_host(one: str, other: str) -> bool:
+    hosts = {urlsplit(one).hostname, urlsplit(other).hostname}
+    return len(hosts) == 1 or (is_here(one) and is_here(other))
+
+
+def _interface(request: Request, body: Json) -> Interface:
+    try:
+        return Card.model_validate(body).interface()
+    except ValidationError:
+        what = request.quoted(str(body))
+        message = f"{request.shown} is no agent card: {what}"
+        raise TrialError("protocol", message) from None
+    except ValueError as exc:
+        raise TrialError("start", f"the agent card at {request.shown} {exc}") from None
+
+
+def _result(request: Request, body: Json) -> Update:
+    """Return the result in a response of JSON-RPC."""
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict):
+        said = request.quoted(f"{error.get('message')} {error.get('data') or ''}".strip())
+        message = f"{request.shown} answered the error {error.get('code')}: {said}"
+        raise TrialError("raised", message)
+    result = body.get("result") if isinstance(body, dict) else None
+    try:
+        return read_update(result)
+    except ValueError as exc:
+        what = request.quoted(str(body))
+        raise TrialError("protocol", f"{request.shown} answered {what}, which {exc}") from None
+
+
+@dataclass(frozen=True)
+class _Running:
+    """The agent, ready for conversations."""
+
+    agent: A2A
+    peer: _Peer
+    prefix: str
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
+        del alone  # nobody else is disturbed
+        refuse_tool_mocks(trial, self.agent.type_name)
+        async with self.peer.server.watched():
+            found = await self.peer.interface()
+        return _Conversation(self, found, f"{self.prefix}{next(self.numbers)}", memento or {})
+
+
+class _Conversation(Session):
+    """One conversation with the agent."""
+
+    def __init__(
+        self, running: _Running, found: Interface, name: str, memento: Mapping[str, Json]
+    ) -> None:
+        self._running = running
+        self._version: Version = found.version
+        how = running.agent.stream
+        self._streams = found.streams if how == "auto" else how
+        self._name = name
+        self._numbers = count(1)
+        self._heard = Heard.model_validate(memento.get("heard", {}))
+        self._ids: dict[str, str] = dict(memento.get("ids", {}))
+        """The context, and the task that waits for an answer."""
+
+    @property
+    def memento(self) -> Json:
+        heard = self._heard.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return {"ids": self._ids, "heard": heard}
+
+    @property
+    def output(self) -> str:
+        return self._running.peer.server.output
+
+    async def send(self, message: Content) -> Invocation:
+        identity = f"{self._name}-{next(self._numbers)}"
+        asked = self._version.message(message, {"messageId": identity, **self._ids})
+        progress = Progress(self._heard)
+        started = time.perf_counter()
+        try:
+            async with self._running.peer.server.watched():
+                await self._work(asked, progress)
+            self._remember(progress)
+            _require_success(progress)
+        except TrialError as exc:
+            exc.seen = progress.invocation(message, time.perf_counter() - started)
+            raise
+        found = progress.invocation(message, time.perf_counter() - started)
+        if self._running.agent.input_required == "user" and _is_question(found.waits_for):
+            return found.model_copy(update={"waits_for": ()})
+        return found
+
+    async def _work(self, asked: dict[str, Json], progress: Progress) -> None:
+        """Send the message, and wait until the agent is done with it."""
+        peer, version = self._running.peer, self._version
+        if self._streams:
+            async with aclosing(peer.stream(version.stream, {"message": asked})) as updates:
+                async for update in updates:
+                    progress.add(update)
+                    # That of a whole task may be the state before our message.
+                    if progress.is_settled and not isinstance(update, Task):
+                        break
+        else:
+            progress.add(await peer.call(version.send, {"message": asked}))
+        pause = FIRST_PAUSE_S
+        while not progress.is_settled:
+            if progress.task_id is None:
+                raise TrialError("protocol", "the agent's stream ended without a task or a message")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_S)
+            progress.add(await peer.call(version.get, {"id": progress.task_id}))
+
+    def _remember(self, progress: Progress) -> None:
+        self._ids = {**self._ids, "contextId": progress.context_id or ""}
+        self._ids["taskId"] = (progress.task_id or "") if progress.state == "input-required" else ""
+        self._ids = {key: value for key, value in self._ids.items() if value}
+
+
+def _require_success(progress: Progress) -> None:
+    if progress.state not in _WORDS:
+        return
+    words = _WORDS[progress.state]
+    said = one_line(progress.said, SAID_CHARS)
+    kind = "unsupported" if progress.state == "auth-required" else "raised"
+    raise TrialError(kind, f"{words}: {said}" if said else words)
+
+
+def _is_question(calls: tuple[FunctionCall, ...]) -> bool:
+    return any(call.name == INPUT_REQUIRED for call in calls)

@@ -1,0 +1,230 @@
+"""What keeps agents apart from us: our memory on Linux, and in our image a user of their own.
+
+The image has the account `ci-eval-agent`.  Who started there as root goes on as the owner of the
+workspace, with no more power than to start and to end processes of that account; the way back to
+root (the saved user id) is for the moments before the first and after the last agent.  Wherever
+there is no such account, or we are not root, agents run as we do, and none of this happens.
+"""
+
+import ctypes
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ci_eval.errors import UsageError
+from ci_eval.world import World
+
+ACCOUNT = "ci-eval-agent"
+"""Whom agents run as; the Dockerfile makes it."""
+OURS = ".ci-eval"
+"""The folder in which we keep things; made before an agent could make it."""
+
+# From linux/prctl.h and linux/capability.h.
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_CAPABILITY_VERSION_3 = 0x20080522
+_CAP_KILL, _CAP_SETGID, _CAP_SETUID = 5, 6, 7
+
+
+class Account(NamedTuple):
+    """A user of the system."""
+
+    uid: int
+    gid: int
+    home: str
+
+
+def account() -> Account | None:
+    """Return whom agents run as; `None` where they run as we do."""
+    if sys.platform != "linux" or os.getresuid()[2] != 0:
+        return None
+    import pwd
+
+    try:
+        found = pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        return None
+    return Account(found.pw_uid, found.pw_gid, found.pw_dir)
+
+
+def child_options() -> dict[str, Any]:
+    """Return what starts a child as the account of agents, in the words of `subprocess`."""
+    agent = account()
+    if agent is None:
+        return {}
+    return {"user": agent.uid, "group": agent.gid, "extra_groups": [], "umask": 0o022}
+
+
+def environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables that are otherwise for the account of agents."""
+    agent = account()
+    if agent is None:
+        return {}
+    own = f"{agent.home}/.local/bin"  # where pip puts programs that are installed for one user
+    path = os.pathsep.join(filter(None, (own, ours.get("PATH"))))
+    return {"HOME": agent.home, "USER": ACCOUNT, "LOGNAME": ACCOUNT, "PATH": path}
+
+
+def interpreter() -> str:
+    """Return the Python for code that names none: in our image one that does not have ci-eval."""
+    return sys.executable if account() is None else str(Path(sys.base_prefix, "bin", "python3"))
+
+
+# --- Ourselves --------------------------------------------------------------------------------
+
+
+def close_memory() -> None:
+    """Let no other process of our user read our memory and environment, where Linux runs us."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def become_owner(workspace: Path) -> None:
+    """Go on as the owner of `workspace`, where a container runs us as root.
+
+    What we write can then be changed and removed by later steps and by the runner.
+
+    Raises:
+        UsageError: the container was not given what it takes.
+
+    """
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return
+    owner = workspace.stat()
+    try:
+        # No program that agents start can make them root: not by a set-user-ID bit either.
+        ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        os.setgroups([])
+        if owner.st_uid != 0:
+            os.setresgid(owner.st_gid, owner.st_gid, owner.st_gid)
+            os.setresuid(owner.st_uid, owner.st_uid, 0)
+            _keep_power_over_agents()
+    except PermissionError as exc:
+        message = f"agents cannot be kept apart from ci-eval: {exc.strerror}"
+        raise UsageError(message, hint="run the container with its usual capabilities") from exc
+
+
+def _keep_power_over_agents() -> None:
+    """Hold on, without being root, to starting and ending processes of another user."""
+
+    class Header(ctypes.Structure):
+        _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+    class Data(ctypes.Structure):
+        _fields_ = tuple(
+            (name, ctypes.c_uint32) for name in ("effective", "permitted", "inherited")
+        )
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, data = Header(_CAPABILITY_VERSION_3, 0), (Data * 2)()
+    kept = 1 << _CAP_KILL | 1 << _CAP_SETGID | 1 << _CAP_SETUID
+    done = libc.capget(ctypes.byref(header), data)
+    data[0].effective, data[1].effective = kept, 0
+    if done != 0 or libc.capset(ctypes.byref(header), data) != 0:
+        error = ctypes.get_errno()
+        raise PermissionError(error, os.strerror(error))
+
+
+@contextmanager
+def _as_root() -> Iterator[None]:
+    """Be root for what follows, which nothing else may run beside."""
+    before = os.geteuid()
+    os.seteuid(0)
+    try:
+        yield
+    finally:
+        if before != 0:
+            os.seteuid(before)
+            _keep_power_over_agents()
+
+
+# --- What agents find -------------------------------------------------------------------------
+
+
+@contextmanager
+def room_for_agents(world: World) -> Iterator[None]:
+    """Let agents make files in the folder of the configuration, and find no secrets round it.
+
+    They cannot change what is there already.  At the end none of their processes is left, and
+    what they made can be changed and removed by the group that the folder belongs to.
+    """
+    agent = account()
+    if agent is None:
+        yield
+        return
+    (world.root / OURS).mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        with _as_root():
+            for path in _private(world):
+                _set_mode(path, remove=stat.S_IRWXO, stack=stack)
+            _set_mode(world.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
+        try:
+            yield
+        finally:
+            _end_all()
+            with _as_root():
+                _hand_over(world.root, agent)
+                stack.close()
+
+
+def _private(world: World) -> Iterator[Path]:
+    """Yield what may hold tokens and is no agent's business.
+
+    The checkout leaves a token in `.git` or in the runner's folder for temporary files, and
+    steps that log in leave theirs in the home folder.
+    """
+    for name in ("HOME", "RUNNER_TEMP"):
+        if world.env.get(name, "").startswith("/github/"):
+            yield Path(world.env[name])
+    if world.env.get("GITHUB_OUTPUT", "").startswith("/github/"):
+        yield Path(world.env["GITHUB_OUTPUT"]).parent  # where the files for commands are
+    yield from (folder / ".git" for folder in (world.root, *world.root.parents))
+    if workspace := world.env.get("GITHUB_WORKSPACE"):
+        yield from Path(workspace).glob("*/.git")
+
+
+def _set_mode(path: Path, *, add: int = 0, remove: int = 0, stack: ExitStack) -> None:
+    """Change the mode of `path`, if there is such a thing, until the stack is closed."""
+    if path.is_symlink() or not path.exists():
+        return
+    before = stat.S_IMODE(path.stat().st_mode)
+    after = (before | add) & ~remove
+    if after != before:
+        path.chmod(after)
+        stack.callback(path.chmod, before)
+
+
+def _end_all() -> None:
+    """Kill every process of the account: all at once, so that none can get away by forking."""
+    subprocess.run(
+        ["/bin/sh", "-c", "kill -9 -1"],
+        check=False,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={},
+        **child_options(),
+    )
+
+
+def _hand_over(root: Path, agent: Account) -> None:
+    """Let the group of `root` change and remove what the account made in it."""
+    group = root.stat().st_gid
+    for top in root.iterdir():
+        if top.lstat().st_uid != agent.uid:
+            continue
+        _give(top, group)
+        for folder, folders, files in os.walk(top):
+            for name in (*folders, *files):
+                _give(Path(folder, name), group)
+
+
+def _give(path: Path, group: int) -> None:
+    mode = path.lstat().st_mode
+    os.chown(path, -1, group, follow_symlinks=False)
+    if not stat.S_ISLNK(mode):
+        owners = mode & stat.S_IRWXU  # and no set-user-ID bit, nor what others might do
+        path.chmod(owners | owners >> 3 | mode & 0o007)

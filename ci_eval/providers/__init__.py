@@ -1,0 +1,1 @@
+"""Providers of models, as judges and agents reach them."""

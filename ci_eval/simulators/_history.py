@@ -1,0 +1,89 @@
+"""A conversation as whoever plays its user is shown it.
+
+Every message is `author: text`, as ADK writes it, with a blank line between two.  The further
+lines of a text are set in: an agent that writes a line `user: …` has not spoken for the user.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from ci_eval.records import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    Json,
+    Part,
+)
+from ci_eval.templating import one_line
+
+USER = "user"
+_AGENT = "agent"
+"""What an agent is called that has no name in what was observed."""
+_NAME_CHARS = 100
+
+
+def written(invocations: Sequence[Invocation], *, calls: bool) -> str:
+    """Return what was said, thoughts left out, and with `calls` what tools were asked and said."""
+    said = (line for each in invocations for line in _lines(each, calls=calls))
+    return "\n\n".join(said)
+
+
+def _lines(invocation: Invocation, *, calls: bool) -> Iterator[str]:
+    yield from _message(USER, invocation.user_content, calls=calls)
+    data, author = invocation.intermediate_data, _author(invocation)
+    if isinstance(data, IntermediateData):
+        if calls:
+            yield from (_called(author, each) for each in data.tool_uses)
+            yield from map(_returned, data.tool_responses)
+        for by, parts in data.intermediate_responses:
+            yield from _message(by, Content(parts=parts), calls=calls)
+    for event in invocation.events or ():
+        yield from _message(event.author, event.content, calls=calls)
+    yield from _message(author, invocation.final_response, calls=calls)
+
+
+def _author(invocation: Invocation) -> str:
+    """Return who gave the final response, which does not say it itself."""
+    spoke = [event.author for event in invocation.events or () if event.author != USER]
+    details = invocation.app_details.agent_details if invocation.app_details else {}
+    if not spoke and len(details) == 1:
+        return next(iter(details))
+    return spoke[-1] if spoke else _AGENT
+
+
+def _message(author: str, content: Content | None, *, calls: bool) -> Iterator[str]:
+    for part in (content.parts if content else None) or ():
+        if part.text and not part.thought:
+            yield f"{_named(author)}: {_set_in(part.text)}"
+        elif calls:
+            yield from _of_tools(author, part)
+
+
+def _of_tools(author: str, part: Part) -> Iterator[str]:
+    if part.function_call:
+        yield _called(author, part.function_call)
+    if part.function_response:
+        yield _returned(part.function_response)
+
+
+def _called(author: str, call: FunctionCall) -> str:
+    return f"{_named(author)} called the tool {_json(call.name)} with {_json(call.args or {})}"
+
+
+def _returned(answer: FunctionResponse) -> str:
+    return f"The tool {_json(answer.name)} returned {_json(answer.response)}"
+
+
+def _json(value: Json) -> str:
+    """Return `value` as JSON, which is one line."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _named(author: str) -> str:
+    return one_line(author, _NAME_CHARS) or _AGENT
+
+
+def _set_in(text: str) -> str:
+    return "\n  ".join(text.splitlines())

@@ -1,0 +1,129 @@
+"""AgentFlow's simulated user."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from ci_eval.json_text import parse_json
+from ci_eval.plugins import Panel, Simulator, simulator
+from ci_eval.questions import UnreadableError
+from ci_eval.records import Content, EvalCase, Invocation, Json
+from ci_eval.scenarios import goals_of, max_turns_of
+from ci_eval.simulators._asking import answered, as_it_is
+from ci_eval.simulators._history import USER, written
+
+GOALS = "agentflow/goals"
+MESSAGE = "agentflow/next_message"
+FORM: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        "reached": {"type": "array", "items": {"type": "integer"}},
+    },
+    "required": ["reasoning", "reached"],
+    "additionalProperties": False,
+}
+
+
+@simulator("agentflow")
+class AgentFlow(Simulator):
+    """A user who has goals, as AgentFlow has it, and leaves when all of them are reached.
+
+    The first message is the starting prompt of the scenario; where that is empty, a model writes
+    it. After each answer of the agent the model is asked which goals are reached, and, where some
+    are left, for the next message: it is shown the plan, the goals that are left, and what was
+    said so far, with the calls of tools. The goals are the texts under `goals` in the `metadata`
+    of the case; where it has none, the plan is the only one. The conversation ends, too, after
+    as many messages as the case says (`max_turns` in its `metadata`), or else
+    `max_invocations`; what took place is scored all the same.
+
+    Other than in AgentFlow, where the model gives no answer the trial is an error (`simulator`),
+    and nothing is said in its place; all goals are asked about at once; and a scenario without
+    `max_turns` has the limit of the simulator, not always 10.
+    """
+
+    prompts: ClassVar[tuple[str, ...]] = (GOALS, MESSAGE)
+    steps: ClassVar[int] = 2
+
+    max_invocations: int = Field(default=10, ge=1)
+    """How many messages the user sends, the first one among them, where the case does not say."""
+    temperature: float | None = Field(default=0.7, ge=0, le=2)
+    """How freely the model writes; `null` for models that take no temperature."""
+
+    def call_settings(self) -> Mapping[str, Json]:
+        """Return the settings with the temperature."""
+        unset = {} if self.temperature is None else {"temperature": self.temperature}
+        return {**unset, **self.settings}
+
+    def options(self) -> dict[str, Json]:
+        """Return what decides what it says; the temperature is a setting of the call."""
+        return {key: value for key, value in super().options().items() if key != "temperature"}
+
+    def limit(self, case: EvalCase) -> int:
+        """Return what the case says, or else the options."""
+        return max_turns_of(case) or self.max_invocations
+
+    async def next_message(
+        self, case: EvalCase, so_far: Sequence[Invocation], panel: Panel
+    ) -> Content | None:
+        """Return the starting prompt, or what brings the goals nearer that are left."""
+        scenario = case.conversation_scenario
+        if scenario is None:
+            return None
+        if not so_far and scenario.starting_prompt.strip():
+            return Content.of_text(scenario.starting_prompt, role=USER)
+        conversation = written(so_far, calls=True)
+        left = await _left(goals_of(case), conversation, panel) if so_far else goals_of(case)
+        if so_far and not left:
+            return None
+        question = panel.question(
+            MESSAGE,
+            {},
+            description=(case.model_extra or {}).get("description") or "",
+            plan=scenario.conversation_plan,
+            goals=list(left),
+            conversation=conversation,
+        )
+        said = await answered(panel, question, as_it_is, what="what comes next")
+        return Content.of_text(said, role=USER)
+
+
+async def _left(goals: Sequence[str], conversation: str, panel: Panel) -> list[str]:
+    """Return the goals that are not reached yet."""
+    if not goals:
+        return []
+    numbered: Json = [{"number": n, "goal": goal} for n, goal in enumerate(goals, 1)]
+    question = panel.question(GOALS, FORM, goals=numbered, conversation=conversation)
+
+    def read(text: str) -> frozenset[int]:
+        return reached_in(text, len(goals))
+
+    reached = await answered(panel, question, read, what="whether its goals are reached")
+    return [goal for n, goal in enumerate(goals, 1) if n not in reached]
+
+
+def reached_in(text: str, goals: int) -> frozenset[int]:
+    """Return the numbers of the goals that an answer says are reached.
+
+    Raises:
+        UnreadableError: it does not say so.
+
+    """
+    try:
+        found: Any = parse_json(_unfenced(text.strip()))
+    except ValueError:
+        found = None
+    numbers = found.get("reached") if isinstance(found, dict) else None
+    if not isinstance(numbers, list):
+        raise UnreadableError("it holds no JSON object with a list under 'reached'")
+    for each in numbers:
+        if isinstance(each, bool) or not isinstance(each, int) or each not in range(1, goals + 1):
+            raise UnreadableError(f"{each!r:.40} under 'reached' is no number of a goal")
+    return frozenset(numbers)
+
+
+def _unfenced(text: str) -> str:
+    """Return what stands in the block of code that `text` is, or `text` itself."""
+    first, _, rest = text.partition("\n")
+    return rest.removesuffix("```") if first.startswith("```") and rest.endswith("```") else text

@@ -1,0 +1,147 @@
+"""Finds an agent of Google ADK as `adk eval` does, and a little beyond; `adk.py` runs this file."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import re
+import sys
+from importlib import metadata, util
+from types import ModuleType
+from typing import Any
+
+NAMES = ("app", "root_agent", "get_agent_async")
+"""What a module may call its agent."""
+
+
+def version() -> tuple[int, ...]:
+    """Return the version of google-adk, without its patches."""
+    return tuple(map(int, re.findall(r"\d+", metadata.version("google-adk"))[:2]))
+
+
+def find(target: str, name: str | None) -> tuple[Any, Any]:
+    """Return the `App` at `target`, or `None`, and the agent: its root, or the one called `name`.
+
+    `target` is a folder or a module.
+
+    Raises:
+        ValueError: there is no agent.
+
+    """
+    folder = os.path.abspath(target)  # noqa: PTH100  # quick
+    is_folder = os.path.isdir(folder)  # noqa: PTH112
+    _read_env(folder if is_folder else os.path.abspath(target.replace(".", os.sep)))  # noqa: PTH100
+    app, root = _in_folder(folder, target) if is_folder else _in_module(target)
+    return app, _named(root, name) if name else root
+
+
+def _read_env(folder: str) -> None:
+    """Set what the nearest `.env` from `folder` upwards says and the environment does not."""
+    disabled = os.environ.get("ADK_DISABLE_LOAD_DOTENV", "")  # noqa: TID251  # the agent's own
+    if disabled.lower() in {"1", "true"}:
+        return
+    from dotenv import load_dotenv
+
+    while not os.path.isfile(os.path.join(folder, ".env")):  # noqa: PTH113, PTH118
+        folder, below = os.path.dirname(folder), folder  # noqa: PTH120
+        if folder == below:
+            return
+    load_dotenv(os.path.join(folder, ".env"))  # noqa: PTH118
+
+
+def _in_folder(folder: str, target: str) -> tuple[Any, Any]:
+    there = set(os.listdir(folder))  # noqa: PTH208
+    if "root_agent.yaml" in there and "agent.py" not in there:
+        from google.adk.agents import config_agent_utils
+
+        return None, config_agent_utils.from_config(os.path.join(folder, "root_agent.yaml"))  # noqa: PTH118
+    if not there & {"agent.py", "__init__.py"}:
+        raise ValueError(f"{target} has none of __init__.py, agent.py and root_agent.yaml")
+    # Agents import their neighbours as `adk web` lets them.
+    sys.path.append(os.path.dirname(folder))  # noqa: PTH120
+    return _in_package(_package(folder, has_init="__init__.py" in there), target)
+
+
+def _package(folder: str, *, has_init: bool) -> ModuleType:
+    """Import `folder` as the package `agent`, which is what `adk eval` calls every agent's."""
+    if has_init:
+        init = os.path.join(folder, "__init__.py")  # noqa: PTH118
+        spec = util.spec_from_file_location("agent", init)
+        module = util.module_from_spec(spec)  # type: ignore[arg-type]  # the file is there
+        sys.modules["agent"] = module
+        spec.loader.exec_module(module)  # type: ignore[union-attr]  # and is Python
+        return module
+    module = ModuleType("agent")
+    module.__path__ = [folder]
+    sys.modules["agent"] = module
+    return module
+
+
+def _in_module(target: str) -> tuple[Any, Any]:
+    top = target.partition(".")[0]
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", target) or not util.find_spec(top):
+        raise ValueError(f"there is neither a folder nor a module {target!r}")
+    return _in_package(importlib.import_module(target), target)
+
+
+def _in_package(package: ModuleType, target: str) -> tuple[Any, Any]:
+    """Return what stands in a package, or in its module `agent`, which comes first."""
+    holders = [package]
+    inner = getattr(package, "agent", None)
+    if isinstance(inner, ModuleType):
+        holders.insert(0, inner)
+    elif hasattr(package, "__path__") and not _has_agent(package):
+        holders.insert(0, _submodule(package))
+    holder = next(filter(_has_agent, holders), None)
+    if holder is None:
+        raise ValueError(f"{target} has no `app`, `root_agent` or `get_agent_async`")
+    return _held(holder)
+
+
+def _submodule(package: ModuleType) -> ModuleType:
+    name = package.__name__ + ".agent"
+    return importlib.import_module(name) if util.find_spec(name) else package
+
+
+def _has_agent(module: ModuleType) -> bool:
+    return any(hasattr(module, name) for name in NAMES)
+
+
+def _held(module: ModuleType) -> tuple[Any, Any]:
+    from google.adk.apps.app import App
+
+    app = getattr(module, "app", None)
+    if isinstance(app, App):
+        return app, app.root_agent
+    if hasattr(module, "root_agent"):
+        return None, _checked(module.root_agent, "root_agent")
+    if not hasattr(module, "get_agent_async"):
+        raise ValueError(f"`app` is no App of google-adk but {type(app).__name__}")
+    found = asyncio.run(_awaited(module.get_agent_async))
+    return None, _checked(found[0] if isinstance(found, tuple) else found, "get_agent_async")
+
+
+async def _awaited(function: Any) -> Any:
+    return await function()
+
+
+def _checked(found: Any, name: str) -> Any:
+    from google.adk.workflow import BaseNode
+
+    if not isinstance(found, BaseNode):
+        raise ValueError(f"`{name}` gives no agent of google-adk but {type(found).__name__}")  # noqa: TRY004  # as the others
+    return found
+
+
+def _named(root: Any, name: str) -> Any:
+    found = root.find_agent(name) if hasattr(root, "find_agent") else None
+    if found is None:
+        known = ", ".join(_names(root))
+        raise ValueError(f"there is no agent {name!r} under the root agent; there are {known}")
+    return found
+
+
+def _names(agent: Any) -> list[str]:
+    below = getattr(agent, "sub_agents", None) or ()
+    return [agent.name, *(name for each in below for name in _names(each))]

@@ -1,0 +1,1 @@
+SAID = "From beside."

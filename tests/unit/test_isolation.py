@@ -1,0 +1,275 @@
+"""Agents run as a user of their own where that can be; tests/container does it in earnest."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from ci_eval import isolation
+from ci_eval.isolation import Account, room_for_agents
+from ci_eval.processes import agent_environment
+from ci_eval.world import World
+
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+AGENT = Account(uid=58734 + 2 * WORKER, gid=58735 + 2 * WORKER, home="/nowhere")
+"""Another one in each process of tests: at the end of a run all that an account has is ended."""
+OWNER = 1001
+
+SYSTEM_PYTHON = "/usr/bin/python3"
+"""One that every user can start, as that of the tests may not be."""
+
+needs_root = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0 or not Path(SYSTEM_PYTHON).exists(),
+    reason="only root can become somebody else, and then needs a Python for all",
+)
+
+
+def world(root: Path, **env: str) -> World:
+    return World(env=env, root=root, now=time.time)
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolation, "account", lambda: AGENT)
+
+
+# --- Where there is no account ----------------------------------------------------------------
+
+
+def test_without_the_account_agents_run_as_we_do(tmp_path: Path) -> None:
+    assert isolation.account() is None
+    assert isolation.child_options() == {}
+    assert isolation.interpreter() == sys.executable
+    before = tmp_path.stat().st_mode
+    with room_for_agents(world(tmp_path)):
+        assert list(tmp_path.iterdir()) == []
+        assert tmp_path.stat().st_mode == before
+
+
+def test_whoever_is_not_root_has_no_account_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getresuid", lambda: (1000, 1000, 1000), raising=False)
+    monkeypatch.setattr(isolation, "ACCOUNT", "root")  # an account that there is
+    assert isolation.account() is None
+
+
+def test_whoever_is_not_root_becomes_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "setgroups", lambda _: pytest.fail("it changed who we are"))
+    isolation.become_owner(tmp_path)
+
+
+# --- Where there is one -----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("apart")
+def test_agents_get_a_home_of_their_own_and_what_is_declared_stays() -> None:
+    ours = {"HOME": "/github/home", "PATH": "/bin", "USER": "us", "KEY": "k"}
+    assert agent_environment(ours, {"KEY": None}) == {
+        "HOME": "/nowhere",
+        "PATH": f"/nowhere/.local/bin{os.pathsep}/bin",
+        "USER": "ci-eval-agent",
+        "LOGNAME": "ci-eval-agent",
+        "KEY": "k",
+    }
+    assert agent_environment(ours, {"HOME": "/data"})["HOME"] == "/data"
+
+
+@pytest.mark.usefixtures("apart")
+def test_code_that_names_no_interpreter_gets_one_without_ci_eval() -> None:
+    asked = [isolation.interpreter(), "-I", "-c", "import ci_eval"]
+    assert (
+        "No module named 'ci_eval'" in subprocess.run(asked, capture_output=True, text=True).stderr
+    )
+
+
+SCRIPT = """
+    import asyncio, json, os, sys
+    from pathlib import Path
+    from ci_eval import isolation
+    from ci_eval.processes import Child, Launch
+    from ci_eval.world import World
+
+    agent = isolation.Account(*{agent!r})
+    isolation.account = lambda: agent
+    root = Path({root!r})
+    os.environ["KEY"] = "a-secret"
+
+    async def run(code, *, kill=False):
+        lines, over = [], asyncio.Event()
+        child = Child(lines.append, over.set)
+        code = "def tried(do):\\n try: return do() or 'done'\\n" \\
+            " except OSError as exc: return type(exc).__name__\\n" + code
+        program = {program!r}
+        await child.start(Launch((program, "-I", "-c", code), {{}}, root))
+        if kill:
+            while not lines: await asyncio.sleep(0.01)
+            await child.stop()
+        else:
+            await over.wait()
+            await child.stop()
+        return [json.loads(line) for line in lines] or child.stderr.text
+
+    found = {{}}
+    isolation.become_owner(root)
+    world = World(env={{"GITHUB_WORKSPACE": str(root)}}, root=root, now=None)
+    {body}
+    print(json.dumps(found))
+"""
+
+
+@pytest.fixture
+def workspace() -> Iterator[Path]:
+    """A folder of the owner's, which others may enter: those of pytest are root's alone."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        root = Path(folder, "workspace")
+        (root / ".git").mkdir(parents=True)
+        (root / "kept").write_text("kept")
+        for path in (root, *root.rglob("*")):
+            os.chown(path, OWNER, OWNER)
+        yield root
+
+
+def as_action(root: Path, body: str) -> Any:
+    """Run `body` in a process that becomes the owner of `root`; return what it found."""
+    code = textwrap.dedent(SCRIPT).format(
+        agent=tuple(AGENT), root=str(root), program=SYSTEM_PYTHON, body=textwrap.dedent(body)
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@needs_root
+def test_the_owner_can_start_and_end_agents_and_is_no_longer_root(workspace: Path) -> None:
+    found = as_action(
+        workspace,
+        """
+        who = "import os, json; print(json.dumps([os.getresuid(), os.getresgid(), os.getgroups()]))"
+        found["agent"] = asyncio.run(run(who))
+        sleeping = "import time; print(1, flush=True); time.sleep(60)"
+        found["ended"] = asyncio.run(run(sleeping, kill=True))
+        found["we"] = [os.getresuid(), os.getresgid(), os.getgroups()]
+        power = Path("/proc/thread-self/status").read_text().partition("CapEff:")[2].split()[0]
+        found["power"] = int(power, 16)
+        (root / "ours").touch()
+        found["file"] = (root / "ours").stat().st_uid
+        """,
+    )
+    assert found["agent"] == [[[AGENT.uid] * 3, [AGENT.gid] * 3, []]]
+    assert found["ended"] == [1]
+    assert found["we"] == [[OWNER, OWNER, 0], [OWNER] * 3, []]
+    assert found["power"] == 0b11100000  # CAP_KILL, CAP_SETGID, CAP_SETUID
+    assert found["file"] == OWNER
+
+
+@needs_root
+def test_agents_cannot_read_end_or_change_what_is_not_theirs(workspace: Path) -> None:
+    found = as_action(
+        workspace,
+        """
+        code = '''import json, os
+        us = os.getppid()
+        print(json.dumps([
+            tried(lambda: open(f"/proc/{us}/environ").read()),
+            tried(lambda: os.kill(us, 9)),
+            tried(lambda: os.setuid(0)),
+            tried(lambda: os.listdir(".git")),
+            tried(lambda: open("kept", "a")),
+            tried(lambda: os.remove("kept")),
+            tried(lambda: os.mkdir(".ci-eval/mine")),
+            tried(lambda: os.mkdir("mine")),
+        ]))'''.replace("\\n        ", "\\n")
+        with isolation.room_for_agents(world):
+            found["tried"] = asyncio.run(run(code))
+        """,
+    )
+    assert found["tried"] == [["PermissionError"] * 7 + ["done"]]
+
+
+@needs_root
+def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path) -> None:
+    found = as_action(
+        workspace,
+        """
+        code = '''import json, os, subprocess
+        os.umask(0o077)
+        os.makedirs("made/deep")
+        open("made/deep/program", "w")
+        os.chmod("made/deep/program", 0o4700)
+        os.symlink("/etc/passwd", "made/link")
+        left = subprocess.Popen(["sleep", "60"], start_new_session=True)
+        print(json.dumps(left.pid))'''.replace("\\n        ", "\\n")
+        modes = lambda: [oct(path.stat().st_mode & 0o7777) for path in (root, root / ".git")]
+        found["before"] = modes()
+        with isolation.room_for_agents(world):
+            [pid] = asyncio.run(run(code))
+            found["during"] = modes()
+            found["alive"] = Path(f"/proc/{pid}").exists()
+        found["after"] = modes()
+        status = Path(f"/proc/{pid}/status")
+        found["dead"] = not status.exists() or "Z (zombie)" in status.read_text()
+        found["made"] = [
+            [path.name, path.lstat().st_uid, path.lstat().st_gid, oct(path.lstat().st_mode)]
+            for path in sorted([root / "made", *(root / "made").rglob("*")])
+        ]
+        found["passwd"] = os.stat("/etc/passwd").st_gid
+        """,
+    )
+    assert found["before"] == found["after"] == ["0o755", "0o755"]
+    assert found["during"] == ["0o1757", "0o750"]
+    assert found["alive"]
+    assert found["dead"]
+    assert found["made"] == [
+        ["made", AGENT.uid, OWNER, "0o40770"],
+        ["deep", AGENT.uid, OWNER, "0o40770"],
+        ["program", AGENT.uid, OWNER, "0o100770"],
+        ["link", AGENT.uid, OWNER, "0o120777"],
+    ]
+    assert found["passwd"] == 0
+
+
+# --- On every Linux ---------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has it")
+def test_what_closed_its_memory_still_starts_children_that_are_as_usual() -> None:
+    code = """
+        import ctypes, subprocess, sys
+        from ci_eval.isolation import close_memory
+        close_memory()
+        get = "import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+        print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), flush=True)
+        subprocess.run([sys.executable, "-c", get])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["0", "1"], done.stderr
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() == 0, reason="root may read the memory of all"
+)
+def test_no_process_of_the_same_user_can_read_our_environment() -> None:
+    code = """
+        import os, subprocess
+        from ci_eval.isolation import close_memory
+        close_memory()
+        subprocess.run(["cat", f"/proc/{os.getpid()}/environ"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == ""
+    assert "Permission denied" in done.stderr
