@@ -153,6 +153,7 @@ def _run(
 ) -> "tuple[Report | None, tuple[str, ...]]":
     """Run and return the report and what of it is published; no report if interrupted."""
     from ci_eval import console, pipeline, wiring
+    from ci_eval.redacting import Secrets
 
     world, plan = wiring.plan(config, options, again=folder if options["failed"] else None)
     reports = tuple(plan.config.reports)
@@ -160,6 +161,7 @@ def _run(
         wiring.require_baseline(plan.config)
     outputs = pipeline.Outputs(
         folder=folder,
+        secrets=Secrets(world.env),
         record=Path(options["record"]).absolute() if options["record"] else None,
         resume=options["resume"],
         taken_over=console.say_taken_over,

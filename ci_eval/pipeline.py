@@ -26,6 +26,7 @@ from ci_eval.measures import AnyCriterion
 from ci_eval.plan import Plan
 from ci_eval.plugins import JudgedCriterion, Reporter, WorkerCriterion
 from ci_eval.records import Status
+from ci_eval.redacting import Secrets
 from ci_eval.results import CriterionFacts, JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.resuming import Begun
 from ci_eval.run_file import RunWriter, read_run, replacing
@@ -43,6 +44,8 @@ class Outputs:
     """Where a run leaves what it found."""
 
     folder: Path
+    secrets: Secrets
+    """What must not get into any document."""
     record: Path | None = None
     """A file for the traces, in the order of the cases; `recorded` agents read it."""
     resume: bool = False
@@ -271,6 +274,7 @@ class _Line:
         self, plan: Plan, journal: Journal, writer: RunWriter, outputs: Outputs, stack: ExitStack
     ) -> None:
         self._plan = plan
+        self._secrets = outputs.secrets
         self.journal = journal
         self._writer = writer
         self._watch = outputs.watch
@@ -306,7 +310,9 @@ class _Line:
             # Where the conversation began anew after all, none of them is the same.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
             self._invocations_taken_over += sum(one is other for one, other in pairs)
-        self.journal.add(trace, trial.fingerprint)
+        clean = self._secrets.cleaned(trace)
+        # What was scored cannot be scored again from the journal where it held a secret.
+        self.journal.add(clean, trial.fingerprint if clean is trace else "")
 
     async def score(self, taking_part: Team, number: int, trial: Trial, trace: Trace) -> None:
         """Score a trace, and write down its result when its turn has come."""
@@ -314,8 +320,10 @@ class _Line:
         result = await score(trial, trace, criteria, taking_part.scorers)
         if spent := taking_part.spent(trial.key):
             result = result.model_copy(update={"simulation": spent})
+        result = self._secrets.cleaned(result)
         self._watch(result)
-        self._waiting[number] = result, trace_line(trace) if self._record else ""
+        line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
+        self._waiting[number] = result, line
         # Results are counted and written in the order of the cases, whichever ends first.
         while self._next in self._waiting:
             ready, line = self._waiting.pop(self._next)

@@ -73,6 +73,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     from ci_eval.adk_eval.options import Options
     from ci_eval.pipeline import Outputs
     from ci_eval.publish import publish
+    from ci_eval.redacting import Secrets
 
     if given["eval_storage_uri"]:
         raise UsageError(
@@ -92,7 +93,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
-        outputs = Outputs(folder=folder, record=record)
+        outputs = Outputs(folder=folder, secrets=Secrets(env), record=record)
         report = _run(options, world, outputs, detailed=given["print_detailed_results"])
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
