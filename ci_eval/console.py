@@ -123,7 +123,7 @@ def _line(result: TrialResult) -> str:
     again = f" (repeat {key.repeat + 1})" if key.repeat else ""
     name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
     if result.error:
-        return f"{name}: {result.error.kind}: {result.error.message}"
+        return f"{name}: {result.error.kind}: {result.error.gist}"
     said = [
         f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
         f"{score.threshold:g}"

@@ -19,6 +19,8 @@ from ci_eval.records import (
 
 USER = "user"
 """The author of what the user says; every other author is an agent."""
+AGENT = "agent"
+"""The author of what is done by an agent that has no name."""
 
 
 def as_args(value: Json) -> dict[str, Json]:
@@ -53,6 +55,12 @@ def said(author: str, text: str) -> InvocationEvent:
 def parts_of(event: InvocationEvent) -> tuple[Part, ...]:
     """Return what an event is made of."""
     return (event.content and event.content.parts) or ()
+
+
+def calls_of(content: Content | None) -> tuple[FunctionCall, ...]:
+    """Return the calls of tools in a message."""
+    parts = (content.parts if content else None) or ()
+    return tuple(part.function_call for part in parts if part.function_call)
 
 
 def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:

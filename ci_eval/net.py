@@ -263,14 +263,24 @@ def _told(request: Request) -> Iterator[None]:
 
 def _said(exc: Exception) -> str:
     """Return why a request failed, without the whole address that some errors show."""
-    from aiohttp import ClientConnectorError, ClientResponseError, InvalidURL
+    from aiohttp import (
+        ClientConnectorError,
+        ClientOSError,
+        ClientPayloadError,
+        ClientResponseError,
+        InvalidURL,
+    )
 
     if isinstance(exc, ClientResponseError):
         return exc.message
     if isinstance(exc, InvalidURL):
         return "it is no address"
-    if isinstance(exc, ClientConnectorError) and (exc.errno or 0) > 0:
+    if isinstance(exc, ClientOSError) and (exc.errno or 0) > 0:
         return os.strerror(exc.errno or 0)
+    if isinstance(exc, ClientPayloadError):
+        return "the answer broke off"
+    if isinstance(exc, ClientOSError) and not isinstance(exc, ClientConnectorError):
+        return "the connection broke off"
     return str(exc)
 
 

@@ -1,4 +1,4 @@
-"""Child processes: how agents are started, and what they may see of our environment.
+"""Child processes: how agents are started.
 
 A child leads a process group of its own and ends together with all that it started.  (A
 grandchild that makes itself the leader of another group gets away: only the sweep at the end of
@@ -9,17 +9,13 @@ standard error to a beginning and an end, so that a flood neither fills memory n
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, cast
-
-from pydantic import BeforeValidator
+from typing import Any, cast
 
 from ci_eval import isolation
 from ci_eval.errors import TrialError
@@ -60,26 +56,33 @@ class Excerpt:
         self._limit = limit
         self._head = b""
         self._tail = b""
-        self._size = 0
+        self.size = 0
+        """How many bytes it has had so far."""
 
     def feed(self, data: bytes) -> None:
         """Take what the stream goes on with."""
-        self._size += len(data)
+        self.size += len(data)
         room = self._limit - len(self._head)
         self._head += data[:room]
         self._tail = (self._tail + data[room:][-self._limit :])[-self._limit :]
 
+    def since(self, size: int) -> str:
+        """Return what came after the first `size` bytes, or as much of its end as was kept."""
+        whole = self._head + self._tail
+        kept = whole if len(whole) == self.size else self._tail
+        return kept[max(len(kept) - (self.size - size), 0) :].decode(errors="replace")
+
     @property
     def text(self) -> str:
         """What was kept, with a line that says how much is left out between."""
-        left_out = self._size - len(self._head) - len(self._tail)
+        left_out = self.size - len(self._head) - len(self._tail)
         gap = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
-def last_words(written: Excerpt, limit: int = LAST_WORDS_CHARS) -> str:
+def last_words(written: str, limit: int = LAST_WORDS_CHARS) -> str:
     """Return the end of `written`, on lines of its own; nothing where nothing was."""
-    text = written.text.strip()
+    text = written.strip()
     cut = text[-limit:]
     return "\n" + (cut if cut == text else "…" + cut) if text else ""
 
@@ -117,12 +120,14 @@ class _Lines:
 class Child(asyncio.SubprocessProtocol):
     """A child process that is written lines to and that writes lines back.
 
-    `hear` is called with each line of standard output.  `gone` is called once, when no line
+    `hear` is called with each line of standard output; without it, that is kept as standard error
+    is, and the child may close it.  `gone` is called once, when no line
     can follow: the child is over and its output read, or it took too long over one of the two.
     """
 
-    def __init__(self, hear: Callable[[bytes], None], gone: Callable[[], None]) -> None:
+    def __init__(self, hear: Callable[[bytes], None] | None, gone: Callable[[], None]) -> None:
         self.stderr = Excerpt()
+        """What it wrote to standard error."""
         self.exit_code: int | None = None
         """The exit code; minus the number of the signal that killed it; `None` while it runs."""
         self.fault = ""
@@ -172,7 +177,7 @@ class Child(asyncio.SubprocessProtocol):
     @property
     def last_words(self) -> str:
         """The end of its standard error, on lines of their own; empty where it wrote nothing."""
-        return last_words(self.stderr)
+        return last_words(self.stderr.text)
 
     def write_line(self, line: str) -> None:
         """Send `line`; nothing happens where nobody is left to read it."""
@@ -226,7 +231,7 @@ class Child(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Take what it wrote."""
-        if fd == _STDERR:
+        if fd == _STDERR or self._hear is None:
             self.stderr.feed(data)
         elif not self._over:
             try:
@@ -242,9 +247,9 @@ class Child(asyncio.SubprocessProtocol):
         """Note that it closed a pipe."""
         del exc
         self._open_pipes.discard(fd)
-        if fd == _STDOUT:
+        if fd == _STDOUT and self._hear:
             self._begin_to_end()
-        elif fd == _STDERR:
+        elif fd != _STDIN:
             self._settle()
 
     def process_exited(self) -> None:
@@ -275,7 +280,7 @@ class Child(asyncio.SubprocessProtocol):
         if self._linger:
             self._linger.cancel()
         last = self._lines.last()
-        if last and not self.fault:
+        if last and self._hear and not self.fault:
             self._hear(last)
         self._gone()
         self.kill()
@@ -292,97 +297,3 @@ async def _happens_within(seconds: float, event: asyncio.Event) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
-
-
-# --- The environment of an agent --------------------------------------------------------------
-
-_PASSED_ON = (
-    # Where programs, people and places are.
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TEMP", "TMP", "XDG_*_HOME"),
-    *("LANG", "LANGUAGE", "LC_*", "TZ", "CI"),
-    # A Python of `setup-python` or conda finds its libraries, and a repository its modules, by
-    # these; every other step of the job has them too, and none is a secret.
-    *("PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "LD_LIBRARY_PATH", "DYLD_*LIBRARY_PATH"),
-    # The way out of a company's network.
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
-    *("NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-    # Without these nothing starts on Windows.
-    *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "USERNAME"),
-    *("APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)"),
-)
-"""What every agent gets; the names are compared without regard to case."""
-_NEVER = (
-    *("ACTIONS_*", "INPUT_*", "GITHUB_TOKEN", "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH"),
-    *("GITHUB_STATE", "GITHUB_STEP_SUMMARY"),
-)
-"""The job's token, and the ways to make the job do something: for no agent, even on demand."""
-_NEVER_BY_PATTERN = (*_NEVER, "GITHUB_*", "GH_*", "RUNNER_*")
-"""What a pattern never takes along; the rest of these must be asked for by name."""
-
-
-def _declared(value: Any) -> Any:
-    if not isinstance(value, list | tuple):
-        return value
-    if not all(isinstance(name, str) for name in value):
-        raise ValueError("expected the names of environment variables")
-    return dict.fromkeys(value)
-
-
-Declared = Annotated[
-    dict[str, str | None],
-    BeforeValidator(_declared, json_schema_input_type=dict[str, str | None] | list[str]),
-]
-"""The environment variables that a configuration adds: names, or names with values.
-
-A name without a value (in a list, or with nothing behind the colon) passes our own variable on,
-if there is one, and may be a pattern such as `LANGFUSE_*`.
-"""
-
-
-def agent_environment(
-    ours: Mapping[str, str], declared: Mapping[str, str | None]
-) -> dict[str, str]:
-    """Return the environment for an agent: what all may have of `ours`, and what is `declared`."""
-    taken = [name for name, value in declared.items() if value is None]
-    return {
-        **{name: value for name, value in ours.items() if _may_have(name, taken)},
-        **isolation.environment(ours),
-        **{name: value for name, value in declared.items() if value is not None},
-    }
-
-
-def find_program(name: str, *, root: Path, env: Mapping[str, str]) -> str | None:
-    """Return the program `name`, a path from `root` or a mere name on the PATH of `env`.
-
-    `None` means that there is no such program, or that it may not be run.
-    """
-    if os.path.dirname(name):  # noqa: PTH120  # `Path` takes no notice of a leading `./`
-        return shutil.which(os.path.abspath(root / name))  # noqa: PTH100  # keeps symlinks
-    return shutil.which(name, path=env.get("PATH", ""))
-
-
-def refused(declared: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield what is wrong with the environment variables that a configuration declares."""
-    for name in declared:
-        if _matches(name, _NEVER):
-            yield (
-                f"{name!r} is never given to an agent: with it, whatever a pull request "
-                "makes of the agent could act as the workflow"
-            )
-        elif not name or "=" in name or "\0" in name + (declared[name] or ""):
-            yield f"{name!r} cannot be the name or hold the value of an environment variable"
-
-
-def _may_have(name: str, taken: Sequence[str]) -> bool:
-    if _matches(name, _NEVER):
-        return False
-    if name in taken:
-        return True
-    return not _matches(name, _NEVER_BY_PATTERN) and _matches(name, (*_PASSED_ON, *taken))
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    name = name.upper()
-    return name in patterns or any(
-        "*" in pattern and fnmatchcase(name, pattern.upper()) for pattern in patterns
-    )

@@ -6,6 +6,7 @@ results the tests compare with.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, ValidationError
@@ -16,9 +17,12 @@ from ci_eval.errors import TrialError
 from ci_eval.explain import explain
 from ci_eval.partial_calls import OpenCall
 from ci_eval.records import AdkRecord, Content, FunctionCall, FunctionResponse, Json, Part
+from ci_eval.templating import one_line
 
 MADE_BY_US = "adk-"
 """How the id of a call begins to which the model gave none, as in ADK."""
+SHOWN_CHARS = 500
+"""How much a message shows of what a model gave as the reason."""
 
 
 # --- What comes -------------------------------------------------------------------------------
@@ -30,13 +34,17 @@ _INNER: Mapping[str, type[AdkRecord]] = {
 }
 
 
+_snake = lru_cache(maxsize=1000)(to_snake)
+"""The same few names come again and again."""
+
+
 def _known(value: Json, model: type[AdkRecord] = Content) -> Json:
     """Return `value` without what a `model` does not have: providers add fields at any time."""
     if isinstance(value, list):
         return [_known(each, model) for each in value]
     if not isinstance(value, dict):
         return value
-    fields = ((to_snake(key), each) for key, each in value.items())
+    fields = ((_snake(key), each) for key, each in value.items())
     return {
         name: _known(each, _INNER[name]) if name in _INNER else each
         for name, each in fields
@@ -49,7 +57,7 @@ def snaked(value: Json) -> Json:
     if isinstance(value, list):
         return [snaked(each) for each in value]
     if isinstance(value, dict):
-        return {to_snake(key): snaked(each) for key, each in value.items()}
+        return {_snake(key): snaked(each) for key, each in value.items()}
     return value
 
 
@@ -78,6 +86,12 @@ class ModelResponse(_Received):
     model_version: str | None = None
     grounding_metadata: Json = None
     citation_metadata: Json = None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no answer, for messages."""
+        said = self.error_code or "it gave no reason", self.error_message
+        return one_line(": ".join(filter(None, said)), SHOWN_CHARS)
 
 
 class _Candidate(_Received):

@@ -6,6 +6,9 @@ from pydantic import ConfigDict, model_validator
 
 from ci_eval.records import EvalCase, Invocation, Json, Record, Stored
 
+GIST_CHARS = 240
+"""How much is shown, where there is little room, of what a program wrote in the end."""
+
 
 class TrialKey(Record):
     """What a trial is, everywhere: in journal, baseline, JUnit and comment."""
@@ -66,6 +69,13 @@ class Failure(Stored):
         if self.kind not in ("start", "connection"):
             return None
         return self.kind, self.message.partition("\n")[0]
+
+    @property
+    def gist(self) -> str:
+        """The first line, and the end of the others, where programs say what they died of."""
+        first, _, others = self.message.partition("\n")
+        is_long = len(others) > GIST_CHARS
+        return "\n".join(filter(None, (first, "…" * is_long + others[-GIST_CHARS:])))
 
 
 class Trace(Stored):

@@ -45,9 +45,9 @@ SEEDS: dict[str, Parameter] = {
 """Where messages end, by the name of what is called."""
 TOLD = (
     *("hindrance", "lacks", "faults", "check", "remarks"),
-    *("wrong_address", "wrong_headers", "wrong_variable"),
+    *("wrong_address", "wrong_start", "wrong_headers", "wrong_variable"),
     *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_answers.py:_not_united"),
-    "workers/worker.py:_import_failure",
+    "not_loaded",
 )
 """Functions whose answers are told to users: of plugins, and of the process of an agent."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ci_eval.documents import repository_of
-from ci_eval.processes import find_program
+from ci_eval.environments import find_program
 from ci_eval.world import World
 
 _OWN = ".venv/bin/python"

@@ -23,7 +23,7 @@ from ci_eval.agents._a2a_wire import (
     Update,
     as_parts,
 )
-from ci_eval.dialogue import USER, parts_of
+from ci_eval.dialogue import AGENT, USER, parts_of
 from ci_eval.records import (
     Content,
     FunctionCall,
@@ -35,8 +35,6 @@ from ci_eval.records import (
     Stored,
 )
 
-AGENT = "agent"
-"""The author of what has none."""
 _OF_ADK = "adk_"
 """How the names in ADK's metadata begin."""
 

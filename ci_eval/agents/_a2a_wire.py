@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import AliasGenerator, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from ci_eval.agents._request import Attachment, attachment
 from ci_eval.errors import TrialError
 from ci_eval.records import Content, FunctionCall, FunctionResponse, Json, Part, Stored
 
@@ -244,11 +245,8 @@ class Version:
             return self._of_kind("text", {"text": part.text})
         if part.function_response:
             return self._answer(part.function_response)
-        found = part.inline_data or part.file_data
-        if isinstance(found, dict):
-            kind = found.get("mime_type") or found.get("mimeType")
-            uri = found.get("file_uri") or found.get("fileUri")
-            return self._file(kind, uri, found.get("data"))
+        if file := attachment(part):
+            return self._file(file)
         named = ", ".join(part.model_dump(exclude_none=True))
         message = f"a message of A2A takes texts, files and answers; this one has {named}"
         raise TrialError("unsupported", message)
@@ -263,9 +261,10 @@ class Version:
         metadata = {"adk_type": "function_response"}
         return self._of_kind("data", {"data": data, "metadata": metadata})
 
-    def _file(self, kind: Json, uri: Json, data: Json) -> dict[str, Json]:
-        held = {"uri": uri} if uri else {"bytes": data}
+    def _file(self, file: Attachment) -> dict[str, Json]:
+        uri, data, kind = file.uri, file.data, file.mime_type
         if self.has_kinds:
+            held = {"uri": uri} if uri else {"bytes": data}
             return {"kind": "file", "file": {**held, "mimeType": kind}}
         return {"url": uri, "mediaType": kind} if uri else {"raw": data, "mediaType": kind}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, ValidationError
 
-from ci_eval.dialogue import USER
+from ci_eval.dialogue import AGENT, USER, calls_of
 from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
@@ -26,13 +26,9 @@ from ci_eval.records import (
     Part,
 )
 from ci_eval.streaming import ModelResponse, snaked
-from ci_eval.templating import one_line
 
 Rules = Literal["adk", "adk@2.3"]
 """Whose rules decide what is kept; 2.3 keeps neither the final event nor what models used."""
-
-SHOWN_CHARS = 500
-"""How much a message shows of what the model gave as the reason."""
 
 
 class _Actions(AdkRecord):
@@ -57,7 +53,7 @@ class _Event(ModelResponse):
 
     @property
     def calls(self) -> tuple[FunctionCall, ...]:
-        return tuple(part.function_call for part in self.parts if part.function_call)
+        return calls_of(self.content)
 
     @property
     def answered(self) -> frozenset[str | None]:
@@ -119,9 +115,7 @@ def refuse_silence(events: Sequence[Json], found: Invocation) -> None:
         return
     failed = next((event for event in reversed(_read(events)) if event.error_code), None)
     if failed:
-        reason = ": ".join(filter(None, (failed.error_code, failed.error_message)))
-        message = f"the model gave no response: {one_line(reason, SHOWN_CHARS)}"
-        raise TrialError("raised", message, seen=found)
+        raise TrialError("raised", f"the model gave no response: {failed.reason}", seen=found)
 
 
 def _read(events: Sequence[Json]) -> tuple[_Event, ...]:
@@ -174,7 +168,7 @@ def _is_kept(event: _Event, rules: Rules) -> bool:
 def _shown(event: _Event, final: _Event | None, rules: Rules) -> InvocationEvent:
     """Return an event of the trajectory; the final response is not told twice."""
     content = event.content if event is not final or event.calls else None
-    author = event.author or "agent"
+    author = event.author or AGENT
     if rules == "adk@2.3":
         return InvocationEvent(author=author, content=content)
     return InvocationEvent(

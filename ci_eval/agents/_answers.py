@@ -186,14 +186,16 @@ class Reading:
         return self.request.quoted(json.dumps(self.answer, ensure_ascii=False))
 
 
-def told(message: Content, reply: Mapping[str, Json], seconds: float) -> Invocation:
-    """Return the invocation that `reply` tells of; calls it does not know of are not none.
+def told(message: Content, reply: Mapping[str, Json], *, seconds: float, number: int) -> Invocation:
+    """Return the invocation that `reply` tells of, as `to_invocation` does.
+
+    Where the reply does not say which tools were called, there is no trajectory.
 
     Raises:
         TrialError: the reply is not of the shape that is expected.
 
     """
-    found = to_invocation(message, dict(reply), seconds=seconds)
+    found = to_invocation(message, dict(reply), seconds=seconds, number=number)
     if reply.get("tool_calls") is None:
         return found.model_copy(update={"intermediate_data": None})
     return found

@@ -5,15 +5,16 @@ https://platform.openai.com/docs/api-reference/chat and …/chat-streaming
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import Field, ValidationError
 
-from ci_eval.dialogue import as_args
+from ci_eval.agents._request import attachment
+from ci_eval.dialogue import as_args, calls_of
 from ci_eval.errors import TrialError
 from ci_eval.net import Request
-from ci_eval.prices import price_of
 from ci_eval.records import Content, FunctionCall, Json, Part, Stored
+from ci_eval.streaming import ModelResponse
 
 MAX_TOOL_CALLS = 1000
 """How many calls one streamed answer may have."""
@@ -67,18 +68,7 @@ class _Completion(Stored):
     error: Json = None
 
 
-class Said(NamedTuple):
-    """What a model answered."""
-
-    content: Content
-    usage: dict[str, Json] | None
-    """As Gemini names it, which is how traces have it."""
-    cost_usd: float | None
-    """What it cost; `None` where the model's price or the tokens are not known."""
-    model: str
-
-
-def read(request: Request, body: Json, model: str) -> Said:
+def read(request: Request, body: Json, model: str) -> ModelResponse:
     """Return what `model`, asked by `request`, answered with `body`.
 
     Raises:
@@ -102,12 +92,10 @@ def read(request: Request, body: Json, model: str) -> Said:
     reason = choice.finish_reason or ""
     if reason in _GAVE_NONE and (calls or not text):
         raise TrialError("raised", f"{model!r} gave no answer: {_GAVE_NONE[reason]}")
-    answered_by = found.model or model
-    return Said(
+    return ModelResponse(
         content=Content(role="model", parts=tuple(_parts(text, calls))),
-        usage=_counted(found.usage) if found.usage else None,
-        cost_usd=_cost(found.usage, model, answered_by),
-        model=answered_by,
+        usage_metadata=_counted(found.usage) if found.usage else None,
+        model_version=found.model or model,
     )
 
 
@@ -120,6 +108,7 @@ def _parts(text: str, calls: tuple[_Call, ...]) -> Iterator[Part]:
 
 
 def _counted(usage: _Usage) -> dict[str, Json]:
+    """Return the tokens under the names that Gemini has for them, as traces do."""
     thoughts = (usage.completion_tokens_details or _OutputDetails()).reasoning_tokens
     written = usage.completion_tokens
     counted = {
@@ -135,13 +124,6 @@ def _counted(usage: _Usage) -> dict[str, Json]:
     return {name: count for name, count in counted.items() if count is not None}
 
 
-def _cost(usage: _Usage | None, *models: str) -> float | None:
-    price = next((found for each in models if (found := price_of(each, {}))), None)
-    if price is None or usage is None or usage.prompt_tokens is None:
-        return None
-    return price.of(usage.prompt_tokens, usage.completion_tokens or 0)
-
-
 # --- What is sent -----------------------------------------------------------------------------
 
 
@@ -153,10 +135,10 @@ def messages(contents: Iterable[Content]) -> Iterator[dict[str, Json]]:
 
     """
     for content in contents:
-        parts = content.parts or ()
         if content.role == "model":
-            yield _of_model(content, parts)
+            yield _of_model(content)
             continue
+        parts = content.parts or ()
         for answer in (part.function_response for part in parts):
             if answer:
                 text = _as_text(answer.response or {})
@@ -168,15 +150,14 @@ def messages(contents: Iterable[Content]) -> Iterator[dict[str, Json]]:
             yield {"role": "user", "content": [_piece(part) for part in said]}
 
 
-def _of_model(content: Content, parts: tuple[Part, ...]) -> dict[str, Json]:
+def _of_model(content: Content) -> dict[str, Json]:
     calls = [
         {
             "id": call.id,
             "type": "function",
             "function": {"name": call.name, "arguments": json.dumps(call.args)},
         }
-        for call in (part.function_call for part in parts)
-        if call
+        for call in calls_of(content)
     ]
     said = {"role": "assistant", "content": content.text or None}
     return {**said, "tool_calls": calls} if calls else said
@@ -185,13 +166,10 @@ def _of_model(content: Content, parts: tuple[Part, ...]) -> dict[str, Json]:
 def _piece(part: Part) -> dict[str, Json]:
     if part.text is not None:
         return {"type": "text", "text": part.text}
-    data = part.inline_data or part.file_data
-    if isinstance(data, dict):
-        kind = str(data.get("mime_type") or data.get("mimeType") or "")
-        url = data.get("file_uri") or data.get("fileUri")
-        url = url or f"data:{kind};base64,{data.get('data')}"
-        if kind.startswith("image/"):
-            return {"type": "image_url", "image_url": {"url": url}}
+    file = attachment(part)
+    if file and file.mime_type and file.mime_type.startswith("image/"):
+        url = file.uri or f"data:{file.mime_type};base64,{file.data}"
+        return {"type": "image_url", "image_url": {"url": url}}
     named = ", ".join(part.model_dump(exclude_none=True))
     message = f"a chat takes texts and images; the message has {named}"
     raise TrialError("unsupported", message)

@@ -9,14 +9,14 @@ the final state.
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import Field, ValidationError
 
-from ci_eval.agents._request import opening
+from ci_eval.agents._request import opening, session_ids
 from ci_eval.documents import dotted
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.explain import explain
@@ -69,7 +69,7 @@ class Framework(UnderPython, Agent):
         adapter = Adapter(self.adapter, self.options())
         target = self.target(world)
         async with self.pool_of(target, world, adapter=adapter, workers=self.workers) as pool:
-            yield _Running(self, pool, f"ci-eval-{world.now() * 1000:.0f}-")
+            yield _Running(self, pool, session_ids(world))
 
 
 def understood(fields: Mapping[str, Json], message: Content) -> Invocation:
@@ -94,11 +94,11 @@ class _Running:
 
     agent: Framework
     pool: Pool
-    session_prefix: str
+    session_ids: Iterator[str]
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         lease = await self.pool.open(alone=alone)
-        session = self.agent.opening(trial, f"{self.session_prefix}{lease.number}")
+        session = self.agent.opening(trial, next(self.session_ids))
         if trial.case.tool_mocks:
             session["tool_mocks"] = trial.case.tool_mocks.model_dump(mode="json")
         if memento is not None:

@@ -44,6 +44,11 @@ class Tool(Record):
     parameters: dict[str, Json] | None = None
     """The JSON schema of its arguments; left out, it takes none."""
 
+    def declared(self, schema_key: str = "parameters") -> dict[str, Json]:
+        """Return it as a model is told of it, with the schema under `schema_key`."""
+        schema = {} if self.parameters is None else {schema_key: self.parameters}
+        return {"name": self.name, "description": self.description, **schema}
+
 
 class Prompted(Record):
     """A model that is told what to be, and has tools with canned results."""

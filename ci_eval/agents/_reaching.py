@@ -2,30 +2,17 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
-from ci_eval.errors import TrialError
+from ci_eval.environments import refused
 from ci_eval.net import address
-from ci_eval.processes import refused
 from ci_eval.records import Record
-from ci_eval.trials import Trial
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SENDABLE = re.compile(r"[ -~\t]*")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """What a header may be called (RFC 9110, 5.1)."""
-
-
-def _path(text: str) -> str:
-    if not re.fullmatch(r"/\S*", text):
-        raise ValueError(f"expected a path such as '/chat', found {text!r}")
-    return text
-
-
-UrlPath = Annotated[str, AfterValidator(_path)]
-"""What stands behind the host of an address."""
 
 
 class Reached(Record):
@@ -82,15 +69,3 @@ def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Iterator[tu
         yield field, f"the environment variable {name!r} is not set"
     if not _SENDABLE.fullmatch(value):
         yield field, f"{name!r} holds a line break or a letter that no header can have"
-
-
-def refuse_mocks(trial: Trial) -> None:
-    """Refuse a case that replaces tools, which nobody can do from outside.
-
-    Raises:
-        TrialError: it does; the tools would really be called.
-
-    """
-    if trial.case.tool_mocks and trial.case.tool_mocks.tools:
-        message = "`tool_mocks` cannot replace the tools of an agent behind an address"
-        raise TrialError("unsupported", message)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
+from ci_eval.dialogue import AGENT
 from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
@@ -122,14 +123,14 @@ def _trajectory(
     }
     events = [
         InvocationEvent(
-            author="agent",
+            author=AGENT,
             content=Content(role="model", parts=called) if called else None,
             usage_metadata=usage,
         )
     ]
     if answered:
         content = Content(role="user", parts=answered)
-        events.append(InvocationEvent(author="agent", content=content))
+        events.append(InvocationEvent(author=AGENT, content=content))
     return InvocationEvents(invocation_events=tuple(events))
 
 

@@ -1,10 +1,13 @@
 """What an agent is given: the message, and what is known of the conversation."""
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, NamedTuple
 
 from ci_eval.errors import TrialError
-from ci_eval.records import Content, Json
+from ci_eval.records import Content, Json, Part
 from ci_eval.trials import Trial
+from ci_eval.world import World
 
 
 def as_asked(message: Content) -> Json:
@@ -12,6 +15,28 @@ def as_asked(message: Content) -> Json:
     if message.is_plain_text:
         return message.text
     return message.model_dump(mode="json", exclude_none=True)
+
+
+class Attachment(NamedTuple):
+    """A file that goes along with a message: where it is, or what is in it."""
+
+    mime_type: str | None
+    uri: str | None
+    data: str | None
+    """Its bytes, as base64."""
+
+
+def attachment(part: Part) -> Attachment | None:
+    """Return the file that `part` is, if it is one; its keys may be in either spelling."""
+    found = part.inline_data or part.file_data
+    if not isinstance(found, dict):
+        return None
+
+    def text(*keys: str) -> str | None:
+        given = next((found[key] for key in keys if found.get(key)), None)
+        return None if given is None else str(given)
+
+    return Attachment(text("mime_type", "mimeType"), text("file_uri", "fileUri"), text("data"))
 
 
 def opening(trial: Trial, session_id: str) -> dict[str, Any]:
@@ -29,6 +54,15 @@ def opening(trial: Trial, session_id: str) -> dict[str, Any]:
         "user_id": given.user_id,
         "state": given.state,
     }
+
+
+def session_ids(world: World) -> Iterator[str]:
+    """Yield ids for the sessions of a run that no other run has.
+
+    What is asked may remember a session for longer than a run, and others may ask it, too.
+    """
+    prefix = f"ci-eval-{world.now() * 1e6:.0f}-"
+    return (f"{prefix}{number}" for number in count(1))
 
 
 def refuse_tool_mocks(trial: Trial, agent_type: str) -> None:

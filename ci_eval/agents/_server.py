@@ -10,16 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field
 
+from ci_eval.environments import Declared, agent_environment, find_program, refused
 from ci_eval.errors import TrialError
 from ci_eval.net import Net, Request, StatusError
-from ci_eval.processes import (
-    Child,
-    Declared,
-    Launch,
-    agent_environment,
-    find_program,
-    refused,
-)
+from ci_eval.processes import Child, Launch, last_words
 from ci_eval.records import Record
 from ci_eval.world import World
 
@@ -30,6 +24,8 @@ _ASK_FOR_S = 5.0
 """How often a server is asked whether it is ready, and how long it may take to say so."""
 _DYING_S = 1.5
 """How long after a connection broke it may turn out that the server had died."""
+_WORDS_S = 0.2
+"""How long after it answered with an error a server may take to write why."""
 
 
 def _url_path(text: str) -> str:
@@ -73,6 +69,10 @@ class Startable(Record):
             yield "env", message
         if not find_program(self.launched[0], root=world.root, env=self._environment(world)):
             yield "start", f"there is no program {self.launched[0]!r}"
+        told = (*self.launched, *(value or "" for value in self.env.values()))
+        if PORT in (address or PORT) and not any(PORT in each for each in told):
+            message = f"does not tell the server its port; say it with `{PORT}`, here or in `env`"
+            yield "start", message
         if not (world.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}"
 
@@ -142,15 +142,20 @@ class Server:
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
         """Tell of its end, where that is why it could not be reached, and of what it wrote."""
+        child = self._child
+        before = child.stderr.size if child else 0
         try:
             yield
         except TrialError as exc:
             if exc.kind not in ("connection", "raised") or self._child is None:
                 raise
-            if exc.kind == "raised" or isinstance(exc, StatusError) or not await self._ends():
-                raise TrialError(exc.kind, f"{exc}{self._child.last_words}", seen=exc.seen) from exc
-            message = f"{exc}; the server {self._child.ending}{self._child.last_words}"
-            raise TrialError("crash", message, seen=exc.seen) from exc
+            kind, message = exc.kind, str(exc)
+            if exc.kind == "raised" or isinstance(exc, StatusError):
+                await asyncio.sleep(_WORDS_S)
+            elif await self._ends():
+                kind, message = "crash", f"{exc}; the server itself {self._child.ending}"
+            written = self._child.stderr.since(before if self._child is child else 0)
+            raise TrialError(kind, message + last_words(written), seen=exc.seen) from exc
 
     async def stop(self) -> None:
         """End it, with all that it started."""
@@ -176,7 +181,7 @@ class Server:
     async def _start(self) -> str:
         port = _port(self._address)
         self._gone.clear()
-        self._child = child = Child(lambda line: child.stderr.feed(line + b"\n"), self._gone.set)
+        self._child = child = Child(None, self._gone.set)
         await child.start(self._how.launch(port, self._world))
         address = self._address.replace(PORT, str(port)).rstrip("/")
         await self._until_ready(address, port, child)
@@ -200,7 +205,7 @@ class Server:
         """Say why it is not ready; nothing where it is."""
         if self._how.ready is None:
             host = urlsplit(address).hostname or ""
-            return "" if await _listens(host, port) else "nobody listens"
+            return "" if await _listens(host, port) else f"nobody listens on port {port}"
         try:
             async with asyncio.timeout(_ASK_FOR_S):
                 response = await self._net.send(Request("GET", address + self._how.ready))

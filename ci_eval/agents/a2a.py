@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
@@ -23,14 +23,13 @@ from ci_eval.agents._a2a_wire import (
 )
 from ci_eval.agents._reaching import (
     Reached,
-    UrlPath,
     filled_headers,
     with_variables,
     wrong_address,
     wrong_headers,
 )
-from ci_eval.agents._request import refuse_tool_mocks
-from ci_eval.agents._server import PORT, Server, Startable
+from ci_eval.agents._request import refuse_tool_mocks, session_ids
+from ci_eval.agents._server import PORT, Server, Startable, UrlPath
 from ci_eval.errors import TrialError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.net import Net, Request, StatusError, connecting, is_here, shown_address
@@ -96,7 +95,7 @@ class A2A(Reached, Startable, Agent):
         headers = filled_headers(self.headers, world.env)
         async with connecting(world.env) as net, self.served(address, world, net) as server:
             peer = _Peer(self, net, server, headers)
-            yield _Running(self, peer, f"ci-eval-{world.now() * 1000:.0f}-")
+            yield _Running(self, peer, session_ids(world))
 
 
 class _Peer:
@@ -231,15 +230,15 @@ class _Running:
 
     agent: A2A
     peer: _Peer
-    prefix: str
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    names: Iterator[str]
+    """What the conversations are called, one after the other."""
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # nobody else is disturbed
         refuse_tool_mocks(trial, self.agent.type_name)
         async with self.peer.server.watched():
             found = await self.peer.interface()
-        return _Conversation(self, found, f"{self.prefix}{next(self.numbers)}", memento or {})
+        return _Conversation(self, found, next(self.names), memento or {})
 
 
 class _Conversation(Session):

@@ -11,17 +11,16 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from ci_eval.agents._adk_api import Api, Place, is_taken
 from ci_eval.agents._adk_events import Rules, refuse_silence, to_invocation
-from ci_eval.agents._model_turn import calls_of
 from ci_eval.agents._reaching import (
     Reached,
     filled_headers,
-    refuse_mocks,
     with_variables,
     wrong_address,
     wrong_headers,
 )
-from ci_eval.agents._request import opening
+from ci_eval.agents._request import opening, refuse_tool_mocks, session_ids
 from ci_eval.agents._server import PORT, Server, Startable, UrlPath
+from ci_eval.dialogue import calls_of
 from ci_eval.errors import TrialError
 from ci_eval.net import SHOWN_CHARS, Net, connecting
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
@@ -98,16 +97,14 @@ class _Running:
         self._wanted = said.app
         self._net = net
         self._headers = filled_headers(said.headers, world.env)
-        # Others may ask the same server: the time is that of no other agent.
-        self._session_prefix = f"ci-eval-{world.now() * 1e6:.0f}-"
         self._is_ours = said.launched is not None
-        self._numbers = count(1)
+        self._session_ids = session_ids(world)
         self._about: _About | None = None
         self._asking = asyncio.Lock()
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # the server is not ours to divide
-        refuse_mocks(trial)
+        refuse_tool_mocks(trial, "adk_server")
         async with self.server.watched():
             api = Api(self._net, await self.server.address(), self._headers)
             try:
@@ -120,7 +117,7 @@ class _Running:
     async def _open(self, api: Api, trial: Trial, memento: Json) -> Session:
         about = await self._told(api)
         if memento is None:
-            session = opening(trial, f"{self._session_prefix}{next(self._numbers)}")
+            session = opening(trial, next(self._session_ids))
             user = session["user_id"] if trial.case.session_input else session["id"]
             place = Place(about.app, user, session["id"])
             await _begin(api, place, session["state"], trial)
@@ -158,13 +155,12 @@ def _chosen(wanted: str | None, apps: list[str] | None) -> str:
         return apps[0]
     if apps is None:
         message = "the server does not say which apps it has; name one with `app`"
-    elif wanted is None:
-        names = ", ".join(apps) or "none"
-        message = f"the server has these apps: {names}; say with `app` which one is meant"
     else:
         names = ", ".join(apps) or "none"
-        guess = did_you_mean(wanted, apps)
-        message = f"the server has no app {wanted!r}, but {names}{guess}"
+        message = f"the server has these apps: {names}; say with `app` which one is meant"
+        if wanted is not None:
+            guess = did_you_mean(wanted, apps)
+            message = f"the server has no app {wanted!r}, but {names}{guess}"
     raise TrialError("start", message)
 
 
@@ -201,6 +197,10 @@ class _Conversation(Session):
         if not self._running.keeps_sessions:
             return None
         return {"place": list(self._place), "asked": self._asked}
+
+    @property
+    def output(self) -> str:
+        return self._running.server.output
 
     async def send(self, message: Content) -> Invocation:
         self._is_whole = False

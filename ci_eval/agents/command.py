@@ -4,24 +4,16 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from itertools import count
 from typing import Any, Literal
 
 from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
-from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, turn_of
+from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
+from ci_eval.environments import Declared, agent_environment, find_program, refused
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.processes import (
-    Child,
-    Declared,
-    Excerpt,
-    Launch,
-    agent_environment,
-    find_program,
-    refused,
-)
+from ci_eval.processes import Child, Excerpt, Launch
 from ci_eval.records import Content, Invocation, Json
 from ci_eval.trials import Trial
 from ci_eval.workers.wire import encode, read_json, shown
@@ -81,8 +73,7 @@ class Command(Agent):
             env=agent_environment(world.env, self.env),
             cwd=world.root / self.cwd,
         )
-        prefix = f"ci-eval-{world.now() * 1000:.0f}-"
-        commands = _Commands(launch, per=self.per, session_prefix=prefix)
+        commands = _Commands(launch, per=self.per, ids=session_ids(world))
         try:
             yield commands
         finally:
@@ -97,18 +88,17 @@ class _Commands:
     """Holds conversations, each with processes of its own."""
 
     def __init__(
-        self, launch: Launch, *, per: Literal["session", "message"], session_prefix: str
+        self, launch: Launch, *, per: Literal["session", "message"], ids: Iterator[str]
     ) -> None:
         self._launch = launch
         self._per = per
-        self._session_prefix = session_prefix
-        self._numbers = count(1)
+        self._ids = ids
         self._processes: set[_Process] = set()
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # they always are
         refuse_tool_mocks(trial, "command")
-        session = opening(trial, f"{self._session_prefix}{next(self._numbers)}")
+        session = opening(trial, next(self._ids))
         if self._per == "session":
             return _Conversation(self, session, [], await self.start())
         if memento:

@@ -1,33 +1,23 @@
 """An agent that is a model of Google's, with an instruction and canned tools."""
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from itertools import count
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator
 
-from ci_eval.agents._model_turn import NAME, Turn, calls_of, too_many_calls
-from ci_eval.agents._prompted import CannedTools, Prompted, filled_in
-from ci_eval.agents._request import opening
+from ci_eval.agents._model_session import ModelSession, fresh_ids
+from ci_eval.agents._prompted import Prompted
+from ci_eval.agents._retrying import retried
 from ci_eval.errors import JudgeError, TrialError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.providers.gemini import GeminiAccess, GeminiClient, GeminiSettings, reaching
 from ci_eval.providers.gemini import generation_config as google_config
 from ci_eval.providers.settings import checked
-from ci_eval.records import (
-    AgentDetails,
-    AppDetails,
-    Content,
-    FunctionCall,
-    Invocation,
-    InvocationEvent,
-    Json,
-    Part,
-)
+from ci_eval.records import Content, Json
 from ci_eval.streaming import MADE_BY_US, Aggregator, ModelResponse, read_response, with_ids
 from ci_eval.templating import one_line
 from ci_eval.trials import Trial
@@ -35,12 +25,6 @@ from ci_eval.world import World
 
 if TYPE_CHECKING:
     from google.genai import types
-
-ATTEMPTS = 4
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 60.0
-"""How often a call is made that fails in passing, and what is waited before, twice as long each
-time; where the provider wants it still later, it is not made again."""
 
 _TOOLS = "they are what 'tools' of the agent says"
 _TEXT = "an agent answers with text"
@@ -54,6 +38,8 @@ REFUSED: Mapping[str, str] = {
     "image_config": _TEXT,
 }
 """Settings that would undo the agent, and why."""
+NewId = Callable[[], str]
+"""Makes up the id of a call to which the model gave none."""
 
 
 class _Settings(GeminiSettings):
@@ -103,8 +89,7 @@ class Gemini(Prompted, GeminiAccess, Agent):
         """Connect, and close the connection at the end."""
         told = self.told(world)
         async with reaching(self, world, named_by="'gemini' of the agent") as client:
-            prefix = f"ci-eval-{world.now() * 1000:.0f}-"
-            yield _Running(self, client, told, self.missing(world.env), prefix)
+            yield _Running(self, client, told, self.missing(world.env))
 
     def config(self) -> "types.GenerateContentConfig":
         """Return what every call says beside the messages and the instruction.
@@ -117,37 +102,22 @@ class Gemini(Prompted, GeminiAccess, Agent):
             exclude_none=True
         )
         if self.tools:
-            given["tools"] = [{"function_declarations": list(self._declared("json_schema"))}]
+            declared = [tool.declared("parameters_json_schema") for tool in self.tools]
+            given["tools"] = [{"function_declarations": declared}]
         try:
             return google_config(given)
         except ValueError as exc:
             raise TrialError("start", f"the settings of the agent are wrong: {exc}") from None
 
-    def details(self, instruction: str) -> AppDetails:
-        """Return what the model was told and which tools it had."""
-        tools = ({"function_declarations": list(self._declared())},) if self.tools else ()
-        found = AgentDetails(name=NAME, instructions=instruction, tool_declarations=tools)
-        return AppDetails(agent_details={NAME: found})
-
-    def _declared(self, form: str = "") -> Iterator[dict[str, Json]]:
-        key = f"parameters_{form}" if form else "parameters"
-        for tool in self.tools:
-            schema = {} if tool.parameters is None else {key: tool.parameters}
-            yield {"name": tool.name, "description": tool.description, **schema}
-
 
 class _Running:
     """A model that can be talked to."""
 
-    def __init__(
-        self, said: Gemini, client: GeminiClient, told: str, missing: str, session_prefix: str
-    ) -> None:
-        self.said = said
+    def __init__(self, agent: Gemini, client: GeminiClient, told: str, missing: str) -> None:
+        self.agent = agent
+        self.told = told
         self._client = client
-        self._told = told
         self._missing = missing
-        self._session_prefix = session_prefix
-        self._numbers = count(1)
         self._config: types.GenerateContentConfig | None = None
         """What holds for all conversations."""
         self._hopeless = ""
@@ -159,10 +129,7 @@ class _Running:
             raise TrialError("start", f"the agent lacks {self._missing}")
         if self._hopeless:
             raise TrialError("start", self._hopeless)
-        session = opening(trial, f"{self._session_prefix}{next(self._numbers)}")
-        instruction = filled_in(self._told, session["state"])
-        tools = CannedTools(self.said.results, trial)
-        return _Conversation(self, instruction, tools, session["state"], memento)
+        return _Conversation(self, trial, memento)
 
     def config(self, instruction: str) -> "types.GenerateContentConfig":
         """Return what every call of a conversation says beside the messages.
@@ -172,12 +139,12 @@ class _Running:
 
         """
         if self._config is None:
-            self._config = self.said.config()
+            self._config = self.agent.config()
         told = {"system_instruction": instruction or None}
         return self._config.model_copy(update=told)
 
     async def ask(
-        self, contents: "list[types.Content]", config: "types.GenerateContentConfig", ids: "_Ids"
+        self, contents: "list[types.Content]", config: "types.GenerateContentConfig", new_id: NewId
     ) -> ModelResponse:
         """Return the model's answer, asked for as often as it takes.
 
@@ -185,143 +152,70 @@ class _Running:
             TrialError: there is none; `seen` is what there was of it.
 
         """
-        for attempt in range(ATTEMPTS):
-            try:
-                return await self._ask_once(contents, config, ids)
-            except _BrokenError as exc:
-                last = exc
-            pause = max(FIRST_PAUSE_S * 2**attempt, last.why.after_s or 0.0)
-            if not last.why.passing or pause > LONGEST_PAUSE_S or attempt + 1 == ATTEMPTS:
-                break
-            await asyncio.sleep(pause)
-        if last.why.hopeless:
-            self._hopeless = str(last.why)
-        kind = "start" if last.why.hopeless else "connection"
-        raise TrialError(kind, str(last.why), seen=last.seen) from last
+        try:
+            return await retried(lambda: self._ask_once(contents, config, new_id), _wait)
+        except JudgeError as exc:
+            if exc.hopeless:
+                self._hopeless = str(exc)
+            kind = "start" if exc.hopeless else "connection"
+            raise TrialError(kind, str(exc), seen=exc.seen) from exc
 
     async def _ask_once(
-        self, contents: "list[types.Content]", config: "types.GenerateContentConfig", ids: "_Ids"
+        self, contents: "list[types.Content]", config: "types.GenerateContentConfig", new_id: NewId
     ) -> ModelResponse:
-        model = self.said.gemini
-        if self.said.stream:
-            return await self._streamed(contents, config, ids)
-        try:
-            body = await self._client.generate(model, contents, config)
-        except JudgeError as exc:
-            raise _BrokenError(exc) from exc
+        model = self.agent.gemini
+        if self.agent.stream:
+            return await self._streamed(contents, config, new_id)
+        body = await self._client.generate(model, contents, config)
         try:
             found = read_response(parse_json(body))
         except (NotJsonError, TrialError) as exc:
-            why = ValueError(str(exc))
-            raise _BrokenError(self._client.failures(model).unreadable(why, body)) from exc
-        content = found.content and with_ids(found.content, ids.new)
+            raise self._client.failures(model).unreadable(ValueError(str(exc)), body) from exc
+        content = found.content and with_ids(found.content, new_id)
         return found.model_copy(update={"content": content})
 
     async def _streamed(
-        self, contents: "list[types.Content]", config: "types.GenerateContentConfig", ids: "_Ids"
+        self, contents: "list[types.Content]", config: "types.GenerateContentConfig", new_id: NewId
     ) -> ModelResponse:
-        made = Aggregator(ids.new)
-        chunks = self._client.stream(self.said.gemini, contents, config)
+        model = self.agent.gemini
+        made = Aggregator(new_id)
+        chunks = self._client.stream(model, contents, config)
         try:
             async with aclosing(chunks):
                 async for chunk in chunks:
                     made.add(read_response(chunk))
         except JudgeError as exc:
-            raise _BrokenError(exc, seen=made.close()) from exc
+            exc.seen = made.close()
+            raise
         if (whole := made.close()) is None:
             nothing = ValueError("is a stream without a chunk")
-            raise _BrokenError(self._client.failures(self.said.gemini).unreadable(nothing))
+            raise self._client.failures(model).unreadable(nothing)
         return whole
 
 
-class _BrokenError(Exception):
-    """A call came to nothing."""
-
-    def __init__(self, why: JudgeError, seen: ModelResponse | None = None) -> None:
-        self.why = why
-        self.seen = seen
-        super().__init__(str(why))
-
-
-class _Ids:
-    """Makes up ids for calls to which the model gave none."""
-
-    def __init__(self, contents: list[Content]) -> None:
-        used = sum(len(each.parts or ()) for each in contents)
-        self._numbers = count(used + 1)
-
-    def new(self) -> str:
-        return f"{MADE_BY_US}{next(self._numbers)}"
+def _wait(error: TrialError) -> float | None:
+    """Return how long Google wants to be left alone; `None` where that is of no use."""
+    if isinstance(error, JudgeError) and error.passing:
+        return error.after_s or 0.0
+    return None
 
 
 # --- Conversations ----------------------------------------------------------------------------
 
 
-class _Conversation(Session):
+class _Conversation(ModelSession):
     """One conversation with the model."""
 
-    def __init__(
-        self,
-        running: _Running,
-        instruction: str,
-        tools: CannedTools,
-        state: dict[str, Json],
-        memento: Json,
-    ) -> None:
+    def __init__(self, running: _Running, trial: Trial, memento: Json) -> None:
+        agent = running.agent
+        super().__init__(agent, agent.gemini, running.told, trial, memento)
         self._running = running
-        self._tools = tools
-        self._state = state
-        self._contents = [Content.model_validate(each) for each in (memento or {}).get("said", ())]
-        self._ids = _Ids(self._contents)
-        self._config = running.config(instruction)
-        self._details = running.said.details(instruction)
-        for content in self._contents:
-            tools.recall(calls_of(content))
+        self._new_id = partial(next, fresh_ids(MADE_BY_US, self.said))
+        self._config = running.config(self.instruction)
 
-    @property
-    def memento(self) -> Json:
-        said = [each.model_dump(mode="json", exclude_none=True) for each in self._contents]
-        return {"said": said}
-
-    async def send(self, message: Content) -> Invocation:
-        turn = Turn(message, self._details, self._running.said.gemini)
-        self._contents.append(message)
-        most = self._running.said.max_calls
-        for _ in range(most):
-            response = await self._ask(turn)
-            content = turn.take(response)
-            calls = calls_of(content)
-            if content:
-                self._contents.append(content)
-            if not calls:
-                return turn.ended(response)
-            self._contents.append(self._answered(calls, turn))
-        raise too_many_calls(most, turn.seen())
-
-    async def close(self) -> dict[str, Json] | None:
-        return self._state
-
-    async def _ask(self, turn: Turn) -> ModelResponse:
-        try:
-            sent = [_sendable(each) for each in self._contents]
-            with turn.asking():
-                return await self._running.ask(sent, self._config, self._ids)
-        except TrialError as exc:
-            if exc.seen:
-                turn.take(exc.seen)
-            exc.seen = turn.seen()
-            raise
-
-    def _answered(self, calls: tuple[FunctionCall, ...], turn: Turn) -> Content:
-        try:
-            answers = [self._tools.answer(call) for call in calls]
-        except TrialError as exc:
-            exc.seen = turn.seen()
-            raise
-        parts = tuple(Part(function_response=each) for each in answers)
-        content = Content(role="user", parts=parts)
-        turn.events.append(InvocationEvent(author=NAME, content=content))
-        return content
+    async def ask(self) -> ModelResponse:
+        sent = [_sendable(each) for each in self.said]
+        return await self._running.ask(sent, self._config, self._new_id)
 
 
 def _sendable(content: Content) -> "types.Content":

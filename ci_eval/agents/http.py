@@ -5,8 +5,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -28,7 +27,7 @@ from ci_eval.agents._reaching import (
     wrong_address,
     wrong_headers,
 )
-from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, turn_of
+from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._server import PORT, Server, Startable
 from ci_eval.errors import TrialError
 from ci_eval.json_text import NotJsonError, parse_json
@@ -118,7 +117,7 @@ class Http(Reached, Startable, Agent):
         origin = found[0] if found else ""
         way = _Way(address.removeprefix(origin), filled_headers(self.headers, world.env))
         async with connecting(world.env) as net, self.served(origin, world, net) as server:
-            yield _Running(self, net, server, way, f"ci-eval-{world.now() * 1000:.0f}-")
+            yield _Running(self, net, server, way, session_ids(world))
 
 
 class _Way(NamedTuple):
@@ -137,8 +136,7 @@ class _Running:
     net: Net
     server: Server
     way: _Way
-    session_prefix: str
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    session_ids: Iterator[str]
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # nobody else is disturbed
@@ -146,7 +144,7 @@ class _Running:
         if "tool_mocks" not in asked:
             refuse_tool_mocks(trial, self.agent.type_name)
         await self.server.address()  # to start takes no time of the trial's
-        session = opening(trial, f"{self.session_prefix}{next(self.numbers)}")
+        session = opening(trial, next(self.session_ids))
         if self.agent.session:
             session["id"] = None
         known: dict[str, Json] = {"history": [], "session": session, **(memento or {})}
@@ -177,8 +175,9 @@ class _Conversation(Session):
         took = time.perf_counter() - started
         reading = Reading(request, answer)
         reply = reading.reply(self._agent)
-        invocation = told(message, reply, took)
-        history = [*self._known["history"], turn_of(asked, reply)]
+        before = self._known["history"]
+        invocation = told(message, reply, seconds=took, number=len(before) + 1)
+        history = [*before, turn_of(asked, reply)]
         self._known = {**self._known, "history": history}
         self._take_session(reading)
         return invocation
@@ -224,7 +223,7 @@ class _Conversation(Session):
         ):
             async for data in coming:
                 if len(events) == MAX_EVENTS:
-                    message = f"{request.shown} sent more than {MAX_EVENTS} events"
+                    message = f"{request.shown} sent more than {MAX_EVENTS:,} events"
                     raise TrialError("protocol", message)
                 if data != END:
                     events.append(_event(data))

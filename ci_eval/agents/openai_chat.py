@@ -1,47 +1,29 @@
 """An agent that is a model asked in OpenAI's way, with an instruction and canned tools."""
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import count
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ci_eval.agents._completions import Assembly, Said, messages, read
-from ci_eval.agents._prompted import CannedTools, Prompted, filled_in
+from ci_eval.agents._completions import Assembly, messages, read
+from ci_eval.agents._model_session import ModelSession, fresh_ids
+from ci_eval.agents._prompted import Prompted
 from ci_eval.agents._reaching import Reached, filled_headers, wrong_headers, wrong_variable
-from ci_eval.agents._request import opening
-from ci_eval.dialogue import USER
+from ci_eval.agents._retrying import retried
+from ci_eval.dialogue import calls_of
 from ci_eval.errors import TrialError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.net import Address, Net, Request, StatusError, connecting, retry_after
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.records import (
-    AgentDetails,
-    AppDetails,
-    Content,
-    FunctionCall,
-    Invocation,
-    InvocationEvent,
-    InvocationEvents,
-    Json,
-    Part,
-)
+from ci_eval.records import Content, Json
+from ci_eval.streaming import ModelResponse
 from ci_eval.trials import Trial
 from ci_eval.world import World
 
-NAME = "agent"
-"""What the agent is called in events."""
 OPENAI = "https://api.openai.com/v1"
-ATTEMPTS = 4
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 60.0
-"""How often a request is made that fails in passing, and what is waited before, twice as long each
-time; where the provider wants it still later, it is not made again."""
 _PASSING = frozenset({408, 409, 429})
 """What says "later", beside the codes from 500 on."""
 _HOPELESS = frozenset({401, 403, 404})
@@ -114,20 +96,11 @@ class OpenAIChat(Prompted, Reached, Agent):
         told = [{"role": "system", "content": instruction}] if instruction else []
         body = {"model": self.openai_chat, "messages": [*told, *messages(said)], **self.settings}
         if self.tools:
-            body["tools"] = [{"type": "function", "function": each} for each in self._functions()]
+            declared = [tool.declared() for tool in self.tools]
+            body["tools"] = [{"type": "function", "function": each} for each in declared]
         if self.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body
-
-    def details(self, instruction: str) -> AppDetails:
-        """Return what the model was told and which tools it had."""
-        tools = ({"function_declarations": list(self._functions())},) if self.tools else ()
-        found = AgentDetails(name=NAME, instructions=instruction, tool_declarations=tools)
-        return AppDetails(agent_details={NAME: found})
-
-    def _functions(self) -> Iterator[dict[str, Json]]:
-        for tool in self.tools:
-            yield tool.model_dump(mode="json", exclude_none=True)
 
 
 @dataclass(frozen=True)
@@ -139,16 +112,12 @@ class _Running:
     world: World
     headers: Mapping[str, str]
     told: str
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # they always are alone
-        prefix = f"ci-eval-{self.world.now() * 1000:.0f}-"
-        state = opening(trial, f"{prefix}{next(self.numbers)}")["state"]
-        tools = CannedTools(self.agent.results, trial)
-        return _Conversation(self, filled_in(self.told, state), tools, state, memento)
+        return _Conversation(self, trial, memento)
 
-    async def ask(self, body: dict[str, Json]) -> Said:
+    async def ask(self, body: dict[str, Json]) -> ModelResponse:
         """Return what the model answers, asked as often as it takes.
 
         Raises:
@@ -157,16 +126,15 @@ class _Running:
         """
         url = f"{self.agent.base_url.rstrip('/')}/chat/completions"
         request = Request("POST", url, body, self.headers)
-        attempt = 0
-        while True:
-            try:
-                return read(request, await self._answer(request), self.agent.openai_chat)
-            except TrialError as exc:
-                attempt += 1
-                pause = self._pause(exc, attempt)
-                if pause is None:
-                    raise _final(exc) from exc
-            await asyncio.sleep(pause)
+        try:
+            return await retried(lambda: self._ask_once(request), self._wait)
+        except StatusError as exc:
+            if exc.response.status in _HOPELESS:
+                raise TrialError("start", str(exc)) from exc
+            raise
+
+    async def _ask_once(self, request: Request) -> ModelResponse:
+        return read(request, await self._answer(request), self.agent.openai_chat)
 
     async def _answer(self, request: Request) -> Json:
         if not self.agent.stream:
@@ -180,139 +148,43 @@ class _Running:
             raise TrialError("connection", f"{request.shown} broke off in the middle of an answer")
         return assembly.body
 
-    def _pause(self, error: TrialError, attempts: int) -> float | None:
-        """Return how long to wait before the next attempt; `None` where that is of no use."""
-        wanted = 0.0
-        if isinstance(error, StatusError):
-            status, headers = error.response.status, error.response.headers
-            later = status in _PASSING or status >= 500
-            if not later or "insufficient_quota" in error.response.text:
-                return None
-            wanted = retry_after(headers, self.world.now()) or 0.0
-        if error.kind != "connection" or attempts == ATTEMPTS:
+    def _wait(self, error: TrialError) -> float | None:
+        """Return how long the service wants to be left alone; `None` where that is of no use."""
+        if error.kind != "connection":
             return None
-        pause = max(FIRST_PAUSE_S * 2.0 ** (attempts - 1), wanted)
-        return pause if pause <= LONGEST_PAUSE_S else None
+        if not isinstance(error, StatusError):
+            return 0.0
+        response = error.response
+        is_passing = response.status in _PASSING or response.status >= 500
+        if not is_passing or "insufficient_quota" in response.text:
+            return None
+        return retry_after(response.headers, self.world.now()) or 0.0
 
 
-def _final(error: TrialError) -> TrialError:
-    """Return `error` as one that is not worth another trial, where that is so."""
-    if isinstance(error, StatusError) and error.response.status in _HOPELESS:
-        return TrialError("start", str(error))
-    return error
-
-
-class _Conversation(Session):
+class _Conversation(ModelSession):
     """One conversation with the model."""
 
-    def __init__(
-        self,
-        running: _Running,
-        instruction: str,
-        tools: CannedTools,
-        state: dict[str, Json],
-        memento: Json,
-    ) -> None:
+    def __init__(self, running: _Running, trial: Trial, memento: Json) -> None:
+        agent = running.agent
+        super().__init__(agent, agent.openai_chat, running.told, trial, memento)
         self._running = running
-        self._instruction = instruction
-        self._tools = tools
-        self._state = state
-        self._said = [Content.model_validate(each) for each in (memento or {}).get("said", ())]
-        for content in self._said:
-            tools.recall(_calls(content))
 
-    @property
-    def memento(self) -> Json:
-        return {"said": [each.model_dump(mode="json", exclude_none=True) for each in self._said]}
-
-    async def send(self, message: Content) -> Invocation:
-        turn = _Turn(message, self._running.agent.details(self._instruction))
-        self._said.append(message)
-        try:
-            return turn.seen(await self._work(turn))
-        except TrialError as exc:
-            exc.seen = turn.seen()
-            raise
-
-    async def close(self) -> dict[str, Json] | None:
-        return self._state
-
-    async def _work(self, turn: "_Turn") -> Content:
-        """Ask the model until it calls no tool, and return what it says then."""
-        agent = self._running.agent
-        for _ in range(agent.max_calls):
-            started = time.perf_counter()
-            try:
-                said = await self._running.ask(agent.body(self._instruction, self._said))
-            finally:
-                turn.model_s += time.perf_counter() - started
-            content = self._named(said.content)
-            self._said.append(content)
-            turn.heard(said, content)
-            calls = _calls(content)
-            if not calls:
-                return content
-            self._said.append(self._answered(calls, turn))
-        most = agent.max_calls
-        message_ = (
-            f"the model was asked {most} times in one invocation, and had still calls to make"
-        )
-        raise TrialError("raised", f"{message_}; raise `max_calls` of the agent")
-
-    def _named(self, content: Content) -> Content:
-        """Return `content` with an id of its own for every call; not all services give one."""
-        known = {call.id for each in self._said for call in _calls(each)} | {None}
-        parts = []
-        for part in content.parts or ():
-            call = part.function_call
-            if call and call.id in known:
-                made = (f"call-{number}" for number in count(1))
-                fresh = next(each for each in made if each not in known)
-                call = call.model_copy(update={"id": fresh})
-            known |= {call.id} if call else set()
-            parts.append(part.model_copy(update={"function_call": call}))
-        return Content(role=content.role, parts=tuple(parts))
-
-    def _answered(self, calls: list[FunctionCall], turn: "_Turn") -> Content:
-        parts = tuple(Part(function_response=self._tools.answer(call)) for call in calls)
-        content = Content(role=USER, parts=parts)
-        turn.events.append(InvocationEvent(author=NAME, content=content))
-        return content
+    async def ask(self) -> ModelResponse:
+        body = self._running.agent.body(self.instruction, self.said)
+        response = await self._running.ask(body)
+        content = response.content and _identified(response.content, self.said)
+        return response.model_copy(update={"content": content})
 
 
-@dataclass
-class _Turn:
-    """What becomes an invocation."""
-
-    message: Content
-    details: AppDetails
-    events: list[InvocationEvent] = field(default_factory=list)
-    costs: list[float | None] = field(default_factory=list)
-    model_s: float = 0.0
-    started: float = field(default_factory=time.perf_counter)
-
-    def heard(self, said: Said, content: Content) -> None:
-        """Take note of an answer of the model; of the last one it is the response."""
-        told: dict[str, Any] = {"usage_metadata": said.usage, "model_version": said.model}
-        called = content if _calls(content) else None
-        self.events.append(InvocationEvent(author=NAME, content=called, **told))
-        self.costs.append(said.cost_usd)
-
-    def seen(self, final: Content | None = None) -> Invocation:
-        """Return what there was up to now."""
-        costs = [cost for cost in self.costs if cost is not None]
-        known = len(costs) == len(self.costs) > 0
-        return Invocation(
-            user_content=self.message,
-            final_response=final,
-            intermediate_data=InvocationEvents(invocation_events=tuple(self.events)),
-            app_details=self.details,
-            duration=time.perf_counter() - self.started,
-            model_duration=self.model_s,
-            tool_duration=0.0,
-            cost_usd=sum(costs) if known else None,
-        )
-
-
-def _calls(content: Content) -> list[FunctionCall]:
-    return [part.function_call for part in content.parts or () if part.function_call]
+def _identified(content: Content, said: list[Content]) -> Content:
+    """Return `content` with an id for every call that none in `said` has; not all give one."""
+    taken = {call.id for each in said for call in calls_of(each)} | {None}
+    fresh = fresh_ids("call-", [*said, content])
+    parts = []
+    for part in content.parts or ():
+        call = part.function_call
+        if call and call.id in taken:
+            call = call.model_copy(update={"id": next(fresh)})
+        taken |= {call.id} if call else set()
+        parts.append(part.model_copy(update={"function_call": call}))
+    return content.model_copy(update={"parts": tuple(parts)})

@@ -1,6 +1,6 @@
 """An agent that is a Python callable."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
-from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, turn_of
+from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.records import Content, Invocation, Json
@@ -52,9 +52,7 @@ class Python(PythonTarget, Agent):
     async def start(self, world: World) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context ends the workers."""
         async with self.pool(world, workers=self.workers, threads=self.threads) as pool:
-            # An agent may remember a session by its id for longer than a run.
-            prefix = f"ci-eval-{world.now() * 1000:.0f}-"
-            yield _Running(pool, prefix, resumable=self.resumable)
+            yield _Running(pool, session_ids(world), resumable=self.resumable)
 
 
 @dataclass(frozen=True)
@@ -62,14 +60,14 @@ class _Running:
     """The workers of the callable."""
 
     pool: Pool
-    session_prefix: str
+    session_ids: Iterator[str]
     resumable: bool
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         refuse_tool_mocks(trial, "python")
         lease = await self.pool.open(alone=alone)
         memento = memento or {
-            "session": opening(trial, f"{self.session_prefix}{lease.number}"),
+            "session": opening(trial, next(self.session_ids)),
             "state": None,
             "history": [],
         }

@@ -237,7 +237,7 @@ def _errors(result: TrialResult) -> Iterator[tuple[tuple[str, str], str]]:
     """Yield the cause of each error, and what is said of it."""
     if result.error:
         error = result.error
-        yield error.cause or (error.kind, error.message), error.message
+        yield error.cause or (error.kind, error.message), error.gist
         return
     for each in result.scores:
         if each.status is Status.ERROR:

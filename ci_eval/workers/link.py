@@ -1,6 +1,7 @@
 """Our end of the line to one worker process; `worker.py` is the other."""
 
 import asyncio
+import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -19,6 +20,8 @@ WORDS_S = 0.2
 
 _ANSWER = re.compile(rb'{"id":(\d+),"seconds":')
 """How a worker begins a line with what a callable returned."""
+_CRASHED_AT = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
+"""How `faulthandler` tells of a frame; tracebacks have a comma before the `in`."""
 
 
 class Link:
@@ -35,6 +38,7 @@ class Link:
         self._served = 0
         self._outputs: dict[int, str] = {}
         self._held: set[int] = set()
+        self._folder = ""
         self._cooperative = False
         self._lost: Callable[[], TrialError] | None = None
         self._child = Child(self._hear, self._gone)
@@ -48,6 +52,7 @@ class Link:
 
         """
         link = cls()
+        link._folder = f"{launch.cwd}{os.sep}"
         await link._child.start(launch)
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
@@ -138,17 +143,13 @@ class Link:
             if not yielded.done():
                 del self._waiting[number]
                 self._out_of_time(number)
-            else:
-                yielded.exception()  # the worker died of it; it is out of time all the same
-        if not yielded.done() and self._lost and self._is_unclear(number):
+            is_lost = not yielded.done() or yielded.exception() is not None
+        if is_lost and self._lost and number in self._held:
             raise self._lost()
-
-    def _is_unclear(self, number: int) -> bool:
-        return number in self._held and len(self._conversations) > 1
 
     def _out_of_time(self, number: int) -> None:
         message = "its worker was stopped, because a trial in it was out of time and did not yield"
-        self._lose(partial(DisturbedError, message, alone=self._is_unclear(number)))
+        self._lose(partial(DisturbedError, message, alone=number in self._held))
 
     def _lose(self, error: Callable[[], TrialError]) -> None:
         """Give the worker up; whoever waits for an answer gets an `error` instead."""
@@ -183,7 +184,8 @@ class Link:
         elif "failed" in message:
             self._ready.set_exception(TrialError("start", message["failed"]))
         elif "held" in message:
-            self._held.add(message["id"])
+            if len(self._conversations) > 1:
+                self._held.add(message["id"])
         elif "error" in message or {"reply", "seconds"} <= message.keys():
             self._note_output(message)
             answered = self._waiting.pop(message["id"], None)
@@ -199,15 +201,25 @@ class Link:
             self._outputs[message["id"]] = str(message.get("output", ""))
 
     def _gone(self) -> None:
-        message = f"the worker {self._child.ending}"
+        died = f"the worker {self._child.ending}"
         if not self._ready.done():
-            self._ready.set_exception(TrialError("start", f"{message} while it started"))
+            message = f"{died} while it started{self._place}"
+            self._ready.set_exception(TrialError("start", message))
         elif self._served == 1:
             # It never served another, so there is no doubt.
-            message = f"the worker died: it {self._child.ending}{self._child.last_words}"
+            ending = self._child.ending + self._place
+            message = f"the worker died: it {ending}{self._child.last_words}"
             self._lose(partial(TrialError, "crash", message))
         else:
-            self._lose(partial(DisturbedError, message, alone=True))
+            self._lose(partial(DisturbedError, died, alone=True))
+
+    @property
+    def _place(self) -> str:
+        """Where the code in its folder was when Python itself broke down."""
+        for name, line in _CRASHED_AT.findall(self._child.stderr.text):
+            if name.startswith(self._folder) and "site-packages" not in name:
+                return f" ({name.removeprefix(self._folder)}:{line})"
+        return ""
 
 
 def _error(message: str) -> dict[str, Any]:

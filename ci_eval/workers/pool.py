@@ -8,8 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from ci_eval.environments import Declared, agent_environment
 from ci_eval.errors import TrialError
-from ci_eval.processes import Declared, Launch, agent_environment
+from ci_eval.processes import Launch
 from ci_eval.records import Json
 from ci_eval.workers.link import Link
 from ci_eval.workers.wire import encode

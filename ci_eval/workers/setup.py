@@ -16,23 +16,14 @@ from weakref import WeakKeyDictionary
 from pydantic import BeforeValidator, Field
 
 from ci_eval import isolation
+from ci_eval.environments import Declared, agent_environment, find_program
 from ci_eval.errors import TrialError
-from ci_eval.processes import (
-    Child,
-    Declared,
-    Excerpt,
-    Launch,
-    agent_environment,
-    find_program,
-    last_words,
-)
+from ci_eval.processes import Child, Launch
 from ci_eval.templating import one_line
 from ci_eval.world import World
 
 TIMEOUT_S = 1800.0
 """How long all commands together may take."""
-LAST_CHARS = 1000
-"""How much is shown of the end of what a command printed, and of its standard error."""
 SHOWN_CHARS = 200
 """How much of a command is shown."""
 NOTES = Path(isolation.OURS, "setup")
@@ -131,8 +122,7 @@ class SetUp:
         root, over = self.world.root, asyncio.Event()
         env = agent_environment(self.world.env, self.declared)
         program = find_program(command[0], root=root, env=env) or command[0]
-        printed = Excerpt()
-        child = Child(lambda line: printed.feed(line + b"\n"), over.set)
+        child = Child(None, over.set)
         try:
             await child.start(Launch((program, *command[1:]), env, root))
         except TrialError as exc:
@@ -143,8 +133,7 @@ class SetUp:
         finally:
             await child.stop()
         if child.fault or child.exit_code:
-            told = "".join(last_words(each, LAST_CHARS) for each in (printed, child.stderr))
-            message = f"the set-up failed: {shown} {child.ending}{told}"
+            message = f"the set-up failed: {shown} {child.ending}{child.last_words}"
             raise TrialError("start", message)
 
     def _is_noted(self, note: Path) -> bool:

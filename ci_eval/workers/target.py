@@ -8,7 +8,8 @@ from hashlib import sha256
 from pydantic import Field, field_validator
 
 from ci_eval import isolation
-from ci_eval.processes import Declared, Launch, agent_environment, find_program, refused
+from ci_eval.environments import Declared, agent_environment, find_program, refused
+from ci_eval.processes import Launch
 from ci_eval.records import Record
 from ci_eval.workers.pool import Adapter, Pool, launch
 from ci_eval.workers.setup import Command, SetUp

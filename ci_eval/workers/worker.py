@@ -27,7 +27,6 @@ import faulthandler
 import importlib
 import inspect
 import json
-import linecache
 import os
 import queue
 import runpy
@@ -35,30 +34,28 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import cache
 from operator import attrgetter
-from os.path import dirname, isabs
+from os.path import dirname, join
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
     from typing import TypeAlias
 
     Runner: TypeAlias = "Loop | Threads"
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024 - 128 * 1024
 """The longest reply; there has to be room on its line for what was written meanwhile."""
-MAX_MESSAGE_CHARS = 2000
 MAX_OUTPUT_CHARS = 4000
 """How much of the beginning, and how much of the end, of what a conversation writes is kept."""
 GRACE_S = 1.0
 """How long a callable may go on when ci-eval is gone."""
 
-_OURS = ("<frozen", dirname(__file__) + os.sep, importlib.__file__)  # noqa: PTH120  # quick
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
@@ -70,7 +67,7 @@ def main() -> int:
     try:
         agent = Agent(_adapted(target, *adapter) if adapter else _callable(target), folder)
     except BaseException as exc:  # noqa: BLE001  # a module may end in SystemExit, too
-        wire.write({"failed": _import_failure(target, exc, folder)})
+        wire.write({"failed": _faults().not_loaded(target, exc, folder)})
         return 1
     runner = Loop(agent, wire) if agent.is_async else Threads(agent, wire)
     wire.write({"ready": {"cooperative": agent.is_async}})
@@ -87,7 +84,7 @@ def _make_room(folder: str, target: str) -> None:
     sys.argv[:] = [target.partition(":")[0]]
     # What is printed just before a crash must get out; so must the place of the crash.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a file
-    faulthandler.enable()
+    faulthandler.enable(all_threads=False)  # the one that crashed tells
     sys.stdout, sys.stderr = Tee(sys.stdout), Tee(sys.stderr)
 
 
@@ -134,6 +131,12 @@ def _listen(wire: Wire, runner: Runner) -> None:
         os._exit(1)
 
 
+@cache  # as Python 3.8 has it
+def _faults() -> Any:
+    """Return what tells of faults, which most workers never need."""
+    return SimpleNamespace(**runpy.run_path(join(dirname(__file__), "faults.py")))  # noqa: PTH118, PTH120  # quick
+
+
 # --- The callable -----------------------------------------------------------------------------
 
 
@@ -146,7 +149,7 @@ def _load(name: str) -> Any:
 def _callable(target: str) -> Callable[..., Any]:
     found = _load(target)
     if not callable(found):
-        raise TypeError(f"it is no callable but {_short(found)}")
+        raise TypeError(f"it is no callable but {_faults().in_short(found)}")
     return found  # type: ignore[no-any-return]  # just checked
 
 
@@ -205,7 +208,7 @@ class Agent:
             try:
                 line += f',"{name}":{_encode(part)}'
             except (TypeError, ValueError, RecursionError) as exc:
-                message = f"{did} {_short(part)}, which is not JSON: {exc}"
+                message = f"{did} {_faults().in_short(part)}, which is not JSON: {exc}"
                 return self._error(request, "protocol", message)
         if len(line) > MAX_REPLY_BYTES:
             message = f"returned {len(line) >> 20} MiB of JSON; 16 MiB is the most"
@@ -216,19 +219,11 @@ class Agent:
 
     def raised(self, request: dict[str, Any], exc: BaseException) -> str:
         """Return the line that says that the callable raised `exc`."""
-        inner: Any = getattr(exc, "exceptions", ())
-        if len(inner) == 1:
-            # A group of one says nothing but that there is one.
-            return self.raised(request, inner[0])
-        place = _place(exc.__traceback__, self._folder)
-        return self._error(request, "raised", _named(exc) + (f" ({place})" if place else ""))
+        return self._error(request, "raised", _faults().raised(exc, self._folder))
 
     def _error(self, request: dict[str, Any], kind: str, message: str) -> str:
-        if len(message) > MAX_MESSAGE_CHARS:
-            half = MAX_MESSAGE_CHARS // 2
-            message = f"{message[:half]} … {message[-half:]}"
         number = request["id"]
-        error = {"kind": kind, "message": message}
+        error = {"kind": kind, "message": _faults().bounded(message)}
         return _encode({"id": number, "error": error, "output": self._written(number)})
 
     def _note(self, request: dict[str, Any], value: Any) -> None:
@@ -444,56 +439,6 @@ class Loop:
             line = self._agent.answer(request, value, time.perf_counter() - started)
         del self._tasks[request["id"]]
         self._wire.write(line)
-
-
-# --- What went wrong --------------------------------------------------------------------------
-
-
-def _named(exc: BaseException) -> str:
-    text = _safely(str, exc)
-    return type(exc).__name__ + (f": {text}" if text else "")
-
-
-def _short(value: Any) -> str:
-    """Return the type of `value` and the beginning of how it shows itself."""
-    shown = _safely(repr, value)
-    shown = shown if len(shown) <= 200 else shown[:200] + "…"
-    return "None" if value is None else f"{type(value).__name__}: {shown}"
-
-
-def _safely(show: Callable[[Any], str], value: Any) -> str:
-    try:
-        return show(value)
-    except Exception:  # noqa: BLE001  # the method is a stranger's
-        return ""
-
-
-def _place(trace: TracebackType | None, folder: str) -> str:
-    """Return `file.py:12`, the last line of the user's own code that `trace` went through."""
-    frames = [(_shortened(name, folder), line) for name, line in _frames(trace)]
-    own = [at for at in frames if "site-packages" not in at[0] and not isabs(at[0])]  # noqa: PTH117  # quick
-    for name, line in (own or frames)[-1:]:
-        return f"{name}:{line}"
-    return ""
-
-
-def _shortened(name: str, folder: str) -> str:
-    return os.path.relpath(name, folder) if name.startswith(folder + os.sep) else name
-
-
-def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
-    """Return the file and the line of each frame that is neither ours nor the importer's."""
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
-    return [at for at in frames if not at[0].startswith(_OURS)]
-
-
-def _import_failure(target: str, exc: BaseException, folder: str) -> str:
-    """Return why `target` could not be loaded, with the last lines of the way there."""
-    steps = [
-        f"\n  {_shortened(name, folder)}:{line}: {linecache.getline(name, line).strip()}"
-        for name, line in _frames(exc.__traceback__)[-3:]
-    ]
-    return f"cannot load {target!r}: {_named(exc)}" + "".join(steps)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ MODULES = [
     if not module.name.endswith(("__main__", "workers.worker"))
 ]
 MAX_MODULE_LINES = 400
-LONGER = {"workers/worker.py": 500}
+LONGER = {"workers/worker.py": 450}
 """It travels alone, so it is one file."""
 MAX_FUNCTION_LINES = 60
 UNWANTED = {"utils", "helpers", "common", "core", "base", "manager", "service"}
@@ -59,8 +59,7 @@ def test_no_module_is_named_for_nothing():
 def test_what_catches_everything_stands_at_three_places():
     """Round one trial, round one score, and where a bug of ours becomes an exit code.
 
-    The worker and the adapter of ADK have their own: they stand in the agent's process, between
-    an agent's code and us.
+    What tells of faults in an agent's process has its own: it calls methods of strangers.
     """
     found = {
         name_of(path)
@@ -71,5 +70,5 @@ def test_what_catches_everything_stands_at_three_places():
         and node.type.id == "Exception"
     }
 
-    theirs = {"workers/worker.py", "workers/adapters/adk.py"}
+    theirs = {"workers/faults.py"}
     assert found - theirs == {"ending.py", "execute.py", "score.py"}

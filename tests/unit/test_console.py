@@ -56,3 +56,12 @@ def test_what_an_agent_says_gives_a_runner_no_command(capsys: pytest.CaptureFixt
     assert len(lines) == 1
     assert lines[0].startswith("ERROR ")
     assert "##[" not in lines[0]
+
+
+def test_of_a_long_message_the_beginning_and_the_end_are_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    [line] = shown(capsys, result("c0", "crash", words="log\n" * 999 + "KeyError: city"))
+    assert line.startswith("ERROR weather · smoke · c0: crash: it cannot be …")
+    assert line.endswith(" log KeyError: city")
+    assert len(line) < 400

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from ci_eval import isolation
+from ci_eval.environments import agent_environment
 from ci_eval.isolation import Account, room_for_agents
-from ci_eval.processes import agent_environment
 from ci_eval.world import World
 
 WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])

@@ -4,26 +4,18 @@ import asyncio
 import os
 import signal
 import sys
+import textwrap
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
 from talks import ENVIRONMENT, dies, until
 
 from ci_eval import processes
 from ci_eval.errors import TrialError
-from ci_eval.processes import (
-    Child,
-    Declared,
-    Excerpt,
-    Launch,
-    agent_environment,
-    find_program,
-    refused,
-)
+from ci_eval.processes import Child, Excerpt, Launch
 
 
 @pytest.fixture
@@ -48,14 +40,16 @@ class Heard:
         self.gone.set()
 
 
-def with_child(code: str, body: Callable[[Child, Heard], Awaitable[Any]]) -> tuple[Child, Heard]:
+def with_child(
+    code: str, body: Callable[[Child, Heard], Awaitable[Any]], *, hears: bool = True
+) -> tuple[Child, Heard]:
     """Run `body` with a Python child that executes `code`."""
 
     async def main() -> tuple[Child, Heard]:
         heard = Heard()
         argv = (sys.executable, "-S", "-c", code)
         launch = Launch(argv=argv, env=ENVIRONMENT, cwd=Path.cwd())
-        child = Child(heard.lines.append, heard.note_gone)
+        child = Child(heard.lines.append if hears else None, heard.note_gone)
         await child.start(launch)
         try:
             async with asyncio.timeout(10):
@@ -236,100 +230,31 @@ def test_a_short_excerpt_is_all_of_it() -> None:
     assert excerpt.text == "abcdef\ufffd"
 
 
-# --- The environment --------------------------------------------------------------------------
-
-JOB = {
-    "PATH": "/bin",
-    "LC_ALL": "C.UTF-8",
-    "https_proxy": "http://proxy",
-    "OPENAI_API_KEY": "sk",
-    "LANGFUSE_HOST": "h",
-    "LANGFUSE_KEY": "k",
-    "GITHUB_TOKEN": "ghs",
-    "GITHUB_OUTPUT": "/out",
-    "GITHUB_SHA": "abc",
-    "GH_TOKEN": "gho",
-    "ACTIONS_RUNTIME_TOKEN": "t",
-    "INPUT_GITHUB-TOKEN": "ghs",
-    "RUNNER_TEMP": "/tmp",
-}
-
-
-class Holder(BaseModel):
-    env: Declared = {}
-
-
-def environment(declared: object) -> dict[str, str]:
-    return agent_environment(JOB, Holder.model_validate({"env": declared}).env)
-
-
-USUAL = {"PATH": "/bin", "LC_ALL": "C.UTF-8", "https_proxy": "http://proxy"}
+def test_what_nobody_hears_has_no_lines_and_may_be_closed(impatient: None) -> None:
+    code = """
+        import os, sys, time
+        sys.stdout.write("first" + "x" * (17 << 20))
+        sys.stdout.flush()
+        os.close(1)
+        time.sleep(0.5)  # longer than a child may live on that only has lines to write
+        sys.stderr.write("last")
+        os._exit(5)
+    """
+    child, heard = with_child(textwrap.dedent(code), until_gone, hears=False)
+    assert (child.ending, heard.lines, heard.times_gone) == ("exited with code 5", [], 1)
+    assert child.stderr.text.startswith("first")
+    assert child.stderr.text.endswith("last")
 
 
 @pytest.mark.parametrize(
-    ("declared", "more"),
-    [
-        ([], {}),
-        (["OPENAI_API_KEY", "NOT_SET"], {"OPENAI_API_KEY": "sk"}),
-        (["LANGFUSE_*"], {"LANGFUSE_HOST": "h", "LANGFUSE_KEY": "k"}),
-        ({"MODEL": "small", "OPENAI_API_KEY": None}, {"MODEL": "small", "OPENAI_API_KEY": "sk"}),
-        ({"PATH": "/opt"}, {"PATH": "/opt"}),
-        (["G*", "*_TOKEN", "RUNNER_*", "INPUT_*", "ACTIONS_*"], {}),
-        (["GITHUB_SHA", "GH_TOKEN"], {"GITHUB_SHA": "abc", "GH_TOKEN": "gho"}),
-        (["GITHUB_TOKEN", "GITHUB_OUTPUT", "ACTIONS_RUNTIME_TOKEN", "INPUT_GITHUB-TOKEN"], {}),
-    ],
+    ("limit", "mark", "expected"),
+    [(4, 0, "abcdefgh"), (4, 5, "fgh"), (4, 8, ""), (2, 7, "h"), (2, 2, "gh"), (2, 0, "gh")],
 )
-def test_an_agent_gets_the_usual_and_what_is_declared_and_never_the_job(
-    declared: object, more: dict[str, str]
+def test_what_came_since_is_told_as_far_as_its_end_was_kept(
+    limit: int, mark: int, expected: str
 ) -> None:
-    assert environment(declared) == {**USUAL, **more}
-
-
-def test_everything_is_not_all() -> None:
-    assert set(environment(["*"])) == {
-        *USUAL,
-        "OPENAI_API_KEY",
-        "LANGFUSE_HOST",
-        "LANGFUSE_KEY",
-    }
-
-
-@pytest.mark.parametrize(
-    "name", ["GITHUB_TOKEN", "github_token", "ACTIONS_X", "INPUT_X", "GITHUB_ENV", "GITHUB_PATH"]
-)
-def test_asking_for_the_job_is_refused_in_so_many_words(name: str) -> None:
-    [message] = refused({name: None})
-    assert f"{name!r} is never given to an agent" in message
-    assert list(refused({name: "a value"}))
-
-
-def test_what_no_environment_can_hold_is_refused() -> None:
-    assert len(list(refused({"": None, "A=B": "", "A\0": "", "OK": "a\0", "FINE": "a=b"}))) == 4
-
-
-@pytest.mark.parametrize("declared", [[1], "OPENAI_API_KEY", {"PORT": 8080}])
-def test_a_declaration_is_names_or_names_with_texts(declared: object) -> None:
-    with pytest.raises(ValidationError):
-        Holder.model_validate({"env": declared})
-
-
-# --- Programs ---------------------------------------------------------------------------------
-
-
-def test_a_program_is_a_path_from_the_root_or_a_name_on_the_path(tmp_path: Path) -> None:
-    program = tmp_path / "bin" / "agent"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n")
-    env = {"PATH": str(program.parent)}
-    assert find_program("bin/agent", root=tmp_path, env=env) is None  # nobody may run it
-    program.chmod(0o755)
-    (tmp_path / "link").symlink_to(program)
-    for name, found in (
-        ("bin/agent", program),
-        ("./bin/../bin/agent", program),
-        (str(program), program),
-        ("./link", tmp_path / "link"),
-        ("agent", program),
-    ):
-        assert find_program(name, root=tmp_path, env=env) == str(found)
-    assert find_program("agent", root=program.parent, env={}) is None
+    written = Excerpt(limit)
+    for piece in (b"abc", b"de", b"fgh"):
+        written.feed(piece)
+    assert written.size == 8
+    assert written.since(mark) == expected

@@ -37,7 +37,12 @@ def find(target: str, name: str | None) -> tuple[Any, Any]:
 
 
 def _read_env(folder: str) -> None:
-    """Set what the nearest `.env` from `folder` upwards says and the environment does not."""
+    """Set what the nearest `.env` from `folder` upwards says and the environment does not.
+
+    Raises:
+        ValueError: it is no text.
+
+    """
     disabled = os.environ.get("ADK_DISABLE_LOAD_DOTENV", "")  # noqa: TID251  # the agent's own
     if disabled.lower() in {"1", "true"}:
         return
@@ -47,7 +52,11 @@ def _read_env(folder: str) -> None:
         folder, below = os.path.dirname(folder), folder  # noqa: PTH120
         if folder == below:
             return
-    load_dotenv(os.path.join(folder, ".env"))  # noqa: PTH118
+    path = os.path.join(folder, ".env")  # noqa: PTH118
+    try:
+        load_dotenv(path)
+    except UnicodeDecodeError:
+        raise ValueError(f"{os.path.relpath(path)} is not UTF-8; save it as such") from None
 
 
 def _in_folder(folder: str, target: str) -> tuple[Any, Any]:

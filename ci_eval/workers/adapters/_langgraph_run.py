@@ -32,6 +32,7 @@ class Run:
         self._asked: dict[str, dict[str, Any]] = {}
         self._unsaid: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._seen: list[Any] = []
+        self._unnamed: list[tuple[str, Any]] = []
         self._nodes: list[str] = []
         self._agents: dict[str, dict[str, Any]] = {}
         self._watch = telling.Watch()
@@ -54,7 +55,18 @@ class Run:
             if is_new and message.id not in self._known:
                 self._known.update(filter(None, [message.id]))
                 self._seen.append(message)
-                self._note_message(node, message)
+                if not self._is_handed_on(node, message):
+                    self._note_message(node, message)
+
+    def _is_handed_on(self, node: str, message: Any) -> bool:
+        """Say whether a graph within `node` said it, which got its id only in its state."""
+        if message.id is None:
+            self._unnamed.append((node, message))
+        for number, (inner, said) in enumerate(self._unnamed):
+            if inner.startswith(node + "/") and _same(said, message):
+                del self._unnamed[number]
+                return True
+        return False
 
     def _note_message(self, node: str, message: Any) -> None:
         if message.type == "tool":
@@ -71,13 +83,13 @@ class Run:
             self._calls.update(each["id"] or "" for each in message.tool_calls)
             self.said = None if message.tool_calls else in_words(message.content)
 
-    def told(self) -> dict[str, Any]:
-        """Return the fields of the invocation."""
+    def told(self, said: str | None = None) -> dict[str, Any]:
+        """Return the fields of the invocation, whose last message is `said`."""
         for call_id, event, content in self._unsaid:
             if call_id not in self._calls:
                 event["content"] = content
         return {
-            "intermediate_data": telling.trajectory(self._events, self.said),
+            "intermediate_data": telling.trajectory(self._events, said),
             "app_details": {"agent_details": self._agents} if self._agents else None,
             "nodes": self._nodes,
             **self._watch.durations,
@@ -140,11 +152,26 @@ def _messages(written: Any) -> Iterator[Any]:
     elif isinstance(written, Command):
         yield from _messages(written.update)
     elif isinstance(written, dict):
-        for each in written.values():
-            yield from _messages(each)
+        for key, each in written.items():
+            yield from _messages(_converted(each) if key == "messages" else each)
     elif isinstance(written, (list, tuple)):
         for each in written:
             yield from _messages(each)
+
+
+def _converted(written: Any) -> Any:
+    """Return messages of any form that LangGraph takes, such as dictionaries, as objects."""
+    from langchain_core.messages import convert_to_messages
+
+    try:
+        return convert_to_messages(written if isinstance(written, list) else [written])
+    except (LookupError, NotImplementedError, TypeError, ValueError):
+        return written  # whoever reads the state has a form of their own
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Say whether two messages are the same but for their ids."""
+    return bool(one.model_copy(update={"id": None}) == other.model_copy(update={"id": None}))
 
 
 def _event(author: str, message: Any) -> dict[str, Any]:

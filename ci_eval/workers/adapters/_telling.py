@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import runpy
 import sys
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from datetime import date
 from enum import Enum
 from os.path import dirname, join
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,12 +29,22 @@ if TYPE_CHECKING:
 
 Json = Any
 
-SHOWN_CHARS = 200
-"""How much of a value a message shows."""
+_FOLDER = os.getcwd()  # noqa: PTH109  # quick
+"""That of the configuration, before the agent goes elsewhere."""
 DEEPEST = 40
 """How deep a value may be nested; what lies below is told of as Python shows it."""
 
-_Canned = runpy.run_path(join(dirname(dirname(__file__)), "canned.py"))["Canned"]  # noqa: PTH118, PTH120  # quick
+
+def _above(name: str) -> dict[str, Any]:
+    return runpy.run_path(join(dirname(dirname(__file__)), name))  # noqa: PTH118, PTH120  # quick
+
+
+_Canned = _above("canned.py")["Canned"]
+if TYPE_CHECKING:
+    from ci_eval.workers import faults
+else:
+    faults = SimpleNamespace(**_above("faults.py"))
+in_short = faults.in_short
 
 
 def require(*packages: str, least: tuple[int, ...] = ()) -> None:
@@ -56,13 +68,6 @@ def require(*packages: str, least: tuple[int, ...] = ()) -> None:
         return
     message = f"{packages[0]} is not installed for {sys.executable}"
     raise ModuleNotFoundError(f"{message}; install it there, or name the `interpreter` that has it")
-
-
-def in_short(value: Any) -> str:
-    """Return the type of `value` and the beginning of how it shows itself."""
-    shown = repr(value)
-    shown = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
-    return "None" if value is None else f"{type(value).__name__}: {shown}"
 
 
 # --- What the agent does ----------------------------------------------------------------------
@@ -119,7 +124,7 @@ def trajectory(events: list[dict[str, Json]], said: str | None) -> dict[str, Jso
 
 def failed(kind: str, message: str) -> dict[str, Any]:
     """Return the part of a reply that says, in one line, what went wrong."""
-    return {"error": {"kind": kind, "message": " ".join(message.split())}}
+    return {"error": {"kind": kind, "message": faults.bounded(" ".join(message.split()))}}
 
 
 def spoken(text: str) -> dict[str, Json]:
@@ -174,7 +179,7 @@ def as_json(value: Any, depth: int = 0) -> Json:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if depth >= DEEPEST:
-        return in_short(value)
+        return faults.in_short(value)
     if isinstance(value, Mapping):
         return {str(key): as_json(each, depth + 1) for key, each in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
@@ -252,10 +257,10 @@ class UnmockedError(Exception):
 
 
 class Mocks:
-    """The canned results of a conversation; what is raised inside once one was missing, is over.
+    """The canned results of a conversation; what is raised inside is kept, to be told.
 
     Frameworks tell models of exceptions in tools instead of ending: so the first call without a
-    canned result is kept.
+    canned result is kept, too, and counts.
     """
 
     def __init__(self, session: dict[str, Any]) -> None:
@@ -263,6 +268,7 @@ class Mocks:
         self._canned = _Canned(given["tools"], given.get("used", ())) if given else None
         self._really = not given or given.get("unmatched") == "pass"
         self._missing = ""
+        self._raised = ""
 
     def __bool__(self) -> bool:
         """Say whether there are any."""
@@ -281,7 +287,7 @@ class Mocks:
         given: Given | None = self._canned.find(name, known)
         if given is None and not self._really:
             shown = ", ".join(f"{key}={value!r}" for key, value in known.items())
-            shown = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
+            shown = shown if len(shown) <= faults.SHOWN_CHARS else shown[: faults.SHOWN_CHARS] + "…"
             self._missing = self._missing or f"{name}({shown})"
             raise UnmockedError(f"no canned result for {name}({shown})")
         return given
@@ -292,14 +298,16 @@ class Mocks:
     def __exit__(
         self, _kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None
     ) -> bool:
-        return bool(self._missing) and isinstance(exc, Exception)
+        if isinstance(exc, Exception):
+            self._raised = faults.raised(exc, _FOLDER)
+        return isinstance(exc, Exception)
 
     @property
     def told(self) -> dict[str, Any]:
-        """What a reply says of them: how often they were used, or that one was missing."""
+        """What a reply says of them: how often they were used, or what ended the turn."""
         used = {"used": self._canned.used} if self._canned and self._canned.used else {}
         if not self._missing:
-            return used
+            return failed("raised", self._raised) if self._raised else used
         return failed(
             "unmocked",
             f"the agent called {self._missing}, for which `tool_mocks` of the case give nothing; "

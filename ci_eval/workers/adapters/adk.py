@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import runpy
+import sys
 import time
-import traceback
 from contextlib import nullcontext
+from importlib.util import find_spec
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
     from ci_eval.workers.adapters import _adk_finding as finding
     from ci_eval.workers.adapters import _adk_plugin as plugin
@@ -54,12 +53,21 @@ def adapted(target: str, options: dict[str, Any], _load: Callable[[str], Any]) -
     rules = "adk" if finding.version() > OLDEST else "adk@2.3"
     # What is loaded stays: to look for garbage in it, now and ever after, would take its time.
     gc.disable()
+    # A run makes many objects, and lets go of them at its end; an agent may decide otherwise.
+    gc.set_threshold(20_000, 50, 50)
     try:
         app, agent = finding.find(target, options.get("agent"))
+        _note_what_is_missing()
         return Conversations(app, agent, rules)
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _note_what_is_missing() -> None:
+    """Let ADK know at once that there is no A2A: it looks in every run, for half a millisecond."""
+    if find_spec("a2a") is None:
+        sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # type: ignore[arg-type]  # as Python has it
 
 
 class Conversations:
@@ -163,11 +171,8 @@ class Conversation:
         events: list[Any] = []
         reply: dict[str, Any] = {}
         at, started = time.time(), time.monotonic()
-        with _busy() as busy:
-            try:
-                await self._run(message, events)
-            except Exception as exc:  # noqa: BLE001  # whatever it is, it is the trial's error
-                reply.update(telling.failed("raised", _told(exc)))
+        with _busy() as busy, self._mocks:
+            await self._run(message, events)
         reply["duration"] = round(time.monotonic() - started, 3)
         if busy is not None:
             reply["model_duration"] = round(busy.model_seconds(), 3)
@@ -212,30 +217,3 @@ def _dumped(message: dict[str, Any], events: list[Any], at: float) -> list[dict[
     asked = {"invocation_id": events[0].invocation_id, "author": "user", "content": message}
     dumped = [each.model_dump(mode="json", exclude_defaults=True, fallback=str) for each in events]
     return [{**asked, "timestamp": at}, *dumped]
-
-
-# --- What went wrong --------------------------------------------------------------------------
-
-
-def _told(exc: BaseException) -> str:
-    """Return what was raised and where, in the user's own code as far as there is any."""
-    place = next(filter(None, (_place(each.__traceback__) for each in _causes(exc))), "")
-    name = type(exc).__name__
-    told = f"{name}: {exc}" if str(exc) else name
-    return f"{told[:1500]} ({place})" if place else told[:1500]
-
-
-def _causes(exc: BaseException | None) -> list[BaseException]:
-    """Return `exc` and what it was raised from, the innermost first: ADK wraps what plugins do."""
-    return [*_causes(exc.__cause__), exc] if exc else []
-
-
-def _place(trace: TracebackType | None) -> str:
-    folder = os.getcwd() + os.sep  # noqa: PTH109  # quick
-    own = [
-        (frame.f_code.co_filename, line)
-        for frame, line in traceback.walk_tb(trace)
-        if frame.f_code.co_filename.startswith(folder)
-        and "site-packages" not in frame.f_code.co_filename
-    ]
-    return f"{os.path.relpath(own[-1][0])}:{own[-1][1]}" if own else ""

@@ -101,7 +101,7 @@ class _Conversation:
         self._session["state"] = self._state(state)
         self._waits = _waits(state)
         final = telling.spoken(run.said) if run.said else None
-        invocation = {**run.told(), "final_response": final, "waits_for": self._waits}
+        invocation = {**run.told(run.said), "final_response": final, "waits_for": self._waits}
         return {"invocation": invocation, "memento": self._memento(state), **self._mocks.told}
 
     def close(self) -> None:
@@ -210,10 +210,10 @@ class _Run:
         self._nodes: list[str] = []
         self._agents: dict[str, dict[str, Any]] = {}
 
-    def told(self) -> dict[str, Any]:
-        """Return the fields of the invocation."""
+    def told(self, said: str | None = None) -> dict[str, Any]:
+        """Return the fields of the invocation, whose final response is `said`."""
         return {
-            "intermediate_data": telling.trajectory(self._events, self.said),
+            "intermediate_data": telling.trajectory(self._events, said),
             "app_details": {"agent_details": self._agents} if self._agents else None,
             "nodes": self._nodes,
             **self.watch.durations,

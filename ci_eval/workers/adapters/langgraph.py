@@ -105,17 +105,21 @@ class _Conversation:
         run = running.Run(self._calls, before.values)
         given = self._given(message, before)
         token = _mocks.set(self._mocks)
+        is_done = False
         try:
             with self._mocks:
                 await run.follow(self._graph, given, self._config)
+                is_done = True
         finally:
             _mocks.reset(token)
         snapshot = await self._graph.aget_state(self._config)
-        waits = _waits(snapshot)
         self._session["state"] = self._state(snapshot.values)
+        if not is_done:
+            return {"invocation": run.told(), **self._mocks.told}
+        waits = _waits(snapshot)
         said = run.said if waits else self._spoken(run, snapshot.values)
         final = telling.spoken(said) if said else None
-        invocation = {**run.told(), "final_response": final, "waits_for": waits}
+        invocation = {**run.told(run.said), "final_response": final, "waits_for": waits}
         return {"invocation": invocation, "memento": self._memento(), **self._mocks.told}
 
     def close(self) -> None:

@@ -172,7 +172,10 @@ def _without_traces() -> Any:
 
 def _call(item: Any) -> dict[str, Any]:
     """Return the call of a tool that an item tells of."""
-    raw = telling.as_json(item.raw_item)
+    return _called(telling.as_json(item.raw_item))
+
+
+def _called(raw: dict[str, Any]) -> dict[str, Any]:
     kind = str(raw.get("type") or "tool")
     told = {key: raw[key] for key in raw if key not in {"id", "call_id", "status", "type", "name"}}
     name = raw.get("name") or kind.replace("_call", "")  # tools of the provider, by their kind
@@ -199,6 +202,8 @@ class _Run:
         """The canned results of the conversation."""
         self._agents: dict[str, dict[str, Any]] = {}
         self._events: list[dict[str, Any]] = []
+        self._heard: list[dict[str, Any]] = []
+        """What the hooks told: the events of a run that gives no result."""
         self._last = ""
         self._names = dict(names)
         self._watch = telling.Watch()
@@ -207,7 +212,7 @@ class _Run:
         """Return the fields of the invocation, whose final response is `said`."""
         told = self._last if said else None
         return {
-            "intermediate_data": telling.trajectory(self._events, told) if self._events else None,
+            "intermediate_data": telling.trajectory(self._events or self._heard, told),
             "app_details": {"agent_details": self._agents} if self._agents else None,
             **self._watch.durations,
         }
@@ -239,12 +244,20 @@ class _Run:
                 if response is None or response is not current:
                     self._events.append(self._event(item, response))
                     left = [each for each in left if each is not response]
-                _add(self._events[-1], item)
+                _add(self._events[-1], item.raw_item)
             current = response
         for each in left:
             # Nothing came of it, but it was paid for.
             self._events.append(telling.event("agent", usage=_usage(each)))
-        self._last = _said(items[-1]) if items and items[-1].type == "message_output_item" else ""
+        last = telling.as_json(items[-1].raw_item) if items else {}
+        self._last = _said(last) if last.get("type") == "message" else ""
+
+    def _hear(self, agent: Any, response: Any) -> None:
+        """Note what a model answered."""
+        model = agent.model if isinstance(agent.model, str) else None
+        self._heard.append(telling.event(agent.name, usage=_usage(response), model=model))
+        for raw in response.output:
+            _add(self._heard[-1], raw)
 
     def _event(self, item: Any, response: Any) -> dict[str, Any]:
         model = item.agent.model if isinstance(item.agent.model, str) else None
@@ -271,41 +284,42 @@ class _Run:
                 watch.begin("model", "model")
                 run._details(agent.name)["instructions"] = system_prompt or ""
 
-            async def on_llm_end(self, _context: Any, _agent: Any, _response: Any) -> None:
+            async def on_llm_end(self, _context: Any, agent: Any, response: Any) -> None:
                 watch.end("model")
+                run._hear(agent, response)
 
             async def on_tool_start(self, context: Any, _agent: Any, tool: Any) -> None:
                 watch.begin("tool", getattr(context, "tool_call_id", tool.name))
 
-            async def on_tool_end(self, context: Any, _agent: Any, tool: Any, _result: Any) -> None:
-                watch.end(getattr(context, "tool_call_id", tool.name))
+            async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+                call_id = getattr(context, "tool_call_id", tool.name)
+                watch.end(call_id)
+                run._heard.append(telling.answered(agent.name, call_id, tool.name, result))
 
         return Hooks()
 
 
-def _add(event: dict[str, Any], item: Any) -> None:
-    """Add what an item tells of to the event of its model's answer."""
+def _add(event: dict[str, Any], given: Any) -> None:
+    """Add what a model gave to the event of its answer: a message, a thought or a call."""
     part: dict[str, Any] | None = None
-    if item.type == "message_output_item":
-        text = _said(item)
+    raw = telling.as_json(given)
+    kind = str(raw.get("type"))
+    if kind == "message":
+        text = _said(raw)
         part = {"text": text} if text else None
-    elif item.type == "reasoning_item":
-        text = "\n".join(each.text for each in item.raw_item.summary or ())
+    elif kind == "reasoning":
+        text = "\n".join(each["text"] for each in raw.get("summary") or ())
         part = {"text": text, "thought": True} if text else None
-    elif item.type in _CALLS:
-        part = {"function_call": _call(item)}
+    elif kind.endswith("_call") and kind != "tool_search_call":
+        part = {"function_call": _called(raw)}
     if part:
         content = event["content"] or {"role": "model", "parts": []}
         event["content"] = {**content, "parts": [*content["parts"], part]}
 
 
-def _said(item: Any) -> str:
+def _said(raw: dict[str, Any]) -> str:
     """Return the text of a message, or with what the model refused to give one."""
-    texts = (
-        getattr(each, "text", None) or getattr(each, "refusal", "")
-        for each in item.raw_item.content
-    )
-    return "".join(filter(None, texts))
+    return "".join(each.get("text") or each.get("refusal") or "" for each in raw["content"])
 
 
 def _usage(response: Any) -> dict[str, Any] | None:

@@ -298,7 +298,7 @@ def test_mistakes_are_seen_before_anything_runs(
 
 
 def test_a_path_begins_with_a_slash() -> None:
-    with pytest.raises(ValidationError, match="expected a path such as '/chat', found 'card'"):
+    with pytest.raises(ValidationError, match="expected a path such as '/health', found 'card'"):
         A2A(a2a="http://x", card="card")
 
 

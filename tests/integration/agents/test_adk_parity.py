@@ -44,8 +44,8 @@ CASES = {
     "later": [said("Well?")],
 }
 """Conversations by the folder of the agent."""
-ONLY_NEW = {"app", "later", "mcp_tools"}
-"""What 2.3 evaluates otherwise: it leaves apps out, and does not fit the `mcp` of today."""
+ONLY_NEW = {"app", "later"}
+"""What 2.3 evaluates otherwise: it leaves apps out."""
 
 
 class Parity(NamedTuple):

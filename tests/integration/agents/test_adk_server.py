@@ -441,7 +441,10 @@ def test_when_the_time_is_up_nothing_more_is_asked(place: Place, adk: FakeAdk) -
 
 def test_tools_of_a_server_cannot_be_canned(place: Place, adk: FakeAdk) -> None:
     talk = place.talk(agent(adk), "hello", tool_mocks={"tools": {"look": [{"result": 1}]}})
-    assert talk.failure[0] == "unsupported"
+    kind, message = talk.failure
+    assert kind == "unsupported"
+    assert "an agent of type 'adk_server' calls its tools by itself" in message
+    assert adk.requests == []
 
 
 # --- Servers that we start --------------------------------------------------------------------
@@ -516,7 +519,7 @@ def test_a_server_that_is_not_ready_in_time_is_an_error_and_stopped(place: Place
 
 def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(place: Place) -> None:
     talk = place.talk(started(place, "raise SystemExit('no such app')"), "hello")
-    said = "the server exited with code 1 before it was ready\nno such app"
+    said = "the server itself exited with code 1 before it was ready\nno such app"
     assert talk.failure == ("start", said)
 
 
@@ -529,7 +532,17 @@ def test_a_server_that_dies_is_told_of_and_started_again(place: Place) -> None:
     for talk in place.run(found, hold):
         kind, message = talk.failure
         assert kind == "crash"
-        assert message.endswith("; the server exited with code 3\ngood bye")
+        assert message.endswith("; the server itself exited with code 3\ngood bye")
+
+
+def test_what_a_server_writes_is_kept(place: Place) -> None:
+    async def hold(running: RunningAgent) -> str:
+        session = await running.open(trial())
+        await session.send(Content.of_text("hello", role="user"))
+        return session.output
+
+    code = SERVER.replace("run = [", "print(self.path, flush=True)\n            run = [")
+    assert "/run_sse\n/run\n" in place.run(started(place, code), hold)
 
 
 def test_of_a_run_that_fails_it_is_told_what_the_server_wrote(place: Place) -> None:
@@ -553,7 +566,10 @@ def test_the_check_names_what_is_wrong(place: Place) -> None:
         return dict(AdkServer.model_validate(given).check(place.world))
 
     assert wrong() == {}
-    assert wrong(adk_server="http://127.0.0.1:{port}", start=[sys.executable]) == {}
+    assert wrong(adk_server="http://127.0.0.1:{port}", start=[sys.executable, "{port}"]) == {}
+    told = {"start": [sys.executable], "env": {"PORT": "{port}"}}
+    assert wrong(adk_server=None, **told) == {}
+    assert wrong(adk_server=None, start=[sys.executable]).keys() == {"start"}
     assert wrong(adk_server=None).keys() == {"start"}
     assert wrong(adk_server="http://127.0.0.1:{port}").keys() == {"start"}
     assert wrong(adk_server="localhost:8000").keys() == {"adk_server"}
@@ -702,7 +718,7 @@ def test_a_real_server_tells_what_the_agent_itself_tells(version: str) -> None:
     assert texts(seen(raised)) == ["It is fi"]
     kind, message = died.failure
     assert kind == "crash"
-    assert "the server exited with code 3" in message
+    assert "the server itself exited with code 3" in message
     assert texts(seen(died)) == ["It is fi"]
 
 

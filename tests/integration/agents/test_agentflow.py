@@ -3,6 +3,7 @@
 Runs where CI_EVAL_AGENTFLOW_PYTHON names a Python that has 10xscale-agentflow 0.10.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from talks import Place, Talk
 
 from ci_eval.agents.agentflow import AgentFlow
 from ci_eval.plugins import RunningAgent
-from ci_eval.records import FunctionCall
+from ci_eval.records import FunctionCall, Invocation
 
 SHOP = {"app_name": "shop", "user_id": "ada", "session_id": "same"}
 CANNED = {"weather": {"result": {"sky": "canned"}}, "broken": {"error": "on strike"}}
@@ -23,6 +24,7 @@ CONVERSATIONS = {
     ),
     "repeat": said("hello", session_input=SHOP),
     "configured": said("hello", session_input={**SHOP, "config": {"recursion_limit": 9}}),
+    "lost": said("hello", "call weather Nowhere"),
     "broken": said("call broken Rome"),
     "listed": said("call listed Rome"),
     "canned": said("call weather Rome", tool_mocks={"tools": CANNED}),
@@ -114,6 +116,20 @@ def test_a_list_is_answered_as_a_list(talks: dict[str, Talk]) -> None:
     assert call.result == {"result": ["Rome", 1]}
 
 
+def test_what_was_seen_before_an_exception_is_kept(talks: dict[str, Talk]) -> None:
+    kind, message = talks["lost"].failure
+    assert kind == "raised"
+    assert re.search(r"nowhere.* \(app\.py:\d+\)$", message)
+    seen: Invocation = talks["lost"].error.seen  # type: ignore[union-attr]  # a TrialError
+    [call] = seen.tool_calls
+    assert (call.name, call.args, call.result) == (
+        "weather",
+        {"city": "Nowhere"},
+        {"city": "Nowhere"},
+    )
+    assert (seen.final_response, seen.waits_for) == (None, ())
+
+
 def test_canned_results_take_the_place_of_tools(talks: dict[str, Talk]) -> None:
     [call] = talks["canned"].invocations[0].tool_calls
     assert call.result == {"sky": "canned"}
@@ -168,7 +184,7 @@ def test_a_breakpoint_waits_to_be_passed(folder: Place) -> None:
     ("target", "kind", "message"),
     [
         ("app:failing", "raised", "Error in node 'FAIL': nothing to say"),
-        ("app:number", "start", "cannot load 'app:number': TypeError: expected a graph of AgentF"),
+        ("app:number", "start", "cannot load 'app:number': expected a graph of AgentF"),
     ],
 )
 def test_errors_are_told(folder: Place, target: str, kind: str, message: str) -> None:

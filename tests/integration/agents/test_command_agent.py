@@ -40,7 +40,7 @@ def test_each_message_comes_with_the_history_and_the_session(place: Place, per: 
     assert talk.error is None
     first, second = map(json.loads, talk.responses)
     session = {
-        "id": "ci-eval-1700000000000-1",
+        "id": "ci-eval-1700000000000000-1",
         "app_name": "weather",
         "user_id": "ci-eval",
         "state": {},

@@ -94,6 +94,19 @@ def test_one_that_hangs_is_cancelled_and_the_worker_goes_on(place: Place) -> Non
     assert starts(place) == 1
 
 
+@pytest.mark.parametrize("place_of_it", [0, 3, 6])
+def test_all_that_one_keeps_from_going_on_run_again_however_many_they_are(
+    place: Place, place_of_it: int
+) -> None:
+    said = ["a"] * 6
+    said.insert(place_of_it, "block")
+    talks = place.talks(fake(place), [[text] for text in said], timeout_s=0.5)
+    blocking = talks.pop(place_of_it)
+    assert isinstance(blocking.error, TimeoutError)
+    for talk in talks:
+        assert talk.responses or isinstance(talk.error, DisturbedError)
+
+
 def test_one_that_blocks_is_killed(place: Place) -> None:
     talk = place.talk(fake(place), "block", timeout_s=0.5, alone=True)
     assert isinstance(talk.error, TimeoutError)
@@ -113,7 +126,7 @@ def test_it_lets_go_of_conversations_that_are_over(place: Place) -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ("agent:lost", "AttributeError: module 'agent' has no attribute 'lost'"),
+        ("agent:lost", "cannot load 'agent:lost': module 'agent' has no attribute 'lost'"),
         ("lost:made", "ModuleNotFoundError: No module named 'lost'"),
     ],
 )

@@ -10,8 +10,9 @@ from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
 from pydantic import ValidationError
 from talks import Place, Talk, converse, trial
 
-from ci_eval.agents import gemini as _gemini
+from ci_eval.agents import _retrying
 from ci_eval.agents.gemini import Gemini
+from ci_eval.dialogue import calls_of
 from ci_eval.plugins import RunningAgent
 from ci_eval.records import Content, Invocation, ToolCall
 from ci_eval.world import World
@@ -45,7 +46,7 @@ class Desk(Place):
 
 @pytest.fixture
 def desk(place: Place, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(_gemini, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(_retrying, "FIRST_PAUSE_S", 0.01)
     return Desk(place.root)
 
 
@@ -174,6 +175,25 @@ def test_a_conversation_goes_on_here_and_in_another_process(desk: Desk, google: 
     texts = [each["parts"][0]["text"] for each in contents if "text" in each["parts"][0]]
     assert texts == ["Now?", "Sunny.", "And now?", "Grey.", "And at last?"]
     assert KEY not in json.dumps(memento)
+
+
+def test_ids_that_are_made_up_are_new_in_another_process(desk: Desk, google: FakeGemini) -> None:
+    earlier = [
+        {"role": "user", "parts": [{"text": "Now?"}]},
+        {
+            "role": "model",
+            "parts": [{"function_call": {"id": "adk-2", "name": "get_weather", "args": {}}}],
+        },
+    ]
+    plays(google, says(PARIS, PARIS), says({"text": "Sunny."}))
+
+    async def go_on(running: RunningAgent) -> Invocation:
+        session = await running.open(trial(), memento={"said": earlier})
+        return await session.send(Content.of_text("And now?", role="user"))
+
+    found = desk.run(model(google, tools=[WEATHER], results=SUNNY), go_on)
+    calls = calls_of((found.events or ())[0].content)
+    assert [call.id for call in calls] == ["adk-1", "adk-3"]
 
 
 def test_thought_signatures_and_ids_of_the_model_go_back_to_it(

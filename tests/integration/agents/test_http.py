@@ -58,7 +58,7 @@ def test_an_address_is_enough(service: Service, place: Place) -> None:
         "message": "Again",
         "history": [{"message": "Hello", "response": "You said Hello", "tool_calls": []}],
         "session": {
-            "id": "ci-eval-1700000000000-1",
+            "id": "ci-eval-1700000000000000-1",
             "app_name": "weather",
             "user_id": "ci-eval",
             "state": {},
@@ -141,6 +141,22 @@ def test_another_session_goes_on_where_one_stopped(service: Service, place: Plac
     place.run(Http(http=service.url, session="answer.id"), body)
     assert service.requests[1].body["session"]["id"] == 7
     assert [each["message"] for each in service.requests[1].body["history"]] == ["one"]
+
+
+def test_calls_of_all_messages_have_ids_of_their_own(service: Service, place: Place) -> None:
+    answer = {"response": "a", "tool_calls": [{"name": "track"}], "waits_for": [{"name": "ok"}]}
+    service.script += [as_json(answer)] * 2
+    talk = place.talk(Http(http=service.url), "one", "two")
+
+    called = [
+        [call.id for call in turn.intermediate_data.tool_uses]  # type: ignore[union-attr]
+        for turn in talk.invocations
+    ]
+    assert called == [["call-1", "wait-1"], ["call-2.1", "wait-2.1"]]
+    assert [[call.id for call in turn.waits_for] for turn in talk.invocations] == [
+        ["wait-1"],
+        ["wait-2.1"],
+    ]
 
 
 def test_a_case_that_replaces_tools_is_refused(service: Service, place: Place) -> None:

@@ -3,6 +3,7 @@
 Runs where CI_EVAL_FRAMEWORKS_PYTHON names a Python that has langgraph 1.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ CONVERSATIONS = {
     "repeat": said(
         "hello", session_input={"app_name": "shop", "user_id": "ada", "session_id": "same"}
     ),
+    "lost": said("hello", "call weather Nowhere"),
     "broken": said("call broken Rome"),
     "canned": said("call weather Rome", tool_mocks={"tools": CANNED}),
     "canned error": said("call broken Rome", tool_mocks={"tools": CANNED}),
@@ -108,6 +110,20 @@ def test_an_error_of_a_tool_is_its_answer(talks: dict[str, Talk]) -> None:
     [call] = talks["broken"].invocations[0].tool_calls
     assert call.result is not None
     assert "RuntimeError('no Rome')" in call.result["error"]
+
+
+def test_what_was_seen_before_an_exception_is_kept(talks: dict[str, Talk]) -> None:
+    kind, message = talks["lost"].failure
+    assert kind == "raised"
+    assert re.search(r"nowhere.* \(app\.py:\d+\)$", message)
+    seen: Invocation = talks["lost"].error.seen  # type: ignore[union-attr]  # a TrialError
+    [call] = seen.tool_calls
+    assert (call.name, call.args, call.result) == (
+        "weather",
+        {"city": "Nowhere"},
+        {"city": "Nowhere"},
+    )
+    assert (seen.final_response, seen.waits_for) == (None, ())
 
 
 def test_canned_results_take_the_place_of_tools(talks: dict[str, Talk]) -> None:
@@ -209,6 +225,19 @@ def test_a_graph_without_messages_is_asked_by_another_key(folder: Place) -> None
     assert talk.state == {"question": "Rome", "answer": "1: Rome!"}
 
 
+@pytest.mark.parametrize(("target", "path"), [("app:plain", ""), ("app:plain_team", "team/")])
+def test_messages_that_are_no_objects_yet_are_seen_like_those_that_are(
+    folder: Place, target: str, path: str
+) -> None:
+    [found] = folder.talk(python(target), "hello").invocations
+    assert steps(found) == [
+        f"{path}agent says Wait.",
+        f"{path}agent calls weather(city='Rome')",
+        f"{path}tools gets {{'city': 'Rome'}} of weather",
+    ]
+    assert found.response == 'plainly {"city": "Rome"}'
+
+
 # --- What goes wrong --------------------------------------------------------------------------
 
 
@@ -216,7 +245,7 @@ def test_a_graph_without_messages_is_asked_by_another_key(folder: Place) -> None
     ("target", "kind", "message"),
     [
         ("app:failing", "raised", "ValueError: nothing to say (app.py:"),
-        ("app:number", "start", "cannot load 'app:number': TypeError: expected a graph of LangG"),
+        ("app:number", "start", "cannot load 'app:number': expected a graph of LangG"),
         (
             "app:question",
             "start",

@@ -3,6 +3,7 @@
 Runs where CI_EVAL_FRAMEWORKS_PYTHON names a Python that has openai-agents.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from talks import Place, Talk
 from ci_eval.agents.openai_agents import OpenAIAgents
 from ci_eval.errors import TrialError
 from ci_eval.plugins import RunningAgent
+from ci_eval.records import Invocation
 
 SHOP = {"app_name": "shop", "user_id": "ada"}
 CANNED = {
@@ -21,6 +23,7 @@ CANNED = {
 }
 CONVERSATIONS = {
     "talk": said("hello", "call weather Rome", session_input={**SHOP, "state": {"mood": "calm"}}),
+    "lost": said("hello", "call weather Nowhere"),
     "broken": said("call broken Rome"),
     "handoff": said("call transfer_to_billing", "more"),
     "canned": said("call weather Rome", tool_mocks={"tools": CANNED}),
@@ -100,6 +103,20 @@ def test_a_handoff_is_a_call_and_the_other_agent_goes_on(talks: dict[str, Talk])
     assert second.response == "2: more"
 
 
+def test_what_was_seen_before_an_exception_is_kept(talks: dict[str, Talk]) -> None:
+    kind, message = talks["lost"].failure
+    assert kind == "raised"
+    assert re.search(r"nowhere.* \(app\.py:\d+\)$", message)
+    seen: Invocation = talks["lost"].error.seen  # type: ignore[union-attr]  # a TrialError
+    [call] = seen.tool_calls
+    assert (call.name, call.args, call.result) == (
+        "weather",
+        {"city": "Nowhere"},
+        {"city": "Nowhere"},
+    )
+    assert (seen.final_response, seen.waits_for) == (None, ())
+
+
 def test_canned_results_take_the_place_of_tools(talks: dict[str, Talk]) -> None:
     [call] = talks["canned"].invocations[0].tool_calls
     assert call.result == {"sky": "canned"}
@@ -161,5 +178,5 @@ def test_something_else_is_no_agent(folder: Place) -> None:
     expected = "an Agent of the OpenAI Agents SDK, or a function without arguments that makes one"
     assert talk.failure == (
         "start",
-        f"cannot load 'app:number': TypeError: expected {expected}; found int: 7",
+        f"cannot load 'app:number': expected {expected}; found int: 7",
     )

@@ -11,7 +11,7 @@ from loopback import Loopback, Reply, Request, as_json, serving
 from pydantic import ValidationError
 from talks import Place, trial
 
-from ci_eval.agents import openai_chat
+from ci_eval.agents import _retrying
 from ci_eval.agents.openai_chat import OpenAIChat
 from ci_eval.plugins import RunningAgent
 from ci_eval.records import Content, Part, ToolCall
@@ -50,7 +50,7 @@ class Model(Loopback):
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_chat, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(_retrying, "FIRST_PAUSE_S", 0.001)
 
 
 @pytest.fixture
@@ -137,6 +137,34 @@ def test_tools_answer_what_is_canned(model: Model, agent: Any, place: Place) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        ({"prompt_tokens": 11, "completion_tokens": 7}, (11 * 0.40 + 7 * 1.60) / 1e6),
+        ({"prompt_tokens": 11}, 11 * 0.40 / 1e6),
+        ({"completion_tokens": 7}, None),
+        (None, None),
+    ],
+)
+def test_a_name_of_no_price_costs_what_the_model_behind_it_does(
+    model: Model, agent: Any, place: Place, usage: Any, cost: float | None
+) -> None:
+    model.says({**completion("a"), "usage": usage})
+    [invocation] = place.talk(agent(openai_chat="our-deployment"), "x").invocations
+
+    assert invocation.cost_usd == (cost if cost is None else pytest.approx(cost))
+
+
+def test_a_schema_is_sent_with_all_that_is_in_it(model: Model, agent: Any, place: Place) -> None:
+    schema = {"type": "object", "properties": {"by": {"type": "string", "default": None}}}
+    talk = place.talk(agent(tools=[{"name": "track", "parameters": schema}]), "x")
+
+    declared = {"name": "track", "description": "", "parameters": schema}
+    assert model.request.body["tools"] == [{"type": "function", "function": declared}]
+    details = talk.invocations[0].app_details.agent_details["agent"]
+    assert details.tool_declarations == ({"function_declarations": [declared]},)
+
+
 def test_what_the_case_cans_comes_first(model: Model, agent: Any, place: Place) -> None:
     model.says(called(("track", '{"order": 9}')), called(("track", '{"order": 1}')))
     mocks = {"tools": {"track": {"args": {"order": 9}, "result": "Bergen"}}}
@@ -183,6 +211,19 @@ def test_calls_without_ids_get_some(model: Model, agent: Any, place: Place) -> N
     assert [call["id"] for call in _sent_calls(model.requests[1])] == ["call-1", "call-2"]
     answers = [each for each in model.requests[1].body["messages"] if each["role"] == "tool"]
     assert [each["tool_call_id"] for each in answers] == ["call-1", "call-2"]
+
+
+def test_an_id_that_is_given_twice_is_changed(model: Model, agent: Any, place: Place) -> None:
+    answer = called(("track", "{}"), ("track", "{}"))
+    first, second = answer["choices"][0]["message"]["tool_calls"]
+    first["id"], second["id"] = "call-1", None
+    model.says(answer, answer)
+    place.talk(agent(tools=TOOLS, results=RESULTS), "x")
+
+    assert [call["id"] for call in _sent_calls(model.requests[2])] == [
+        *("call-1", "call-2"),
+        *("call-3", "call-4"),
+    ]
 
 
 def _sent_calls(request: Request) -> list[Any]:

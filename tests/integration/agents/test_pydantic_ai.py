@@ -3,6 +3,7 @@
 Runs where CI_EVAL_FRAMEWORKS_PYTHON names a Python that has pydantic-ai 2.
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from talks import Place, Talk
 
 from ci_eval.agents.pydantic_ai import PydanticAI
 from ci_eval.plugins import RunningAgent
+from ci_eval.records import Invocation
 
 SHOP = {"app_name": "shop", "user_id": "ada"}
 CANNED = {
@@ -20,6 +22,7 @@ CANNED = {
 }
 CONVERSATIONS = {
     "talk": said("hello", "call weather Rome", session_input={**SHOP, "state": {"mood": "calm"}}),
+    "lost": said("hello", "call weather Nowhere"),
     "broken": said("call broken Rome"),
     "moody": said("call moody Rome"),
     "canned": said("call weather Rome", tool_mocks={"tools": CANNED}),
@@ -106,6 +109,20 @@ def test_what_a_tool_wants_otherwise_is_an_error_of_it(talks: dict[str, Talk]) -
     assert talks["moody"].responses == ["1: not Rome"]
 
 
+def test_what_was_seen_before_an_exception_is_kept(talks: dict[str, Talk]) -> None:
+    kind, message = talks["lost"].failure
+    assert kind == "raised"
+    assert re.search(r"nowhere.* \(app\.py:\d+\)$", message)
+    seen: Invocation = talks["lost"].error.seen  # type: ignore[union-attr]  # a TrialError
+    [call] = seen.tool_calls
+    assert (call.name, call.args, call.result) == (
+        "weather",
+        {"city": "Nowhere"},
+        {"city": "Nowhere"},
+    )
+    assert (seen.final_response, seen.waits_for) == (None, ())
+
+
 def test_canned_results_take_the_place_of_tools(talks: dict[str, Talk]) -> None:
     [call] = talks["canned"].invocations[0].tool_calls
     assert call.result == {"sky": "canned"}
@@ -171,5 +188,5 @@ def test_something_else_is_no_agent(folder: Place) -> None:
     expected = "an Agent of Pydantic AI, or a function without arguments that makes one"
     assert talk.failure == (
         "start",
-        f"cannot load 'app:number': TypeError: expected {expected}; found int: 7",
+        f"cannot load 'app:number': expected {expected}; found int: 7",
     )

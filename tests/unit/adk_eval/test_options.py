@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from ci_eval.adk_eval.options import Options, agent_of, configured
+from ci_eval.environments import agent_environment
 from ci_eval.errors import UsageError
-from ci_eval.processes import agent_environment
 from ci_eval.world import World
 
 MEASURED = [

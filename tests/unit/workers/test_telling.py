@@ -220,9 +220,15 @@ def test_the_first_call_without_one_is_named() -> None:
     assert canned.told["error"]["message"].startswith("the agent called first()")
 
 
-def test_errors_before_that_are_raised() -> None:
-    with pytest.raises(ValueError, match="own"), mocks(tools={}):
-        raise ValueError("own")
+def test_what_is_raised_is_told() -> None:
+    canned = mocks(tools={})
+    with canned:
+        raise ValueError("own\nline")
+    error = canned.told["error"]
+    assert error["kind"] == "raised"
+    assert error["message"].startswith("ValueError: own line (")
+    with pytest.raises(SystemExit), canned:
+        raise SystemExit  # the worker tells of that
 
 
 def test_a_call_may_be_made_where_nothing_is_given() -> None:

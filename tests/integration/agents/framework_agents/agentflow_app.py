@@ -62,6 +62,8 @@ class Scripted(BaseAgent):
         await asyncio.sleep(0.02)
         last = state.context[-1]
         text = last.text()
+        if last.role == "tool" and "Nowhere" in str(last.content):
+            raise ValueError("nowhere")
         if last.role == "user" and text.startswith("call "):
             _, name, city = text.split()
             message = Message.text_message("", role="assistant")

@@ -33,6 +33,8 @@ class Model(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         last = messages[-1]
+        if last.type == "tool" and "Nowhere" in last.content:
+            raise ValueError("nowhere")
         told = {"usage_metadata": USED, "response_metadata": {"model_name": "scripted-1"}}
         if last.type == "human" and last.content.startswith("call "):
             _call, name, city = last.content.split()
@@ -126,6 +128,29 @@ question = StateGraph(Question)
 question.add_node("look", look)
 question.add_edge(START, "look")
 question.add_edge("look", END)
+
+
+async def said_plainly(state: State) -> Any:
+    """Say the same things as `agent`, in forms that are no objects yet."""
+    last = state["messages"][-1]
+    if last.type == "tool":
+        return {"messages": ("assistant", f"plainly {last.content}")}
+    function = {"name": "weather", "arguments": '{"city": "Rome"}'}
+    call = {"id": "call-1", "type": "function", "function": function}
+    return {"messages": [{"role": "assistant", "content": "Wait.", "tool_calls": [call]}]}
+
+
+plain = StateGraph(State)
+plain.add_node("agent", said_plainly)
+plain.add_node("tools", ToolNode(TOOLS))
+plain.add_edge(START, "agent")
+plain.add_conditional_edges("agent", tools_condition)
+plain.add_edge("tools", "agent")
+
+plain_team = StateGraph(State)
+plain_team.add_node("team", plain.compile())
+plain_team.add_edge(START, "team")
+plain_team.add_edge("team", END)
 
 
 def fail(_: State) -> Any:

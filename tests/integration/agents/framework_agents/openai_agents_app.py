@@ -51,6 +51,8 @@ class Scripted(Model):
         given = told["input"]
         last = given[-1]
         words = str(last.get("content") or last.get("output"))
+        if "Nowhere" in words and last.get("role") != "user":
+            raise ValueError("nowhere")
         turn = sum(each.get("role") == "user" for each in given)
         if last.get("role") == "user" and words.startswith("call "):
             output = calls(words, len(given))

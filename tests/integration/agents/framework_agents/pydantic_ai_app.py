@@ -25,6 +25,8 @@ async def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelRespon
     last = messages[-1].parts[-1]
     used = RequestUsage(input_tokens=10, output_tokens=5, details={"reasoning_tokens": 2})
     parts: list[Any]
+    if not isinstance(last, UserPromptPart) and "Nowhere" in str(last.content):
+        raise ValueError("nowhere")
     if isinstance(last, UserPromptPart) and str(last.content).startswith("call "):
         _, name, city = last.content.split()
         call = ToolCallPart(name, {"city": city}, tool_call_id=f"call-{len(messages)}")

@@ -1,6 +1,9 @@
 """An MCP server of one tool, on the standard streams."""
 
-from mcp.server import MCPServer
+try:
+    from mcp.server import MCPServer
+except ImportError:  # before 2.0
+    from mcp.server.fastmcp import FastMCP as MCPServer
 
 server = MCPServer("greeter")
 

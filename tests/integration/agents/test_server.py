@@ -1,0 +1,79 @@
+"""Servers that are started for a run, and what is told of them when they fail."""
+
+import sys
+from typing import Any
+
+import pytest
+from talks import Place, converse
+
+from ci_eval.agents.http import Http
+
+SERVER = """
+    import os, sys, time
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked = self.rfile.read(int(self.headers["Content-Length"]))
+            if b"die" in asked:
+                os._exit(5)
+            body = b'{"response": "fine"}'
+            self.send_response(500 if b"fail" in asked else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            self.wfile.flush()
+            if b"flood" in asked:
+                sys.stdout.write("x" * (17 << 20))
+            if b"fail" in asked:
+                time.sleep(0.05)
+                print("KeyError: city", file=sys.stderr, flush=True)
+
+        def log_message(self, *_):
+            pass
+
+    print("starting", file=sys.stderr, flush=True)
+    if sys.argv[2:]:
+        os.close(1)
+        time.sleep(1.2)  # longer than a process may that closed it and has to answer there
+    HTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+@pytest.fixture
+def server(place: Place) -> Place:
+    place.write("server.py", SERVER)
+    return place
+
+
+def http(*arguments: str) -> Http:
+    start = (sys.executable, "server.py", "{port}", *arguments)
+    given: dict[str, Any] = {"http": "http://127.0.0.1:{port}/", "start": start}
+    return Http.model_validate({**given, "env": ["COVERAGE_*"]})
+
+
+def test_what_a_server_wrote_after_it_was_asked_is_told(server: Place) -> None:
+    kind, message = server.talk(http(), "fail").failure
+    assert kind == "connection"
+    first, *written = message.splitlines()
+    assert first.endswith(' answered 500: {"response": "fine"}')
+    assert written == ["KeyError: city"]
+
+
+def test_a_server_that_died_is_started_again(server: Place) -> None:
+    async def hold(running: Any) -> Any:
+        return [await converse(running, said) for said in ("die", "hello")]
+
+    died, after = server.run(http(), hold)
+    kind, message = died.failure
+    assert kind == "crash"
+    assert message.endswith("; the server itself exited with code 5")
+    assert after.responses == ["fine"]
+
+
+def test_a_server_may_write_without_line_breaks(server: Place) -> None:
+    assert server.talk(http(), "flood", "hello").responses == ["fine", "fine"]
+
+
+def test_a_server_may_close_its_standard_output(server: Place) -> None:
+    assert server.talk(http("closed"), "hello").responses == ["fine"]
