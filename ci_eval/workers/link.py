@@ -20,6 +20,8 @@ WORDS_S = 0.2
 
 _ANSWER = re.compile(rb'{"id":(\d+),"seconds":')
 """How a worker begins a line with what a callable returned."""
+_TOO_OLD = re.compile(r'worker\.py", line \d+\n.*\n.*\nSyntaxError: ')
+"""How a Python says that it does not understand the worker itself."""
 _CRASHED_AT = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 """How `faulthandler` tells of a frame; tracebacks have a comma before the `in`."""
 
@@ -204,6 +206,8 @@ class Link:
         died = f"the worker {self._child.ending}"
         if not self._ready.done():
             message = f"{died} while it started{self._place}"
+            if _TOO_OLD.search(self._child.stderr.text):
+                message = "the `interpreter` is too old: Python 3.8 is the least that is needed"
             self._ready.set_exception(TrialError("start", message))
         elif self._served == 1:
             # It never served another, so there is no doubt.

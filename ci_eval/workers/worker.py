@@ -36,7 +36,6 @@ import threading
 import time
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import cache
 from operator import attrgetter
 from os.path import dirname, join
 from types import SimpleNamespace
@@ -131,7 +130,6 @@ def _listen(wire: Wire, runner: Runner) -> None:
         os._exit(1)
 
 
-@cache  # as Python 3.8 has it
 def _faults() -> Any:
     """Return what tells of faults, which most workers never need."""
     return SimpleNamespace(**runpy.run_path(join(dirname(__file__), "faults.py")))  # noqa: PTH118, PTH120  # quick

@@ -519,7 +519,7 @@ def test_a_server_that_is_not_ready_in_time_is_an_error_and_stopped(place: Place
 
 def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(place: Place) -> None:
     talk = place.talk(started(place, "raise SystemExit('no such app')"), "hello")
-    said = "the server itself exited with code 1 before it was ready\nno such app"
+    said = "the server exited with code 1 before it was ready\nno such app"
     assert talk.failure == ("start", said)
 
 

@@ -744,3 +744,23 @@ def test_the_check_names_what_is_wrong(place: Place) -> None:
 
 def test_the_worker_is_python_3_8() -> None:
     ast.parse(Path(_pool.WORKER).read_text(), feature_version=(3, 8))
+
+
+# --- Old interpreters -------------------------------------------------------------------------
+
+
+def test_an_interpreter_that_does_not_understand_the_worker_is_too_old(place: Place) -> None:
+    # It says what Python 3.7 says.
+    said = r"""
+        #!/bin/sh
+        echo '  File "'$1'", line 7' >&2
+        echo "    if (output := _writing.get()) is not None:" >&2
+        echo "                ^" >&2
+        echo "SyntaxError: invalid syntax" >&2
+        exit 1
+    """
+    place.write("old", said.lstrip()).chmod(0o755)
+    agent = python(place, "def answer(message): return 1", interpreter="./old")
+    kind, message = place.talk(agent, "a").failure
+    assert kind == "start"
+    assert message.startswith("the `interpreter` is too old: Python 3.8 is the least")
