@@ -209,8 +209,8 @@ class _Metric:
         except BadAnswerError as exc:
             raise TrialError("protocol", f"{metric.code} {exc}") from exc
         except TrialError as exc:
-            if exc.kind != "start":
-                raise
+            if exc.kind != "start" or "`interpreter`" in str(exc):
+                raise  # it says all
             where = metric.interpreter or "the Python of ci-eval"
             hint = (
                 f"it was looked for under {where}, from the folder of the configuration and on "

@@ -301,5 +301,5 @@ def test_a_python_without_google_adk_is_said_to_lack_it(tmp_path: Path) -> None:
         async with found.start(place.world) as scorer:
             await scorer.score(CASE, trace)
 
-    with pytest.raises(TrialError, match=r"cannot load 'shop:kind': ModuleNotFoundError: .*google"):
+    with pytest.raises(TrialError, match=r"cannot load 'shop:kind': No module named 'google"):
         asyncio.run(main())
