@@ -205,7 +205,7 @@ class Agent:
         for name, (did, part) in given.items():
             try:
                 line += f',"{name}":{_encode(part)}'
-            except (TypeError, ValueError, RecursionError) as exc:
+            except (TypeError, ValueError, RecursionError) as exc:  # noqa: PERF203  # it ends the loop
                 message = f"{did} {_faults().in_short(part)}, which is not JSON: {exc}"
                 return self._error(request, "protocol", message)
         if len(line) > MAX_REPLY_BYTES:

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,3 +73,11 @@ def test_what_catches_everything_stands_at_three_places():
 
     theirs = {"workers/faults.py"}
     assert found - theirs == {"ending.py", "execute.py", "score.py"}
+
+
+@pytest.mark.parametrize("name", ["worker", "faults", "canned"])
+def test_what_runs_under_any_interpreter_is_written_for_an_old_one(name):
+    source = (ROOT / "workers" / f"{name}.py").read_text(encoding="utf-8")
+
+    ast.parse(source, feature_version=(3, 8))
+    assert "from ci_eval" not in re.sub(r"if TYPE_CHECKING:\n(    .*\n|\n)+", "", source)

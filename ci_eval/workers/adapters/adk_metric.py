@@ -79,7 +79,7 @@ class _Class:
 
     def __call__(self, message: dict[str, Any]) -> Any:
         names = ("actual_invocations", "expected_invocations", "conversation_scenario")
-        given = dict(zip(names, _conversation(message)))  # noqa: B905  # Python 3.9 has no `strict`
+        given = dict(zip(names, _conversation(message)))
         return self._evaluator(eval_metric=_metric(message["metric"])).evaluate_invocations(**given)
 
 
