@@ -478,3 +478,13 @@ def test_without_a_memento_only_what_needs_the_agent_no_more_can_go_on(texts, re
 
 def test_nothing_cannot_be_gone_on_with():
     assert not can_go_on(Begun(invocations=(), memento=5), case())
+
+
+def test_an_agent_that_does_not_tell_of_its_tools_is_not_one_that_called_none() -> None:
+    silent = did("Done.") | {"intermediate_data": None}
+    assert [each.unseen for each in Held(Agent(silent, did("Bye.")), case("Hi", "Bye")).seen] == [
+        True,
+        False,
+    ]
+    asked = did("May I?", APPROVE) | {"intermediate_data": None}
+    assert Held(Agent(asked, did("Done.")), case(human_answers=YES)).seen[0].unseen

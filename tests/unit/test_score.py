@@ -218,3 +218,19 @@ def test_what_the_agent_wrote_is_kept_where_the_trial_did_not_pass():
     assert scored({"calls": TRAJECTORY}, output="looking").output == ""
     assert scored({"words": failed}, wrong, output="looking").output == "looking"
     assert scored({"calls": TRAJECTORY}, error=error, output="looking").output == "looking"
+
+
+@pytest.mark.parametrize("criterion", [TRAJECTORY, ToolCallCount()])
+def test_tool_calls_that_nobody_could_see_are_not_taken_for_none(criterion: Criterion):
+    silent = turn("Refund 7", "Order 7 is refunded.") | {"intermediate_data": None}
+    seen = scored({"calls": criterion, "words": ResponseMatch(threshold=0.9)}, case("r", silent))
+    assert seen.scores[0].status is not Status.ERROR  # a recording is taken as ADK takes it
+
+    unseen = scored(
+        {"calls": criterion, "words": ResponseMatch(threshold=0.9)},
+        case("r", silent | {"unseen": True}),
+    )
+    assert [each.status for each in unseen.scores] == [Status.ERROR, Status.PASSED]
+    assert unseen.scores[0].reason == (
+        "the agent does not tell which tools it called, so nothing can be said of them"
+    )
