@@ -31,7 +31,8 @@ def served(
     async def work() -> Judgement:
         service = judge(say, model=criterion.type_name)
         type(service).type_name = criterion.service
-        block = {"mode": "auto" if folder else "off", "attempts": 1, **options}
+        # One call at a time, so that the questions have an order.
+        block = {"mode": "auto" if folder else "off", "attempts": 1, "concurrency": 1, **options}
         async with asker(folder or Path(), service, **block) as found:
             panel = found.panel(criterion)
             score = await criterion.score(case, trace, panel)
