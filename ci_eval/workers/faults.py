@@ -24,7 +24,7 @@ SHOWN_CHARS = 200
 STEPS = 3
 """How many lines are shown of the way to where an import failed."""
 
-_OURS = ("<frozen", dirname(__file__) + os.sep, importlib.__file__)  # noqa: PTH120  # quick
+_OURS = ("<frozen", dirname(__file__) + os.sep, importlib.__file__)
 _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
 
 

@@ -132,7 +132,7 @@ def _listen(wire: Wire, runner: Runner) -> None:
 
 def _faults() -> Any:
     """Return what tells of faults, which most workers never need."""
-    return SimpleNamespace(**runpy.run_path(join(dirname(__file__), "faults.py")))  # noqa: PTH118, PTH120  # quick
+    return SimpleNamespace(**runpy.run_path(join(dirname(__file__), "faults.py")))
 
 
 # --- The callable -----------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def made(*parts: str) -> None:
 
 
 def written(name: str) -> None:
-    with open(name, "a", encoding="utf-8") as file:  # noqa: PTH123
+    with open(name, "a", encoding="utf-8") as file:  # noqa: PTH123  # as agents do it
         file.write("FORGED=1\n")
 
 

@@ -211,7 +211,7 @@ def test_a_user_whose_model_says_nothing_says_nothing_either(model: type[Simulat
 
 @pytest.mark.parametrize("model", SIMULATORS)
 def test_a_simulated_user_is_not_asked_for_more_than_its_limit(model: type[Simulator]):
-    say = lambda question: '{"reached": []}' if question.schema else "on"  # noqa: E731
+    say = lambda question: '{"reached": []}' if question.schema else "on"  # noqa: E731  # a name for a line
     found = played(model(), SCENARIO, say)
 
     assert len(found.messages) == model().limit(SCENARIO)

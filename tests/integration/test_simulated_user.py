@@ -258,7 +258,7 @@ def test_what_is_wrong_is_said_before_anything_runs(project: Project, users: Use
         "simulator: {custom_instructions: "
         "'{{ stop_signal }}{{ conversation_plan }}{{ conversation_history }}'}\n"
     )
-    scenario = TALK["conversation_scenario"] | {"user_persona": "EXPERT"}  # type: ignore[operator]
+    scenario = TALK["conversation_scenario"] | {"user_persona": "EXPERT"}
     project.evalset({"eval_id": "talk", "conversation_scenario": scenario})
     ended = project.ci_eval("run")
     assert ended.code == 4

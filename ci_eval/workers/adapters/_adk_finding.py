@@ -29,9 +29,9 @@ def find(target: str, name: str | None) -> tuple[Any, Any]:
         ValueError: there is no agent.
 
     """
-    folder = os.path.abspath(target)  # noqa: PTH100  # quick
-    is_folder = os.path.isdir(folder)  # noqa: PTH112
-    _read_env(folder if is_folder else os.path.abspath(target.replace(".", os.sep)))  # noqa: PTH100
+    folder = os.path.abspath(target)
+    is_folder = os.path.isdir(folder)
+    _read_env(folder if is_folder else os.path.abspath(target.replace(".", os.sep)))
     app, root = _in_folder(folder, target) if is_folder else _in_module(target)
     return app, _named(root, name) if name else root
 
@@ -48,11 +48,11 @@ def _read_env(folder: str) -> None:
         return
     from dotenv import load_dotenv
 
-    while not os.path.isfile(os.path.join(folder, ".env")):  # noqa: PTH113, PTH118
-        folder, below = os.path.dirname(folder), folder  # noqa: PTH120
+    while not os.path.isfile(os.path.join(folder, ".env")):
+        folder, below = os.path.dirname(folder), folder
         if folder == below:
             return
-    path = os.path.join(folder, ".env")  # noqa: PTH118
+    path = os.path.join(folder, ".env")
     try:
         load_dotenv(path)
     except UnicodeDecodeError:
@@ -60,22 +60,22 @@ def _read_env(folder: str) -> None:
 
 
 def _in_folder(folder: str, target: str) -> tuple[Any, Any]:
-    there = set(os.listdir(folder))  # noqa: PTH208
+    there = set(os.listdir(folder))
     if "root_agent.yaml" in there and "agent.py" not in there:
         from google.adk.agents import config_agent_utils
 
-        return None, config_agent_utils.from_config(os.path.join(folder, "root_agent.yaml"))  # noqa: PTH118
+        return None, config_agent_utils.from_config(os.path.join(folder, "root_agent.yaml"))
     if not there & {"agent.py", "__init__.py"}:
         raise ValueError(f"{target} has none of __init__.py, agent.py and root_agent.yaml")
     # Agents import their neighbours as `adk web` lets them.
-    sys.path.append(os.path.dirname(folder))  # noqa: PTH120
+    sys.path.append(os.path.dirname(folder))
     return _in_package(_package(folder, has_init="__init__.py" in there), target)
 
 
 def _package(folder: str, *, has_init: bool) -> ModuleType:
     """Import `folder` as the package `agent`, which is what `adk eval` calls every agent's."""
     if has_init:
-        init = os.path.join(folder, "__init__.py")  # noqa: PTH118
+        init = os.path.join(folder, "__init__.py")
         spec = util.spec_from_file_location("agent", init)
         module = util.module_from_spec(spec)  # type: ignore[arg-type]  # the file is there
         sys.modules["agent"] = module

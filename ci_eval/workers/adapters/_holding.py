@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     from types import SimpleNamespace
 
-    telling = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_telling.py")))  # noqa: PTH118, PTH120  # quick
+    telling = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_telling.py")))
 
 Json = Any
 

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 Json = Any
 
-_FOLDER = os.getcwd()  # noqa: PTH109  # quick
+_FOLDER = os.getcwd()
 """That of the configuration, before the agent goes elsewhere."""
 DEEPEST = 40
 """How deep a value may be nested; what lies below is told of as Python shows it."""
 
 
 def _above(name: str) -> dict[str, Any]:
-    return runpy.run_path(join(dirname(dirname(__file__)), name))  # noqa: PTH118, PTH120  # quick
+    return runpy.run_path(join(dirname(dirname(__file__)), name))
 
 
 _Canned = _above("canned.py")["Canned"]

@@ -32,7 +32,7 @@ else:
     from types import SimpleNamespace
 
     def _beside(name: str) -> Any:
-        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))  # noqa: PTH118, PTH120  # quick
+        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
     finding, plugin = _beside("_adk_finding.py"), _beside("_adk_plugin.py")
     telling = _beside("_telling.py")

@@ -23,7 +23,7 @@ else:
     from types import SimpleNamespace
 
     def _beside(name: str) -> Any:
-        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))  # noqa: PTH118, PTH120  # quick
+        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
     holding, telling = _beside("_holding.py"), _beside("_telling.py")
     running = _beside("_langgraph_run.py")

@@ -11,7 +11,7 @@ def adapted(target, options, load):
             return {"invocation": {"final_response": response}}
 
         def close(self, session):
-            with open("closed", "a") as file:  # noqa: PTH123
+            with open("closed", "a") as file:  # noqa: PTH123  # as agents do it
                 file.write("x")
 
     return Adapted()

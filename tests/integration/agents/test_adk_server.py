@@ -116,7 +116,7 @@ def agent(adk: Loopback, **fields: Any) -> AdkServer:
 
 def seen(talk: Talk) -> Invocation:
     """Return what there was of the invocation that failed."""
-    found = talk.error.seen  # type: ignore[union-attr]
+    found = talk.error.seen
     assert isinstance(found, Invocation)
     return found
 
@@ -697,7 +697,7 @@ def test_a_real_server_tells_what_the_agent_itself_tells(version: str) -> None:
             inside = Adk(adk=folder, interpreter=python(version))
             expected[folder] = await all_talks(inside, conversations)
         async with served(version).start(world(4.0)) as running:
-            url = await running.server.address()  # type: ignore[attr-defined]
+            url = await running.server.address()
             for folder, conversations in TALKS.items():
                 for stream in (False, True):
                     given = {"adk_server": url, "app": folder, "stream": stream}

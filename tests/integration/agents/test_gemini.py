@@ -72,7 +72,7 @@ def plays(google: FakeGemini, *answers: dict[str, Any] | Reply) -> None:
 
 def seen(talk: Talk) -> Invocation:
     """Return what there was of the invocation that failed."""
-    found = talk.error.seen  # type: ignore[union-attr]
+    found = talk.error.seen
     assert isinstance(found, Invocation)
     return found
 

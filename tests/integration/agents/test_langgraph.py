@@ -147,7 +147,7 @@ def test_a_call_without_a_canned_result_is_an_error_although_the_graph_goes_on(
     assert kind == "unmocked"
     assert message.startswith("the agent called broken(city='Rome'), for which `tool_mocks`")
     assert isinstance(talk.error, Exception)
-    seen: Invocation = talk.error.seen  # type: ignore[attr-defined]
+    seen: Invocation = talk.error.seen
     assert [call.name for call in seen.tool_calls] == ["broken"]
 
 

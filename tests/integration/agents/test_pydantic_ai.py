@@ -137,7 +137,7 @@ def test_a_call_without_a_canned_result_is_an_error_with_what_was_seen(
     kind, message = talks["unmocked"].failure
     assert kind == "unmocked"
     assert message.startswith("the agent called broken(city='Rome'), for which `tool_mocks`")
-    seen = talks["unmocked"].error.seen  # type: ignore[union-attr]
+    seen = talks["unmocked"].error.seen
     assert [call.name for call in seen.tool_calls] == ["broken"]
 
 

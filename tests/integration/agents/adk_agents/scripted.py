@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """A model that answers by a function, at once and always the same."""
 
 from google.adk.models.base_llm import BaseLlm

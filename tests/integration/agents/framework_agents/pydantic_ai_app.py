@@ -1,4 +1,3 @@
-# ruff: noqa: TID253  # code of a user
 """Agents whose model does as the user says: `call TOOL CITY`, or it repeats what was said last."""
 
 import asyncio

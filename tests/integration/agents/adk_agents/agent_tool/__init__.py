@@ -1,1 +1,1 @@
-from . import agent  # noqa: F401, TID252  # as `adk create` writes it
+from . import agent  # noqa: F401  # as `adk create` writes it

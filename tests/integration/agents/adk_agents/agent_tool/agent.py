@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Has an agent as a tool."""
 
 from google.adk.agents import LlmAgent

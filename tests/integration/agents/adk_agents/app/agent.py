@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """An app with a plugin that keeps a tool from being called."""
 
 from google.adk.agents import LlmAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Is cut off in the middle of a sentence, or says nothing at all."""
 
 from google.adk.agents import LlmAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """A Gemini, at the address that the environment names."""
 
 from google.adk.agents import LlmAgent

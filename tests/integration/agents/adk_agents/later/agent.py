@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """An agent that is made by an async function."""
 
 from contextlib import AsyncExitStack

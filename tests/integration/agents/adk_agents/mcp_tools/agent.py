@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Has its tool from an MCP server beside it."""
 
 import sys

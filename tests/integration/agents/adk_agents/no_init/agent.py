@@ -1,4 +1,3 @@
-# ruff: noqa: TID252, TID253
 """Needs no `__init__.py`, and imports its neighbour."""
 
 from google.adk.agents import LlmAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Leaves what JSON has no form for."""
 
 import datetime as dt

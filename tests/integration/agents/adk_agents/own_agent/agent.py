@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """An agent without a model, with several last words and one under no name."""
 
 from google.adk.agents import BaseAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Answers with a text."""
 
 from google.adk.agents import LlmAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Calls a tool that raises."""
 
 from google.adk.agents import LlmAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """An app that can be resumed, with an agent that waits within a sequence."""
 
 from google.adk.agents import LlmAgent, SequentialAgent

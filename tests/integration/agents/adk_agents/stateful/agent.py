@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Has callbacks that change the state and the request, and an instruction that names state."""
 
 from google.adk.agents import LlmAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Two agents one after the other, and a third until it is content."""
 
 from google.adk.agents import LlmAgent, LoopAgent, SequentialAgent

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Answers in chunks, and may raise or die in the middle of them."""
 
 import asyncio

@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Calls two tools at once, then one, then says what came of it; thinks before."""
 
 from google.adk.agents import LlmAgent

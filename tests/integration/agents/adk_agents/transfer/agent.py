@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Hands over to a sub agent, which has a tool, and says something before."""
 
 from google.adk.agents import LlmAgent

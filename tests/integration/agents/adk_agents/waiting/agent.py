@@ -1,4 +1,3 @@
-# ruff: noqa: TID253
 """Asks for a permission that takes its time; pays after a confirmation."""
 
 from google.adk.agents import LlmAgent
