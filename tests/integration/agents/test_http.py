@@ -148,10 +148,7 @@ def test_calls_of_all_messages_have_ids_of_their_own(service: Service, place: Pl
     service.script += [as_json(answer)] * 2
     talk = place.talk(Http(http=service.url), "one", "two")
 
-    called = [
-        [call.id for call in turn.intermediate_data.tool_uses]
-        for turn in talk.invocations
-    ]
+    called = [[call.id for call in turn.intermediate_data.tool_uses] for turn in talk.invocations]
     assert called == [["call-1", "wait-1"], ["call-2.1", "wait-2.1"]]
     assert [[call.id for call in turn.waits_for] for turn in talk.invocations] == [
         ["wait-1"],
