@@ -117,7 +117,7 @@ def test_agents_that_could_not_be_evaluated_are_those_that_raise(parity: Parity)
     failed = [name for name, cases in parity.theirs.items() if None in cases]
     assert failed == ["raising"]
     [[reply]] = parity.ours["raising"]
-    place = "raising/agent.py:10"
+    place = "raising/agent.py:9"
     assert reply["error"] == {
         "kind": "raised",
         "message": f"RuntimeError: the tool is broken ({place})",
