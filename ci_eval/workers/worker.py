@@ -35,7 +35,6 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from contextvars import ContextVar
 from operator import attrgetter
 from os.path import dirname, join
 from types import SimpleNamespace
@@ -50,11 +49,16 @@ if TYPE_CHECKING:
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024 - 128 * 1024
 """The longest reply; there has to be room on its line for what was written meanwhile."""
-MAX_OUTPUT_CHARS = 4000
-"""How much of the beginning, and how much of the end, of what a conversation writes is kept."""
 GRACE_S = 1.0
 """How long a callable may go on when ci-eval is gone."""
 
+
+def _beside(name: str) -> Any:
+    """Return what stands in a file beside this one."""
+    return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
+
+
+_output = _beside("output.py")
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
@@ -84,7 +88,7 @@ def _make_room(folder: str, target: str) -> None:
     # What is printed just before a crash must get out; so must the place of the crash.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a file
     faulthandler.enable(all_threads=False)  # the one that crashed tells
-    sys.stdout, sys.stderr = Tee(sys.stdout), Tee(sys.stderr)
+    sys.stdout, sys.stderr = _output.Tee(sys.stdout), _output.Tee(sys.stderr)
 
 
 class Wire:
@@ -132,7 +136,7 @@ def _listen(wire: Wire, runner: Runner) -> None:
 
 def _faults() -> Any:
     """Return what tells of faults, which most workers never need."""
-    return SimpleNamespace(**runpy.run_path(join(dirname(__file__), "faults.py")))
+    return _beside("faults.py")
 
 
 # --- The callable -----------------------------------------------------------------------------
@@ -167,7 +171,7 @@ class Agent:
         self.end = getattr(function, "end", None)
         self._sessions: dict[int, dict[str, Any]] = {}
         self._histories: dict[int, list[Any]] = {}
-        self._outputs: dict[int, Output] = {}
+        self._outputs: dict[int, Any] = {}
 
     def arguments(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return what the callable gets beside the message."""
@@ -175,8 +179,8 @@ class Agent:
         if "session" in request:
             self._sessions[number] = request["session"]
             self._histories[number] = request.get("history", [])
-            self._outputs[number] = Output()
-        _writing.set(self._outputs[number])
+            self._outputs[number] = _output.Output()
+        _output.writing.set(self._outputs[number])
         known = {"session": self._sessions[number], "history": list(self._histories[number])}
         return {name: known[name] for name in self._extras}
 
@@ -193,7 +197,7 @@ class Agent:
         return _encode({"id": number, "output": self._written(number)})
 
     def _written(self, number: int) -> str:
-        return self._outputs[number].text if number in self._outputs else ""
+        return str(self._outputs[number].text) if number in self._outputs else ""
 
     def answer(self, request: dict[str, Any], value: Any, seconds: float) -> str:
         """Return the line that says that the callable returned `value`."""
@@ -248,59 +252,6 @@ def _extras(function: Callable[..., Any]) -> list[str]:
         p.name for p in parameters[1:] if p.kind == p.POSITIONAL_OR_KEYWORD
     ]
     return [name for name in ("history", "session") if name in named]
-
-
-# --- What it writes ---------------------------------------------------------------------------
-
-
-class Output:
-    """The beginning and the end of what one conversation writes."""
-
-    def __init__(self) -> None:
-        self._head = self._tail = ""
-        self._size = 0
-
-    def write(self, text: str) -> None:
-        """Take what it goes on with."""
-        self._size += len(text)
-        room = MAX_OUTPUT_CHARS - len(self._head)
-        self._head += text[:room]
-        self._tail = (self._tail + text[room:][-MAX_OUTPUT_CHARS:])[-MAX_OUTPUT_CHARS:]
-
-    @property
-    def text(self) -> str:
-        """What is kept, with a line that says how much is left out between."""
-        left_out = self._size - len(self._head) - len(self._tail)
-        gap = f"\n[{left_out} characters left out]\n" if left_out else ""
-        return self._head + gap + self._tail
-
-
-_writing: ContextVar[Output | None] = ContextVar("_writing", default=None)
-"""What the current task or thread writes to; threads of the callable's own have none."""
-
-
-class Tee:
-    """A stream, of text or bytes, that shows each conversation's part of it to that, too."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        if hasattr(stream, "buffer"):
-            self.buffer = Tee(stream.buffer)
-
-    def write(self, data: Any) -> Any:
-        """Write `data`."""
-        written = self._stream.write(data)
-        if (output := _writing.get()) is not None:
-            output.write(data if isinstance(data, str) else bytes(data).decode("utf-8", "replace"))
-        return written
-
-    def writelines(self, lines: Any) -> None:
-        """Write all `lines`."""
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 # --- Ways to call it --------------------------------------------------------------------------
