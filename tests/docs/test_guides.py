@@ -71,6 +71,7 @@ class Reader:
             json.loads(block.text)
 
     def _write(self, path: Path, text: str) -> None:
+        assert path.suffix, f"{path} is no file: the words before the block end like a name"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
