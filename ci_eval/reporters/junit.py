@@ -154,7 +154,9 @@ class _Document:
         return f"  <testsuite{_attributes(attributes)}>\n{properties}"
 
     def _class(self, agent: str, evalset: str) -> str:
-        return terminal(f"{self._report.meta.suite}.{agent}.{evalset}", _MAX_NAME)
+        # One by one: the end of a name and the dot behind it may look like a terminal sequence.
+        names = (clean(each) for each in (self._report.meta.suite, agent, evalset))
+        return terminal(".".join(names), _MAX_NAME)
 
     def _suite_properties(self, suite: _Suite) -> Iterator[tuple[str, str]]:
         meta, verdict = self._report.meta, self._report.verdict

@@ -2,7 +2,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
 from lxml import etree
@@ -279,6 +279,7 @@ def test_bodies_are_bounded_one_by_one_and_together(monkeypatch: pytest.MonkeyPa
 
 @settings(max_examples=50)
 @given(st.lists(st.text(st.characters(codec=None, exclude_categories=())), min_size=5, max_size=5))
+@example(["", "", "", "", "\x1b"])
 def test_any_text_is_valid(texts: list[str]) -> None:
     name, agent, evalset, reason, value = texts
     part = InvocationScore(
