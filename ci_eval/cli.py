@@ -347,12 +347,12 @@ def baseline_save(config: str, run_file: str) -> int:
 @_config_option
 @_json_option
 def baseline_show(config: str, *, as_json: bool) -> int:
-    """Show the stored runs, newest first."""
-    from ci_eval import wiring
+    """Show the stored runs that a run would be compared with, nearest first."""
+    from ci_eval import pipeline, wiring
 
     loaded, world = wiring.load(config)
     wiring.require_baseline(loaded)
-    runs = loaded.baseline.load(world) if loaded.baseline else []
+    runs = pipeline.load_baseline(loaded, world) or []
     if as_json:
         print_json([past.meta.model_dump(mode="json", exclude_defaults=True) for past in runs])
         return ExitCode.PASSED

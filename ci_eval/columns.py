@@ -1,50 +1,72 @@
 """The values of a run, by criterion and case, small enough for a hundred thousand cases."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ci_eval.findings import GroupKey
 from ci_eval.records import Status
-from ci_eval.results import CriterionFacts, RunMeta, TrialResult
+from ci_eval.results import CriterionFacts, RunMeta, Score, TrialResult
 
 
 class Cell:
     """All observations of one case under one criterion."""
 
-    __slots__ = ("errors", "highest", "lowest", "measured", "skipped", "total")
+    __slots__ = ("confirming", "errors", "skipped", "units")
 
     def __init__(self) -> None:
-        self.measured = 0
-        self.total = 0.0
-        self.lowest = float("inf")
-        self.highest = float("-inf")
+        self.units: tuple[tuple[float, ...], ...] = ()
+        """What was measured, the repeats of one run (or of one round of it) together: they may
+        have more in common than those of different runs."""
+        self.confirming: tuple[float, ...] = ()
+        """What was measured because the case had failed."""
         self.errors = 0
         self.skipped = 0
 
-    def add(self, status: Status, value: float | None) -> None:
+    def add(self, score: Score, result: TrialResult) -> None:
         """Add one observation."""
-        if value is not None:
-            self.measured += 1
-            self.total += value
-            self.lowest = min(self.lowest, value)
-            self.highest = max(self.highest, value)
-        elif status is Status.ERROR:
-            self.errors += 1
+        value = score.value
+        if value is None:
+            if score.status is Status.ERROR:
+                self.errors += not result.confirms
+            else:
+                self.skipped += 1
+        elif result.confirms:
+            self.confirming += (value,)
         else:
-            self.skipped += 1
+            units = [*self.units, *[()] * (result.round + 1 - len(self.units))]
+            units[result.round] += (value,)
+            self.units = tuple(units)
+
+    def pool(self, other: "Cell") -> None:
+        """Add what another run measured."""
+        self.units += other.units
+        self.errors += other.errors
+        self.skipped += other.skipped
+
+    @property
+    def observations(self) -> list[float]:
+        """Every value that was measured, but for those that only confirm."""
+        return [value for unit in self.units for value in unit]
+
+    @property
+    def measured(self) -> int:
+        """How many values were measured."""
+        return sum(map(len, self.units))
 
     @property
     def value(self) -> float | None:
         """The mean of what was measured; of equal values exactly that value."""
-        if not self.measured:
+        values = self.observations
+        if not values:
             return None
-        return self.total / self.measured if self.varied else self.lowest
+        return values[0] if len({*values}) == 1 else math.fsum(values) / len(values)
 
     @property
     def varied(self) -> bool:
         """Whether the observations differ."""
-        return self.measured > 1 and self.lowest != self.highest
+        return len({*self.observations}) > 1
 
     def at_best(self, best: float | None) -> float | None:
         """Return the mean if every observation that is missing had been the `best` there is.
@@ -55,7 +77,8 @@ class Cell:
             return self.value
         if best is None:
             return None
-        return (self.total + best * self.errors) / (self.measured + self.errors)
+        values = [*self.observations, *[best] * self.errors]
+        return math.fsum(values) / len(values)
 
     def status(self, facts: CriterionFacts) -> Status:
         """Return what became of the case: failed where nothing missing could have saved it."""
@@ -104,7 +127,7 @@ class Columns:
             cell = column.get(key.case)
             if cell is None:
                 cell = column[key.case] = Cell()
-            cell.add(score.status, score.value)
+            cell.add(score, result)
 
     @classmethod
     def of(cls, results: Iterable[TrialResult]) -> "Columns":

@@ -76,17 +76,8 @@ def _pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> tuple[Columns,
                 if old.fingerprints[place] != now.fingerprints[place]:
                     changed[f"case {key[1]}/{case}: its content changed"] = None
                 else:
-                    _merge(target.setdefault(case, Cell()), cell)
+                    target.setdefault(case, Cell()).pool(cell)
     return pooled, list(changed)
-
-
-def _merge(into: Cell, cell: Cell) -> None:
-    into.measured += cell.measured
-    into.total += cell.total
-    into.lowest = min(into.lowest, cell.lowest)
-    into.highest = max(into.highest, cell.highest)
-    into.errors += cell.errors
-    into.skipped += cell.skipped
 
 
 def _added(now: Columns, before: Sequence[Past]) -> Iterator[str]:

@@ -26,8 +26,9 @@ from ci_eval.explain import describe, explain
 from ci_eval.extension import Plugin, PluginRegistry
 from ci_eval.judging import JudgeOptions, Judging, Simulation
 from ci_eval.measures import AnyCriterion
-from ci_eval.plugins import Agent, BaselineStore, JudgedCriterion, Reporter
+from ci_eval.plugins import Agent, JudgedCriterion, Reporter
 from ci_eval.registry import did_you_mean
+from ci_eval.storing import BaselineStore
 from ci_eval.world import World
 
 

@@ -19,9 +19,10 @@ from ci_eval.execute import Conduct, ToTry, execute
 from ci_eval.findings import Comparison, GroupKey, Report, Totals
 from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
-from ci_eval.git import head_commit
+from ci_eval.git import Repository
 from ci_eval.journal import Journal, trace_line
 from ci_eval.judging import Judging
+from ci_eval.lineage import current_branch
 from ci_eval.measures import AnyCriterion
 from ci_eval.plan import Plan
 from ci_eval.plugins import JudgedCriterion, Reporter, WorkerCriterion
@@ -116,7 +117,8 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
 
 def load_baseline(config: Config, world: World) -> Sequence[Past] | None:
     """Return the runs to compare with; `None` where no baseline is configured."""
-    return config.baseline.load(world) if config.baseline else None
+    store = config.baseline
+    return store.load(store.lineage(world), config.suite, world) if store else None
 
 
 def observe(plan: Plan, world: World, outputs: Outputs) -> Observed:
@@ -226,13 +228,15 @@ def describe(plan: Plan, world: World) -> RunMeta:
     """Return what holds for the whole of a run."""
     created = datetime.fromtimestamp(world.now(), UTC)
     config = plan.config
+    repository = Repository(world.root, world.env)
     return RunMeta(
         run_id=f"{created:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}",
         suite=config.suite,
         created=created.isoformat(timespec="seconds"),
         version=__version__,
         config=config.shown,
-        commit=head_commit(world.root, world.env),
+        commit=repository.commit("HEAD"),
+        branch=current_branch(repository),
         agents=tuple(dict.fromkeys(agent for agent, _ in plan.pairs)),
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={

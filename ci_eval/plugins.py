@@ -13,7 +13,7 @@ recording  `ci_eval.recordings`    `sniff(head)`, `read(path, …)`
 criterion  `ci_eval.criteria`      `score(case, trace)`, `start(world)`
 judge      `ci_eval.judges`        `start(world)`, `answer(question)`
 simulator  `ci_eval.simulators`    `next_message(case, so_far, panel)`
-baseline   `ci_eval.baselines`     `load(world)`, `save(run, world)`
+baseline   `ci_eval.baselines`     `load(lineage, …)`, `save(run, …)`
 reporter   `ci_eval.reporters`     `render(report, results)`
 ========== ======================= ==========================================
 """
@@ -26,14 +26,14 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import Field
 
-from ci_eval.columns import Past
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.extension import Plugin, PluginRegistry, Reader, ReaderRegistry
 from ci_eval.findings import Report
 from ci_eval.measures import AnyCriterion
 from ci_eval.questions import Answer, Question, Seat, Wording
 from ci_eval.records import Content, EvalCase, Invocation, Json
-from ci_eval.results import Run, Score, TrialResult
+from ci_eval.results import Score, TrialResult
+from ci_eval.storing import BaselineStore
 from ci_eval.trials import Recording, Trace, Trial
 from ci_eval.world import World
 
@@ -338,26 +338,6 @@ class Simulator(Plugin):
             TrialError: of the kind `simulator`; nobody knows what the user would say.
 
         """
-
-
-# --- Baselines ------------------------------------------------------------------------------
-
-
-class BaselineStore(Plugin):
-    """A place that keeps the runs to compare with."""
-
-    @abstractmethod
-    def load(self, world: World) -> Sequence[Past]:
-        """Return the stored runs, newest first; none where nothing was ever stored.
-
-        Raises:
-            BaselineError: what is stored cannot be read.
-
-        """
-
-    @abstractmethod
-    def save(self, run: Run, world: World) -> bool:
-        """Store `run`; say `False` where a run with this id was there already."""
 
 
 # --- Reporters ------------------------------------------------------------------------------

@@ -91,9 +91,19 @@ class TrialResult(Stored):
     """What the agent wrote to its standard streams; kept where the trial did not pass."""
     simulation: JudgeUsage | None = None
     """What it took to ask what the user says, where a model plays one."""
+    round: int = 0
+    """0 for what was planned; 1 and so on for all cases drawn again because a verdict was in
+    doubt."""
+    confirms: bool = False
+    """Whether it was drawn because this very case had failed: it is evidence for that alone, and
+    no part of any mean."""
 
 
 # --- One run --------------------------------------------------------------------------------
+
+
+Tier = Literal["block", "warn", "inform"]
+"""What a criterion does when it got worse: it blocks, it warns, or it is only shown."""
 
 
 class CriterionFacts(Stored):
@@ -105,6 +115,10 @@ class CriterionFacts(Stored):
     interval: tuple[float, float] | None = None
     """The least and the greatest value there is; `None` for a measure without bounds."""
     informational: bool = False
+    tier: Tier = "block"
+    """What it does when it got worse."""
+    max_growth: float | None = None
+    """The share by which a measure may get worse; `None` where nothing tests it."""
     fingerprint: str = ""
     """Of the options that change the value; the threshold is not among them."""
 
@@ -122,6 +136,12 @@ class RunMeta(Stored):
     """The configuration file, as the user named it."""
     commit: str | None = None
     """The commit that was checked out, where there is a repository."""
+    branch: str | None = None
+    """The branch that was checked out; `None` for a pull request."""
+    gate: Mapping[str, Json] = {}
+    """What was to block, as it was set."""
+    store: Mapping[str, Json] = {}
+    """Where the runs to compare with were to be found, as it was set."""
     agents: tuple[str, ...] = ()
     evalsets: Mapping[str, EvalSet] = {}
     criteria: Mapping[str, CriterionFacts] = {}

@@ -11,11 +11,13 @@ LOWER = FACTS.model_copy(update={"better": "lower"})
 UNBOUNDED = FACTS.model_copy(update={"interval": None})
 
 
+def of_case(*values: float | None) -> Cell:
+    words = ["error" if value is None else str(value) for value in values]
+    return columns(f"x {' '.join(words)}").groups["a", "e", "c"]["x"]
+
+
 def cell(*values: float | None, facts: CriterionFacts = FACTS) -> Status:
-    found = Cell()
-    for value in values:
-        found.add(Status.ERROR if value is None else Status.PASSED, value)
-    return found.status(facts)
+    return of_case(*values).status(facts)
 
 
 def test_a_case_passes_when_the_mean_of_its_repeats_does():
@@ -24,9 +26,7 @@ def test_a_case_passes_when_the_mean_of_its_repeats_does():
 
 
 def test_the_mean_of_equal_values_is_that_value():
-    found = Cell()
-    for _ in range(3):
-        found.add(Status.PASSED, 0.1)
+    found = of_case(0.1, 0.1, 0.1)
 
     assert found.value == 0.1
     assert not found.varied

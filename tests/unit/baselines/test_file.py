@@ -11,6 +11,7 @@ from runs import make_run, meta, results
 from ci_eval.baselines.file import FileStore
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, UsageError
+from ci_eval.lineage import Lineage
 from ci_eval.records import Status
 from ci_eval.results import InvocationScore, Run
 from ci_eval.world import World
@@ -41,12 +42,12 @@ def values(past: Past) -> dict[str, float | None]:
 
 
 def ids(store: FileStore, world: World) -> list[str]:
-    return [past.meta.run_id for past in store.load(world)]
+    return [past.meta.run_id for past in store.load(Lineage(), "suite", world)]
 
 
 def refusal(world: World) -> list[str]:
     with pytest.raises(BaselineError) as caught:
-        STORE.load(world)
+        STORE.load(Lineage(), "suite", world)
     return str(caught.value).splitlines()
 
 
@@ -54,13 +55,13 @@ def refusal(world: World) -> list[str]:
 
 
 def test_nothing_was_stored_yet(world: World) -> None:
-    assert STORE.load(world) == []
+    assert STORE.load(Lineage(), "suite", world) == []
     assert not path(world).parent.exists()
 
 
 def test_what_is_saved_is_loaded(world: World) -> None:
     assert STORE.save(make_run("greets 1 0.5\nrefunds error\nweather skip"), world) is True
-    (past,) = STORE.load(world)
+    (past,) = STORE.load(Lineage(), "suite", world)
     assert past.meta == meta()
     assert values(past) == {"greets": 0.75, "refunds": None, "weather": None}
     assert past.columns.groups["a", "e", "c"]["refunds"].errors == 1
@@ -69,7 +70,7 @@ def test_what_is_saved_is_loaded(world: World) -> None:
 def test_the_newest_run_comes_first(world: World) -> None:
     for number, value in enumerate((0.1, 0.2, 0.3)):
         STORE.save(make_run(f"greets {value}", f"run{number}"), world)
-    found = STORE.load(world)
+    found = STORE.load(Lineage(), "suite", world)
     assert [past.meta.run_id for past in found] == ["run2", "run1", "run0"]
     assert [values(past)["greets"] for past in found] == [0.3, 0.2, 0.1]
 
@@ -84,7 +85,7 @@ def test_a_run_is_stored_once(world: World) -> None:
 def test_the_oldest_runs_leave_the_window(world: World) -> None:
     for number in range(8):
         STORE.save(make_run(f"greets 0.{number}", f"run{number}"), world)
-    found = STORE.load(world)
+    found = STORE.load(Lineage(), "suite", world)
     assert [past.meta.run_id for past in found] == [f"run{number}" for number in (7, 6, 5, 4, 3)]
     assert [values(past)["greets"] for past in found] == [0.7, 0.6, 0.5, 0.4, 0.3]
 
@@ -105,7 +106,7 @@ def test_a_window_of_one_keeps_the_last_run(world: World) -> None:
     one = STORE.model_copy(update={"window": 1})
     for number in range(3):
         one.save(make_run(f"greets 0.{number}", f"run{number}"), world)
-    (past,) = one.load(world)
+    (past,) = one.load(Lineage(), "suite", world)
     assert (past.meta.run_id, values(past)) == ("run2", {"greets": 0.2})
 
 
@@ -250,7 +251,10 @@ def test_a_link_that_leads_out_of_the_repository_is_refused(tmp_path: Path) -> N
     root.mkdir()
     (root / "base").symlink_to(tmp_path)
     world = World(env={}, root=root, now=lambda: 0.0)
-    for act in (lambda: STORE.load(world), lambda: STORE.save(make_run("greets 1"), world)):
+    for act in (
+        lambda: STORE.load(Lineage(), "suite", world),
+        lambda: STORE.save(make_run("greets 1"), world),
+    ):
         with pytest.raises(BaselineError, match=r"is a link that leads out of the repository$"):
             act()
     assert list(tmp_path.iterdir()) == [root]

@@ -1,0 +1,170 @@
+"""Which commits a run descends from, and so which stored runs it is compared with.
+
+The exact merge base with the base branch comes first, then its ancestors along first parents,
+nearest first and no further than a bound; where none of them has a run, the newest run of the
+base branch is taken.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ci_eval.git import Repository
+
+T = TypeVar("T")
+
+_MAIN = ("main", "master")
+"""What the base branch is called where nothing names it."""
+_MAX_EVENT = 30 * 1024 * 1024
+"""Bytes of an event: GitHub sends none that is larger."""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The commits that a run may be compared with."""
+
+    ancestors: tuple[str, ...] = ()
+    """The commit to compare with, then its ancestors, nearest first; empty outside a repository."""
+    base: str | None = None
+    """The branch that the change is to get into, or is on."""
+    own: str | None = None
+    """The commit of the run itself, which it is not compared with; `None` where the work tree
+    differs from it."""
+    shallow: bool = False
+    """Whether the clone does not hold the commits further back."""
+
+    def distance(self, commit: str | None) -> int | None:
+        """Return how many commits before the merge base `commit` is; `None` where it is none."""
+        return self.ancestors.index(commit) if commit in self.ancestors else None
+
+    def choose(self, stored: Iterable[T], of: "Callable[[T], Origin]", limit: int) -> list[T]:
+        """Return what to compare with of what is `stored`, nearest first, at most `limit`.
+
+        `of` tells where a stored run comes from.
+        """
+        origins = [(each, of(each)) for each in stored]
+        origins = [pair for pair in origins if not self.own or pair[1].commit != self.own]
+        origins.sort(key=lambda pair: pair[1].created, reverse=True)
+        if not self.ancestors:
+            return [each for each, _ in origins][:limit]
+        places = {commit: place for place, commit in enumerate(self.ancestors)}
+        before = [pair for pair in origins if pair[1].commit in places]
+        if before:
+            before.sort(key=lambda pair: places[str(pair[1].commit)])
+        else:
+            before = [pair for pair in origins if self.base and pair[1].branch == self.base]
+        return [each for each, _ in before][:limit]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a stored run comes from."""
+
+    commit: str | None
+    branch: str | None
+    created: str
+    """When it began, in UTC, ISO 8601."""
+
+
+def trace(root: Path, env: Mapping[str, str], *, base: str | None, search: int) -> Lineage:
+    """Return the lineage of what is checked out in `root`.
+
+    `base` is the branch to compare with; left out, that of the pull request, else the branch
+    that was pushed, else the default branch.  At most `search` commits are looked at.
+    """
+    repository = Repository(root, env)
+    head = repository.commit("HEAD")
+    branch = base or base_branch(env) or _default_branch(repository)
+    if head is None:
+        return Lineage(base=branch)
+    changed = repository.asked("status", "--porcelain", "--untracked-files=no")
+    own = None if changed else head
+    start = _start(repository, head, branch, env)
+    if start == own:
+        start = next(iter(repository.parents(head)), None)
+    # A shallow clone may not hold the commit whose name is known.
+    found = _first_parents(repository, start, search) or (start,) if start else ()
+    shallow = repository.asked("rev-parse", "--is-shallow-repository") == "true"
+    return Lineage(found, branch, own, shallow)
+
+
+def _first_parents(repository: Repository, start: str, limit: int) -> tuple[str, ...]:
+    walked = repository.asked("rev-list", "--first-parent", f"--max-count={limit}", start, "--")
+    return tuple(walked.split())
+
+
+def event(env: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return what GitHub says of the event that a workflow runs for; nothing elsewhere."""
+    path = Path(env.get("GITHUB_EVENT_PATH") or "/nonexistent")
+    try:
+        if path.stat().st_size > _MAX_EVENT:
+            return {}
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def base_branch(env: Mapping[str, str]) -> str | None:
+    """Return the branch that a change is to get into, or was pushed to, as CI names it."""
+    if target := env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
+        return target
+    queue = event(env).get("merge_group")
+    if isinstance(queue, dict) and isinstance(queue.get("base_ref"), str):
+        return str(queue["base_ref"]).removeprefix("refs/heads/")
+    return own_branch(env)
+
+
+def current_branch(repository: Repository) -> str | None:
+    """Return the branch that is checked out; `None` for a pull request, or where none is."""
+    env = repository.env
+    if env.get("GITHUB_HEAD_REF") or env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"):
+        return None
+    return own_branch(env) or repository.asked("symbolic-ref", "--quiet", "--short", "HEAD") or None
+
+
+def own_branch(env: Mapping[str, str]) -> str | None:
+    """Return the branch that CI checked out, where it is no pull request; `None` elsewhere."""
+    if env.get("GITHUB_REF_TYPE") == "branch" and not env.get("GITHUB_HEAD_REF"):
+        return env.get("GITHUB_REF_NAME")
+    return env.get("CI_COMMIT_BRANCH")
+
+
+def _default_branch(repository: Repository) -> str | None:
+    named = repository.asked("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    if named:
+        return named.removeprefix("origin/")
+    return next((name for name in _MAIN if _tip(repository, name)), None)
+
+
+def _tip(repository: Repository, branch: str) -> str | None:
+    """Return the commit of a branch, as the remote has it where that is known."""
+    names = (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}", branch)
+    return next(filter(None, map(repository.commit, names)), None)
+
+
+def _start(
+    repository: Repository, head: str, branch: str | None, env: Mapping[str, str]
+) -> str | None:
+    """Return the commit to begin with: the merge base, or what is known instead of it."""
+    tip = _tip(repository, branch) if branch else None
+    if tip and (found := repository.asked("merge-base", head, tip)):
+        return found
+    parents = repository.parents(head)
+    if env.get("GITHUB_BASE_REF") and len(parents) > 1:
+        # GitHub checks out the merge of the pull request into its base, which comes first.
+        return parents[0]
+    payload = event(env)
+    for kind, path in (("pull_request", ("base", "sha")), ("merge_group", ("base_sha",))):
+        value: Any = payload.get(kind)
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, str) and _is_commit(value):
+            return value
+    return head if branch is None else next(iter(parents), None)
+
+
+def _is_commit(text: str) -> bool:
+    return len(text) in (40, 64) and set(text) <= set("0123456789abcdef")
