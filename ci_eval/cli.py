@@ -13,6 +13,8 @@ from ci_eval.calibrating.command import judge
 from ci_eval.editing.commands import evalsets
 from ci_eval.ending import EXIT_CODES, apart_from_json, complain, guarded, print_json
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
+from ci_eval.gating.baselines import baseline
+from ci_eval.gating.command import compare, gate
 from ci_eval.starting.command import init
 
 if TYPE_CHECKING:
@@ -103,10 +105,8 @@ def cli() -> None:
     """
 
 
-cli.add_command(adk)
-cli.add_command(evalsets)
-cli.add_command(init)
-cli.add_command(judge)
+for command in (adk, baseline, compare, evalsets, gate, init, judge):
+    cli.add_command(command)
 
 
 @cli.command()
@@ -152,14 +152,14 @@ def _run(
     config: str, folder: Path, options: dict[str, Any]
 ) -> "tuple[Report | None, tuple[str, ...]]":
     """Run and return the report and what of it is published; no report if interrupted."""
-    from ci_eval import console, pipeline, wiring
+    from ci_eval import console, observing, wiring
     from ci_eval.redacting import Secrets
 
     world, plan = wiring.plan(config, options, again=folder if options["failed"] else None)
     reports = tuple(plan.config.reports)
     if options["baseline_save"]:
         wiring.require_baseline(plan.config)
-    outputs = pipeline.Outputs(
+    outputs = observing.Outputs(
         folder=folder,
         secrets=Secrets(world.env),
         record=Path(options["record"]).absolute() if options["record"] else None,
@@ -177,11 +177,7 @@ def _run(
         return None, reports
     console.say_report(report, str(folder))
     if options["baseline_save"]:
-        try:
-            wiring.save_baseline(plan.config, folder / "run.json", world)
-        except UsageError as exc:
-            # The run has a verdict of its own, which is more than this.
-            console.say(str(exc))
+        wiring.save_after_run(plan.config, str(folder), world)
     return report, reports
 
 
@@ -284,113 +280,29 @@ def schema() -> int:
 
 
 @cli.command()
-@click.argument("run_file", default=f"{DEFAULT_OUT}/run.json", type=click.Path())
+@click.argument("run", default=DEFAULT_OUT, type=click.Path())
 @click.option("-c", "--config", help="Judge by this configuration and its baseline.")
 @_out_option
 @_json_option
-def report(run_file: str, config: str | None, out: str, *, as_json: bool) -> int:
-    """Judge a stored run again, and write its reports."""
+def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
+    """Judge a stored run again, and write its reports.
+
+    RUN is a run.json, or the folder that it is in.
+    """
     from ci_eval import console, pipeline, wiring
     from ci_eval.config_file import GateOptions
-    from ci_eval.run_file import read_run
 
-    observed = pipeline.recall(read_run(Path(run_file), shown=run_file))
-    past, gate, reports = None, GateOptions(), {}
+    observed = wiring.recall(run)
     if config or Path(DEFAULT_CONFIG).exists():
-        loaded, world = wiring.load(config or DEFAULT_CONFIG)
-        past, gate = pipeline.load_baseline(loaded, world), loaded.gate
-        reports = dict(loaded.reports)
-    found = pipeline.judge(observed, gate, past)
+        found, loaded = wiring.judge_again(observed, config or DEFAULT_CONFIG)
+        reports = loaded.reports
+    else:
+        found, reports = pipeline.judge(observed, GateOptions(), None), {}
     pipeline.write_report(found, observed.run, Path(out), reports)
     console.say_report(found, out)
     if as_json:
         _print_report(found)
     return EXIT_CODES[found.verdict.outcome]
-
-
-@cli.command()
-@click.argument("before", type=click.Path())
-@click.argument("after", type=click.Path())
-@_json_option
-def compare(before: str, after: str, *, as_json: bool) -> int:
-    """Compare the run AFTER with the run BEFORE."""
-    from ci_eval import pipeline
-    from ci_eval.columns import Past
-    from ci_eval.config_file import GateOptions
-    from ci_eval.run_file import read_run
-
-    base = pipeline.recall(read_run(Path(before), shown=before))
-    observed = pipeline.recall(read_run(Path(after), shown=after))
-    gate = GateOptions(mode="regression")
-    past = [Past(base.run.meta, base.tally.columns)]
-    return _show_comparison(pipeline.judge(observed, gate, past), as_json=as_json)
-
-
-@cli.group()
-def baseline() -> None:
-    """Keep runs to compare with."""
-
-
-@baseline.command(name="save")
-@_config_option
-@click.argument("run_file", default=f"{DEFAULT_OUT}/run.json", type=click.Path())
-def baseline_save(config: str, run_file: str) -> int:
-    """Store a run in the baseline: a failed one too, an incomplete one never."""
-    from ci_eval import wiring
-
-    loaded, world = wiring.load(config)
-    wiring.save_baseline(loaded, Path(run_file), world)
-    return ExitCode.PASSED
-
-
-@baseline.command(name="show")
-@_config_option
-@_json_option
-def baseline_show(config: str, *, as_json: bool) -> int:
-    """Show the stored runs that a run would be compared with, nearest first."""
-    from ci_eval import pipeline, wiring
-
-    loaded, world = wiring.load(config)
-    wiring.require_baseline(loaded)
-    runs = pipeline.load_baseline(loaded, world) or []
-    if as_json:
-        print_json([past.meta.model_dump(mode="json", exclude_defaults=True) for past in runs])
-        return ExitCode.PASSED
-    for past in runs:
-        cases = len(past.columns.fingerprints)
-        click.echo(
-            f"{past.meta.run_id}  {past.meta.created}  {cases} cases  {past.meta.commit or '-'}"
-        )
-    click.echo(f"{len(runs)} runs")
-    return ExitCode.PASSED
-
-
-@baseline.command(name="diff")
-@_config_option
-@click.argument("run_file", default=f"{DEFAULT_OUT}/run.json", type=click.Path())
-@_json_option
-def baseline_diff(config: str, run_file: str, *, as_json: bool) -> int:
-    """Show what changed between the baseline and a run."""
-    from ci_eval import pipeline, wiring
-    from ci_eval.run_file import read_run
-
-    loaded, world = wiring.load(config)
-    wiring.require_baseline(loaded)
-    observed = pipeline.recall(read_run(Path(run_file), shown=run_file))
-    gate = loaded.gate.model_copy(update={"mode": "regression"})
-    report = pipeline.judge(observed, gate, pipeline.load_baseline(loaded, world))
-    return _show_comparison(report, as_json=as_json)
-
-
-def _show_comparison(report: "Report", *, as_json: bool) -> int:
-    from ci_eval import console
-
-    if as_json:
-        found = report.comparison
-        print_json(found.model_dump(mode="json") if found else None)
-    else:
-        console.say_report(report, "")
-    return ExitCode.PASSED
 
 
 def _print_report(report: "Report") -> None:

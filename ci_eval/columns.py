@@ -1,8 +1,9 @@
 """The values of a run, by criterion and case, small enough for a hundred thousand cases."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ci_eval.findings import GroupKey
@@ -143,20 +144,25 @@ class Columns:
             yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)
 
     def cases(
-        self, criteria: Mapping[str, CriterionFacts]
+        self,
+        criteria: Mapping[str, CriterionFacts],
+        excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
     ) -> Iterator[tuple[tuple[str, str, str], Status]]:
         """Yield each case, by agent, evalset and id, with what became of it in all.
 
-        A case passes when all criteria that judge it pass; what only informs is left out.
+        A case passes when all criteria that judge it pass; what only informs or warns is left out,
+        and so is what is `excused`: cases, for each group.
         """
         worst: dict[tuple[str, str], dict[str, list[Status]]] = {}
         for (agent, evalset, name), column in self.groups.items():
             facts = criteria[name]
-            if facts.informational:
+            if facts.informational or facts.tier != "block":
                 continue
+            left_out = excused.get((agent, evalset, name), ())
             cases = worst.setdefault((agent, evalset), {})
             for case, cell in column.items():
-                cases.setdefault(case, []).append(cell.status(facts))
+                status = Status.SKIPPED if case in left_out else cell.status(facts)
+                cases.setdefault(case, []).append(status)
         for (agent, evalset), cases in worst.items():
             for case, statuses in cases.items():
                 doomed = Status.FAILED in statuses

@@ -1,240 +1,270 @@
 """A run and its baseline to a `Comparison`: what changed, and what of it is not noise.
 
-Case by case, under each criterion, the mean over the repeats of this run is compared with
-the mean over the pooled runs of the baseline.  Only what means the same is compared: a case
-whose content changed, or a criterion whose options did, is named instead.
+Case by case, under each criterion, the mean over the repeats of this run is compared with the mean
+over the pooled runs of the baseline.  Two guards tell a change from noise: `drifting`, many cases a
+little worse, and `breaking`, a single case that was solid and fails now.
 """
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from ci_eval.columns import Cell, Column, Columns, Past, best_of, passes
-from ci_eval.findings import CaseChange, Comparison, Delta, GroupKey, Outcome, Vanished
-from ci_eval.results import CriterionFacts, RunMeta
-from ci_eval.stats import drift_test, flip_test, holm, mean_interval
+from ci_eval import breaking
+from ci_eval.breaking import Breaks, breaks
+from ci_eval.columns import Columns, Past
+from ci_eval.config_file import GateOptions
+from ci_eval.drifting import Drifts, Finding
+from ci_eval.excusing import Excuses, excused, listed
+from ci_eval.findings import CaseChange, Comparison, Delta, Flaky, GroupKey, Outcome, Together
+from ci_eval.lineage import Lineage
+from ci_eval.loosening import loosened
+from ci_eval.pairing import Group, Pair, added, groups_of, pool, vanished
+from ci_eval.results import RunMeta, Tier
+from ci_eval.stats import mean_interval
+
+MAX_FLAKY = 200
+"""How many flaky cases a comparison names."""
+_TIERS: tuple[Tier, ...] = ("block", "warn")
+
+
+class Examined(NamedTuple):
+    """All groups of a run with what was found of them."""
+
+    groups: Sequence[Group]
+    not_comparable: Sequence[str]
+    excuses: Excuses
+    drifts: Mapping[GroupKey, Finding]
+    together: Finding | None
+    breaks: Mapping[GroupKey, Breaks]
+    rounds: int
+
+    @property
+    def blocking(self) -> list[Group]:
+        """The groups that are tested, and that block where they got worse."""
+        return [each for each in self.groups if each.tested and each.facts.tier == "block"]
+
+
+def examine(
+    meta: RunMeta, columns: Columns, baseline: Sequence[Past], gate: GateOptions
+) -> Examined:
+    """Pair a run with its baseline, and test what changed."""
+    pooled, not_comparable = pool(meta, columns, baseline)
+    excuses = excused(meta, gate, columns)
+    groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
+    rounds = max(
+        (len(c.units) - 1 for column in columns.groups.values() for c in column.values()), default=0
+    )
+    rounds = max(rounds, 0)
+    found: dict[GroupKey, Finding] = {}
+    broken: dict[GroupKey, Breaks] = {}
+    together = None
+    for tier in _TIERS:
+        tested = [each for each in groups if each.tested and each.facts.tier == tier]
+        share = breaking.SHARE * gate.false_block
+        drifts = Drifts(tested, gate, rounds, gate.false_block - share)
+        findings, mean = drifts.found()
+        found |= dict(zip((each.key for each in tested), findings, strict=True))
+        # A suite that is too small for any drift to be seen leaves it all to this guard.
+        broken |= {
+            each.group.key: each
+            for each in breaks(tested, gate, share if drifts.visible else gate.false_block)
+        }
+        if tier == "block":
+            together = mean
+    return Examined(groups, not_comparable, excuses, found, together, broken, rounds)
 
 
 def compare(
     meta: RunMeta,
     columns: Columns,
     baseline: Sequence[Past],
-    *,
-    false_block: float,
-    max_drop: float,
+    gate: GateOptions,
+    lineage: Lineage | None = None,
 ) -> Comparison:
-    """Compare the run `meta` with its values `columns` with the runs of a baseline, newest first.
+    """Compare the run `meta` with its values `columns` with the runs of a baseline, nearest first.
 
-    `false_block` is the rate at which noise may be called a regression, over all criteria,
-    evalsets and agents together; `max_drop` is the share of a criterion's interval that a
-    drop must have to count, of the baseline's mean where it has no interval.
+    `lineage` says where the baseline was looked for.
     """
-    newest = baseline[0]
-    pooled, incomparable = _pool(meta, columns, baseline)
-    judged = [
-        _Judged(key, meta.criteria[key.criterion], columns, pooled, max_drop)
-        for key in columns.group_keys()
-    ]
-    tests = [(each.key, p) for each in judged for p in each.p_values]
-    rejected = holm([p for _, p in tests], false_block)
-    significant = {key for (key, _), yes in zip(tests, rejected, strict=True) if yes}
-    changes = [change for each in judged for change in each.changes()]
-    certain = {change.group for change in changes if change.certain}
+    examined = examine(meta, columns, baseline, gate)
+    nearest = baseline[0].meta
+    flaky = sorted(
+        (each for group in examined.groups for each in _flaky(group)),
+        key=lambda each: (-min(each.failed, each.trials - each.failed) / each.trials, each.case),
+    )
     return Comparison(
-        baseline_runs=tuple(run.meta.run_id for run in baseline),
-        baseline_created=newest.meta.created,
-        baseline_commit=newest.meta.commit,
-        deltas=tuple(
-            each.delta(significant=each.key in significant, certain=each.key in certain)
-            for each in judged
+        baseline_runs=tuple(past.meta.run_id for past in baseline),
+        baseline_created=nearest.created,
+        baseline_commit=nearest.commit,
+        baseline_distance=lineage.distance(nearest.commit) if lineage else None,
+        baseline_branch=lineage.base if lineage else None,
+        shallow=lineage.shallow if lineage else False,
+        rounds=examined.rounds,
+        confirming=_confirming(columns),
+        together=_together(
+            examined.together, sum(bool(each.facts.interval) for each in examined.blocking)
         ),
-        changes=tuple(changes),
-        added=tuple(_added(columns, baseline)),
-        vanished=() if meta.filtered else tuple(_vanished(meta, columns, newest.columns)),
-        not_comparable=tuple(incomparable),
+        deltas=tuple(_delta(group, examined) for group in examined.groups),
+        changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
+        added=tuple(added(columns, baseline)),
+        vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0].columns)),
+        not_comparable=tuple(examined.not_comparable),
+        flaky=tuple(flaky[:MAX_FLAKY]),
+        flaky_total=len(flaky),
+        excused=tuple(listed(meta, gate, examined.excuses)),
+        loosened=tuple(loosened(meta, nearest)),
     )
 
 
-def _pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> tuple[Columns, list[str]]:
-    """Return the values of all runs of the baseline that mean the same as now."""
-    pooled = Columns()
-    changed: dict[str, None] = {}
-    for old_meta, old in before:
-        for key, column in old.groups.items():
-            if key not in now.groups:
-                continue
-            name = key[2]
-            old_facts = old_meta.criteria.get(name)
-            if old_facts is None or old_facts.fingerprint != meta.criteria[name].fingerprint:
-                changed[f"criterion {name}: its options changed"] = None
-                continue
-            target = pooled.groups.setdefault(key, {})
-            for case, cell in column.items():
-                place = (key[1], case)
-                if case not in now.groups[key]:
-                    continue
-                if old.fingerprints[place] != now.fingerprints[place]:
-                    changed[f"case {key[1]}/{case}: its content changed"] = None
-                else:
-                    target.setdefault(case, Cell()).pool(cell)
-    return pooled, list(changed)
+def _confirming(columns: Columns) -> int:
+    """Return how many trials only confirm; each has a score by every criterion."""
+    most: dict[tuple[str, str, str], int] = {}
+    for (agent, evalset, _), column in columns.groups.items():
+        for case, cell in column.items():
+            if cell.confirming:
+                place = (agent, evalset, case)
+                most[place] = max(most.get(place, 0), len(cell.confirming))
+    return sum(most.values())
 
 
-def _added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
-    known = {place for _, old in before for place in old.fingerprints}
-    for evalset, case in now.fingerprints:
-        if (evalset, case) not in known:
-            yield f"{evalset}/{case}"
+def _together(found: Finding | None, criteria: int) -> Together | None:
+    if found is None:
+        return None
+    outcome: Outcome = "unchanged"
+    if found.worse:
+        outcome = "regressed"
+    elif found.in_doubt:
+        outcome = "inconclusive"
+    elif found.better:
+        outcome = "improved"
+    return Together(
+        criteria=criteria,
+        effect=found.effect,
+        p_value=found.p_value,
+        level=found.level,
+        outcome=outcome,
+    )
 
 
-def _vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
-    """Yield what the newest run of the baseline had; the largest thing that is gone, once."""
-    agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
-    seen: set[tuple[str, str]] = set()
-    for agent, evalset, criterion in old.groups:
-        if criterion in meta.disabled:
+def _delta(group: Group, examined: Examined) -> Delta:
+    values = [cell.value for cell in group.now.values() if cell.value is not None]
+    pairs = group.pairs.values()
+    found = examined.drifts.get(group.key)
+    outcome, reason = _outcome(group, found, examined)
+    return Delta(
+        group=group.key,
+        cases=len(pairs),
+        value=sum(values) / len(values) if values else None,
+        baseline=sum(each.base for each in pairs) / len(pairs) if pairs else None,
+        effect=-group.sign * group.drop if pairs else None,
+        interval=group.interval,
+        p_value=found.p_value if found else None,
+        level=found.level if found else None,
+        outcome=outcome,
+        reason=reason,
+        steady=group.steady,
+        tier=group.facts.tier,
+    )
+
+
+def _outcome(group: Group, found: Finding | None, examined: Examined) -> tuple[Outcome, str]:
+    if not group.pairs:
+        excused_all = "all its cases are accepted or in quarantine"
+        nothing = "the baseline has nothing comparable"
+        return "not_compared", excused_all if group.left_out else nothing
+    if found is None:
+        return _informal(group)
+    broken = examined.breaks.get(group.key)
+    proven = broken.proven if broken else frozenset()
+    outcomes: tuple[tuple[bool, Outcome, str], ...] = (
+        (
+            any(_dropped_for_certain(group, pair) for pair in group.pairs.values())
+            or bool(proven and group.steady),
+            "regressed",
+            "the baseline never varied here",
+        ),
+        (found.worse, "regressed", "the drop is larger than noise"),
+        (
+            bool(proven),
+            "regressed",
+            "what passed every time before fails now, and not by chance",
+        ),
+        (found.in_doubt, "inconclusive", "the drop may be noise"),
+        (
+            bool(broken and broken.suspects),
+            "inconclusive",
+            "what passed every time before fails now, which may be noise",
+        ),
+        (found.better, "improved", ""),
+    )
+    return next(((kind, reason) for yes, kind, reason in outcomes if yes), ("unchanged", ""))
+
+
+def _informal(group: Group) -> tuple[Outcome, str]:
+    """Return what the interval says of a criterion that only informs."""
+    interval = mean_interval(group.differences)
+    improved = interval is not None and interval[0] > 0 and -group.drop >= group.least
+    return ("improved" if improved else "unchanged"), ""
+
+
+def _dropped_for_certain(group: Group, pair: Pair) -> bool:
+    """Say whether a case dropped though its history never varied, without failing newly."""
+    drop = group.sign * (pair.base - pair.value)
+    known = group.steady and pair.before.measured > 1 and not pair.now.varied
+    flipped = group.passed(pair.base) and not group.passed(pair.value)
+    return known and drop > 0 and drop >= group.least and not flipped
+
+
+def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
+    """Yield the cases that changed status, or dropped where nothing ever varied."""
+    if group.facts.informational:
+        return
+    broken = examined.breaks.get(group.key)
+    suspects = broken.suspects if broken else {}
+    proven = broken.proven if broken else frozenset()
+    whole = Group(group.key, group.facts, group.now, group.before, group.max_drop)
+    for case, pair in whole.pairs.items():
+        was, now = group.passed(pair.base), group.passed(pair.value)
+        if pair.now.errors:
+            kind = "newly_erring"
+        elif was and not now:
+            kind = "newly_failing"
+        elif now and not was:
+            kind = "fixed"
+        elif case in group.pairs and _dropped_for_certain(group, pair):
+            kind = "dropped"
+        else:
             continue
-        kind, name = next(
-            (
-                (kind, name)
-                for kind, name, known in (
-                    ("agent", agent, agents),
-                    ("evalset", evalset, evalsets),
-                    ("criterion", criterion, criteria),
-                )
-                if name not in known
-            ),
-            ("", ""),
-        )
-        if kind and (kind, name) not in seen:
-            seen.add((kind, name))
-            yield Vanished.model_validate({"kind": kind, "name": name})
-        elif not kind and (agent, evalset, criterion) not in now.groups:
-            yield Vanished(kind="criterion", name=criterion, where=f"{evalset} with {agent}")
-    for evalset, case in old.fingerprints:
-        if evalset in evalsets and (evalset, case) not in now.fingerprints:
-            yield Vanished(kind="case", name=case, where=evalset)
-
-
-@dataclass
-class _Judged:
-    """One criterion on one evalset with one agent, now and before."""
-
-    key: GroupKey
-    facts: CriterionFacts
-    columns: Columns
-    pooled: Columns
-    max_drop: float
-
-    def __post_init__(self) -> None:
-        name = (self.key.agent, self.key.evalset, self.key.criterion)
-        self.now = self.columns.groups[name]
-        self.before: Column = self.pooled.groups.get(name, {})
-        self.sign = 1.0 if self.facts.better == "higher" else -1.0
-        # Missing observations count as the best there could have been, so a regression is
-        # one whatever they had shown.
-        self.pairs = dict(self._pairs(best_of(self.facts)))
-        self.scale = self._scale()
-        self.least = self.max_drop * self.scale
-        self.differences = [self.sign * (after - base) for after, base in self.pairs.values()]
-        self.p_values = self._tests()
-        cells = [self.before[case] for case in self.pairs]
-        # A case that was observed once says nothing of how much the others vary.
-        self.steady = any(c.measured > 1 for c in cells) and not any(c.varied for c in cells)
-
-    def _scale(self) -> float:
-        """Return what drops are shares of: the interval, else the mean of the baseline."""
-        if self.facts.interval:
-            return self.facts.interval[1] - self.facts.interval[0]
-        return abs(math.fsum(base for _, base in self.pairs.values())) / max(len(self.pairs), 1)
-
-    def _tests(self) -> list[float]:
-        """Return the p-values of both guards: many cases a little worse, some cases broken."""
-        if not self.pairs or self.facts.informational:
-            return []
-        # A test sees billionths, which are much of what a call costs.
-        shares = [each / (self.scale or 1.0) for each in self.differences]
-        return [drift_test(shares), flip_test(self._flips(), len(self.pairs))]
-
-    def _flips(self) -> int:
-        """Return how many cases passed before and fail now."""
-        return sum(
-            passes(base, self.facts) and not passes(value, self.facts)
-            for value, base in self.pairs.values()
-        )
-
-    def _pairs(self, best: float | None) -> Iterator[tuple[str, tuple[float, float]]]:
-        for case, cell in self.now.items():
-            base = self.before[case].value if case in self.before else None
-            value = cell.at_best(best)
-            if base is not None and value is not None:
-                yield case, (value, base)
-
-    def changes(self) -> Iterator[CaseChange]:
-        """Yield the cases that changed status, or dropped where nothing ever varied."""
-        for case, (value, base) in self.pairs.items():
-            was, now = passes(base, self.facts), passes(value, self.facts)
-            drop = self.sign * (base - value)
-            known = self.steady and self.before[case].measured > 1
-            certain = known and drop >= self.least and drop > 0
-            if self.facts.informational:
-                continue
-            if self.now[case].errors:
-                yield self._change(case, "newly_erring", certain=False)
-            elif was and not now:
-                yield self._change(case, "newly_failing", certain=certain)
-            elif now and not was:
-                yield self._change(case, "fixed", certain=False)
-            elif certain:
-                yield self._change(case, "dropped", certain=True)
-
-    def _change(self, case: str, change: str, *, certain: bool) -> CaseChange:
-        return CaseChange.model_validate(
+        values = pair.now.observations
+        confirming = pair.now.confirming
+        excuse = group.left_out.get(case)
+        yield CaseChange.model_validate(
             {
-                "group": self.key,
+                "group": group.key,
                 "case": case,
-                "change": change,
-                "value": self.now[case].value,
-                "baseline": self.pairs[case][1],
-                "certain": certain,
+                "change": kind,
+                "value": pair.now.value,
+                "baseline": pair.base,
+                "certain": kind == "dropped" or case in proven,
+                "suspected": case in suspects and case not in proven,
+                "failed": sum(not group.passed(each) for each in values),
+                "trials": len(values),
+                "trials_before": pair.before.measured,
+                "confirmed": (
+                    (sum(not group.passed(each) for each in confirming), len(confirming))
+                    if confirming
+                    else None
+                ),
+                "p_value": broken.p_value if broken and case in suspects else None,
+                "excused": excuse.kind if excuse else "",
             }
         )
 
-    def delta(self, *, significant: bool, certain: bool) -> Delta:
-        """Return how the criterion changed; `significant` is what the corrected test says."""
-        values = [cell.value for cell in self.now.values() if cell.value is not None]
-        bases = [base for _, base in self.pairs.values()]
-        outcome, reason = self._outcome(significant=significant, certain=certain)
-        return Delta(
-            group=self.key,
-            cases=len(self.pairs),
-            value=sum(values) / len(values) if values else None,
-            baseline=sum(bases) / len(bases) if bases else None,
-            effect=self.sign * self._effect() if self.pairs else None,
-            interval=self._interval(),
-            p_value=min(self.p_values, default=None),
-            outcome=outcome,
-            reason=reason,
-            steady=self.steady,
-        )
 
-    def _effect(self) -> float:
-        return math.fsum(self.differences) / len(self.differences)
-
-    def _interval(self) -> tuple[float, float] | None:
-        return mean_interval([self.sign * each for each in self.differences])
-
-    def _outcome(self, *, significant: bool, certain: bool) -> tuple[Outcome, str]:
-        if not self.pairs:
-            return "not_compared", "the baseline has nothing comparable"
-        drop, interval = -self._effect(), mean_interval(self.differences)
-        if certain:
-            return "regressed", "the baseline never varied here"
-        if drop > 0 and drop >= self.least:
-            if significant:
-                return "regressed", "the drop is larger than noise"
-            return "inconclusive", "the drop may be noise"
-        if self._flips() and not self.facts.informational:
-            return "inconclusive", "what fails now and passed before may be noise"
-        improved = drop < 0 and interval is not None and interval[0] > 0
-        return ("improved" if improved else "unchanged"), ""
+def _flaky(group: Group) -> Iterator[Flaky]:
+    """Yield the cases that the baseline saw pass and fail."""
+    if group.facts.informational:
+        return
+    for case, cell in group.before.items():
+        values = cell.observations
+        failed = sum(not group.passed(each) for each in values)
+        if 0 < failed < len(values):
+            yield Flaky(group=group.key, case=case, failed=failed, trials=len(values))

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from ci_eval import foreign, plugins
 from ci_eval.config_criteria import Criteria, read_criteria
 from ci_eval.config_file import (
+    DEFAULT_FILE,
     REPORTS,
     ConfigFile,
     EvalSetSpec,
@@ -24,6 +25,7 @@ from ci_eval.errors import ConfigError, Problem, UnknownPluginError
 from ci_eval.eval_config import EvalConfigFile
 from ci_eval.explain import describe, explain
 from ci_eval.extension import Plugin, PluginRegistry
+from ci_eval.gcs import GcsOptions
 from ci_eval.judging import JudgeOptions, Judging, Simulation
 from ci_eval.measures import AnyCriterion
 from ci_eval.plugins import Agent, JudgedCriterion, Reporter
@@ -45,6 +47,8 @@ class Config:
     judging: Judging
     run: RunOptions
     baseline: BaselineStore | None
+    gcs: GcsOptions
+    """How Google Cloud Storage is reached."""
     gate: GateOptions
     reports: Mapping[str, Reporter]
     matrix: tuple[MatrixRow, ...]
@@ -71,6 +75,28 @@ class Config:
             for name, criterion in self.criteria.items()
             if any(row.covers(agents=agent, evalsets=evalset, criteria=name) for row in rows)
         }
+
+
+def gcs_options(world: World) -> GcsOptions:
+    """Return how storage is reached for a command that takes no configuration.
+
+    It is as `ci-eval.yaml` says, where there is one.
+
+    Raises:
+        ConfigError: what it says is wrong.
+        UsageError: it cannot be read.
+
+    """
+    path = world.root / DEFAULT_FILE
+    if not path.is_file():
+        return GcsOptions()
+    document = read_yaml(path, shown=world.shown(DEFAULT_FILE))
+    try:
+        return GcsOptions.model_validate(_dict(document.value).get("gcs", {}))
+    except ValidationError as exc:
+        found = explain(exc, GcsOptions)
+        problems = [document.problem(message, ("gcs", *loc)) for loc, message in found]
+        raise ConfigError(problems=problems) from exc
 
 
 def _run_options(written: RunOptions, file: EvalConfigFile | None) -> RunOptions:
@@ -112,6 +138,7 @@ class _Reader:
         self._path = path
         self._world = world
         self._problems: list[Problem] = []
+        self._gcs = GcsOptions()
 
     def config(self) -> Config:
         raw = self._document.value
@@ -123,6 +150,7 @@ class _Reader:
             self._problem(f"is no configuration of ci-eval: {foreign.described(raw)}")
             raw = {}
         file = self._validated(ConfigFile, raw, ()) if raw else None
+        self._gcs = file.gcs if file else self._gcs
         dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
         agents = self._each("agents", raw, self._agent)
         evalsets = self._each("evalsets", raw, self._evalset)
@@ -151,6 +179,7 @@ class _Reader:
             judging=judging.beside(run.concurrency),
             run=run,
             baseline=baseline,
+            gcs=file.gcs,
             gate=file.gate,
             reports=reports,
             matrix=file.matrix,
@@ -196,7 +225,8 @@ class _Reader:
                 message = f"has no known agent type{did_you_mean(next(iter(spec)), plugins.agent)}"
             self._problem(message, loc)
             return None
-        found = self._validated(plugins.agent[types[0]], spec, loc)
+        model = plugins.agent[types[0]]
+        found = self._validated(model, self._with_gcs(model, spec), loc)
         self._check(found, loc)
         return found if isinstance(found, Agent) else None
 
@@ -300,8 +330,12 @@ class _Reader:
         except UnknownPluginError as exc:
             self._problem(str(exc), ("baseline", "store"))
             return None
-        found = self._validated(model, spec, ("baseline",))
+        found = self._validated(model, self._with_gcs(model, spec), ("baseline",))
         return found if isinstance(found, Plugin) else None
+
+    def _with_gcs(self, model: type[Plugin], spec: dict[str, Any]) -> dict[str, Any]:
+        """Return `spec` with how storage is reached, where a plugin asks and nothing is said."""
+        return {"gcs": self._gcs, **spec} if "gcs" in model.model_fields else spec
 
     def _check_names(self, raw: dict[str, Any]) -> None:
         """Check what the parts of the suite are called."""

@@ -1,10 +1,12 @@
 """The keys of `ci-eval.yaml` and what each means."""
 
-from typing import Any, ClassVar, Literal
+from datetime import date
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from ci_eval.criterion_names import Dialect
+from ci_eval.gcs import GcsOptions
 from ci_eval.records import Record, ToolMocks
 
 DEFAULT_FILE = "ci-eval.yaml"
@@ -26,6 +28,60 @@ class RunOptions(Record):
     """How often a trial that could not be observed is started again."""
 
 
+class Excuse(Record):
+    """What is excused from blocking; a part that is left out means all.
+
+    Agents, evalsets, criteria and cases are named as in the reports, or by patterns.
+    """
+
+    kind: ClassVar[Literal["accepted", "quarantined"]]
+
+    case: str = Field(default="*", min_length=1)
+    """The cases, by id or pattern."""
+    criterion: str = "*"
+    """The criteria they are judged by."""
+    evalset: str = "*"
+    """The evalsets they are in."""
+    agent: str = "*"
+    """The agents they are tried with."""
+    until: date
+    """The last day on which it holds, such as 2027-01-31."""
+    reason: str = ""
+    """Why."""
+
+    @property
+    def named(self) -> str:
+        """What it speaks of, as far as it is named."""
+        parts = (self.agent, self.evalset, self.criterion, self.case)
+        return "/".join(part for part in parts if part != "*")
+
+
+class Acceptance(Excuse):
+    """A drop that is meant; it is shown, and does not block."""
+
+    kind = "accepted"
+
+    reason: str = Field(min_length=1)
+    """Why it is meant."""
+
+    @model_validator(mode="after")
+    def _accepts_something(self) -> Self:
+        if (self.case, self.criterion) == ("*", "*"):
+            raise ValueError("names neither a 'case' nor a 'criterion', so everything would pass")
+        return self
+
+
+class Quarantine(Excuse):
+    """Cases that are too flaky to decide anything; they are tried and shown."""
+
+    kind = "quarantined"
+
+    case: str = Field(min_length=1)
+    """The cases, by id or pattern."""
+    owner: str = Field(min_length=1)
+    """Who sees to it that they leave the quarantine."""
+
+
 class GateOptions(Record):
     """What blocks a merge."""
 
@@ -36,6 +92,9 @@ class GateOptions(Record):
     """The share of cases that must pass; 1 in `threshold` mode unless set."""
     min_score: dict[str, float] = Field(default_factory=dict)
     """For a criterion, the mean that must be reached."""
+    floors: Literal["interval", "point"] = "interval"
+    """How `min_pass_rate` and `min_score` are judged. `interval`: what was measured must be below
+    for certain; below and uncertain is inconclusive. `point`: as it was measured."""
     false_block: float = Field(default=0.02, gt=0, lt=1)
     """The probability of blocking a change that made nothing worse, over all tests together."""
     max_drop: float = Field(default=0.02, ge=0, le=1)
@@ -43,12 +102,25 @@ class GateOptions(Record):
     mean, where a measure has no interval."""
     max_errors: int = Field(default=0, ge=0)
     """How many cases may end in an error before no verdict is given."""
-    on_missing: Literal["threshold", "warn", "fail"] = "threshold"
-    """A configured baseline that is not there yet: judge by thresholds, only warn, or fail."""
-    on_inconclusive: Choice = "warn"
-    """A drop that may be noise."""
+    on_missing: Literal["threshold", "pass", "warn", "fail"] = "threshold"
+    """A configured baseline that is not there yet: judge by thresholds, pass, only warn, or
+    fail."""
+    on_inconclusive: Literal["pass", "warn", "fail", "rerun"] = "warn"
+    """What is in doubt, because it may be noise. `rerun` draws more repeats of what is in doubt,
+    and warns where that did not decide it."""
+    rerun_budget: float = Field(default=3.0, ge=1, le=100)
+    """How many times the planned trials a run may come to with `rerun`, those included."""
     on_vanished: Choice = "warn"
     """A case or criterion that the baseline has and this run has not."""
+    accept: tuple[Acceptance, ...] = ()
+    """Drops that are meant, each with a reason and the last day on which it is let through."""
+    quarantine: tuple[Quarantine, ...] = ()
+    """Flaky cases that decide nothing for now, each with an owner and a last day."""
+
+    @property
+    def looks(self) -> int:
+        """How often at most it is looked at what was drawn: once, but with `rerun`."""
+        return int(self.rerun_budget) if self.on_inconclusive == "rerun" else 1
 
 
 class EvalSetSpec(Record):
@@ -111,6 +183,8 @@ class ConfigFile(Record):
     """How the agents are run."""
     baseline: dict[str, Any] | None = None
     """Where the runs to compare with are kept."""
+    gcs: GcsOptions = GcsOptions()
+    """How Google Cloud Storage is reached, for `gs://` evalsets, recordings and baselines."""
     gate: GateOptions = GateOptions()
     """What blocks a merge."""
     reports: tuple[Any, ...] = REPORTS

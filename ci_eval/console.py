@@ -2,12 +2,13 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
+from ci_eval import phrases
 from ci_eval.errors import Problem
 from ci_eval.estimating import Estimate
-from ci_eval.findings import GroupSummary, Report
+from ci_eval.findings import Comparison, GroupSummary, Report
 from ci_eval.records import Status
 from ci_eval.results import JudgeUsage, TrialResult
 from ci_eval.templating import counted, dollars, one_line, plain, terminal
@@ -16,6 +17,8 @@ MAX_LINES = 40
 """How many trials that did not pass get a line of their own."""
 MAX_PROBLEMS = 50
 """How many problems are printed; the number of the rest is."""
+MAX_SUSPECTED = 5
+"""How many suspected cases are printed; the number of the rest is."""
 STEPS = 10
 """How often a run that nobody watches says how far it is."""
 _MARKS = {"passed": "✔", "failed": "✘", "incomplete": "?"}
@@ -89,6 +92,15 @@ class Progress:
         elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
             say(f"{self._done}/{self._count}: {self._so_far()}")
 
+    def more(self, count: int) -> None:
+        """Learn that so many trials are drawn again."""
+        if not count:
+            return
+        self._count += count
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], total=self._count)
+        self._print(f"in doubt: {counted(count, 'more trial')}")
+
     def _is_news(self, result: TrialResult) -> bool:
         """Say whether no other trial of the agent was an error for the same cause."""
         cause = result.error.cause if result.error else None
@@ -136,21 +148,48 @@ def _line(result: TrialResult) -> str:
 
 
 def say_report(report: Report, folder: str) -> None:
-    """Print the table of criteria and the verdict."""
+    """Print the verdict with what decided it, and the table of criteria."""
+    say(f"{_MARKS[report.verdict.outcome]} {report.verdict.outcome.upper()}")
+    for line in _why(report):
+        say(line)
+    say()
     rows = [_row(group, report) for group in report.groups]
     heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
     say_table(heads, rows)
     say()
-    verdict = report.verdict
-    say(f"{_MARKS[verdict.outcome]} {verdict.outcome.upper()}")
-    for reason in verdict.reasons:
-        say(f"- {reason.message}")
+    if found := phrases.baseline(report):
+        say(f"baseline: {found}")
+    if report.comparison and (drawn := phrases.drawn(report.comparison)):
+        say(drawn)
+    if report.comparison and phrases.shallow(report.comparison):
+        say(f"baseline: {phrases.SHALLOW}")
     if report.judging:
         say(f"judges: {spent(report.judging)}")
     if report.simulation:
         say(f"simulated users: {spent(report.simulation)}")
     if folder:
         say(f"reports: {folder}")
+
+
+def _why(report: Report) -> Iterator[str]:
+    """Yield the reasons of the verdict, each with what was measured of its criterion."""
+    comparison = report.comparison or Comparison()
+    deltas = {delta.group: delta for delta in comparison.deltas}
+    for reason in report.verdict.reasons:
+        yield f"- {reason.message}"
+        delta = deltas.get(reason.group) if reason.group else None
+        if delta and delta.outcome in ("regressed", "inconclusive"):
+            parts = (phrases.moved(delta), phrases.tested(delta), phrases.tier(delta.tier))
+            yield f"└ {', '.join(part for part in parts if part)}"
+    together = comparison.together
+    if together and together.outcome in ("regressed", "inconclusive"):
+        tested = phrases.tested(together)
+        yield f"- {phrases.together(together)}{', ' if tested else ''}{tested}"
+    suspected = [each for each in comparison.changes if each.suspected and not each.excused]
+    for change in suspected[:MAX_SUSPECTED]:
+        yield f"? {change.group.criterion} on {change.case}: {phrases.trials(change)}"
+    if len(suspected) > MAX_SUSPECTED:
+        yield f"? and {len(suspected) - MAX_SUSPECTED} more are suspected"
 
 
 def say_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ci_eval.records import SCHEMA_VERSION, Record, Stored
-from ci_eval.results import JudgeUsage, RunMeta, TrialResult
+from ci_eval.results import JudgeUsage, RunMeta, Tier, TrialResult
 
 
 class GroupKey(Record):
@@ -22,7 +22,7 @@ class Delta(Stored):
 
     group: GroupKey
     cases: int
-    """Cases that were measured in both."""
+    """Cases that were measured in both, and that decide."""
     value: float | None
     """The mean over all measured cases of this run."""
     baseline: float | None
@@ -32,15 +32,30 @@ class Delta(Stored):
     interval: tuple[float, float] | None = None
     """The 95 % confidence interval of the effect."""
     p_value: float | None = None
-    """Of the one-sided test of "no drop", not corrected."""
+    """Of the one-sided test of "nothing got worse", not corrected; `None` where none was made."""
+    level: float | None = None
+    """What the p-value must not exceed, corrected for all tests and looks."""
     outcome: Outcome
     reason: str = ""
     steady: bool = False
     """Whether the baseline has cases with several observations, and none of them differed."""
+    tier: Tier = "block"
+    """What it does where it regressed."""
+
+
+class Together(Stored):
+    """How all criteria that block changed, taken together: the mean of their changes."""
+
+    criteria: int
+    effect: float
+    """In shares of each criterion's interval; negative is worse."""
+    p_value: float
+    level: float
+    outcome: Outcome
 
 
 class CaseChange(Stored):
-    """One case that changed status under one criterion."""
+    """One case that changed under one criterion."""
 
     group: GroupKey
     case: str
@@ -48,7 +63,46 @@ class CaseChange(Stored):
     value: float | None
     baseline: float | None
     certain: bool = False
-    """Whether history shows that this is not noise."""
+    """Whether this is not noise, by itself."""
+    suspected: bool = False
+    """Whether it passed every time before and fails every time now, which may be noise still."""
+    failed: int = 0
+    """How many of the trials now failed."""
+    trials: int = 0
+    """How many there are now."""
+    trials_before: int = 0
+    """How many the baseline has."""
+    confirmed: tuple[int, int] | None = None
+    """Of the trials that were drawn to confirm it, how many failed, and how many there are."""
+    p_value: float | None = None
+    """Of "it is as solid as before", from those trials where there are any."""
+    excused: Literal["", "accepted", "quarantined"] = ""
+    """Why it decides nothing."""
+
+
+class Flaky(Stored):
+    """One case that passes and fails in the baseline."""
+
+    group: GroupKey
+    case: str
+    failed: int
+    """How many of its trials failed."""
+    trials: int
+
+
+class Excused(Stored):
+    """An accepted drop, or a case in quarantine."""
+
+    kind: Literal["accepted", "quarantined"]
+    named: str
+    """What it speaks of, as the configuration names it."""
+    reason: str = ""
+    owner: str = ""
+    until: str
+    """The last day on which it holds."""
+    expired: bool = False
+    cases: tuple[str, ...] = ()
+    """The cases of this run that it covers, as `evalset/case`."""
 
 
 class Vanished(Stored):
@@ -63,9 +117,21 @@ class Comparison(Stored):
     """All that changed against the baseline."""
 
     baseline_runs: tuple[str, ...] = ()
-    """Ids of the runs that were pooled, newest first."""
+    """Ids of the runs that were pooled, nearest first."""
     baseline_created: str = ""
     baseline_commit: str | None = None
+    baseline_distance: int | None = None
+    """How many commits it is before the one to compare with; `None` where it is no ancestor."""
+    baseline_branch: str | None = None
+    """The branch that it was looked for on."""
+    shallow: bool = False
+    """Whether the clone did not hold the commits to look at."""
+    rounds: int = 0
+    """How many rounds of repeats were drawn because something was in doubt."""
+    confirming: int = 0
+    """How many trials were drawn to confirm that single cases broke."""
+    together: Together | None = None
+    """All criteria that block, taken together; `None` where there are not several."""
     deltas: tuple[Delta, ...] = ()
     changes: tuple[CaseChange, ...] = ()
     added: tuple[str, ...] = ()
@@ -73,6 +139,14 @@ class Comparison(Stored):
     vanished: tuple[Vanished, ...] = ()
     not_comparable: tuple[str, ...] = ()
     """Cases and criteria whose meaning changed, with what changed."""
+    flaky: tuple[Flaky, ...] = ()
+    """Cases that pass and fail in the baseline, those that do most first, a bounded number."""
+    flaky_total: int = 0
+    """How many there are of them."""
+    excused: tuple[Excused, ...] = ()
+    """Accepted drops and cases in quarantine."""
+    loosened: tuple[str, ...] = ()
+    """What this change makes easier to pass: of its gate, its evalsets, its criteria."""
 
 
 class GroupSummary(Stored):
@@ -87,6 +161,9 @@ class GroupSummary(Stored):
     """The mean over the measured cases."""
     threshold: float | None = None
     informational: bool = False
+    tier: Tier = "block"
+    interval: tuple[float, float] | None = None
+    """The least and the greatest value there is."""
     better: Literal["higher", "lower"] = "higher"
     judging: JudgeUsage | None = None
     """What asking models took, where it asks any."""

@@ -5,26 +5,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from ci_eval import floors
 from ci_eval.columns import Columns
-from ci_eval.config_file import Choice, GateOptions
+from ci_eval.config_file import GateOptions
+from ci_eval.excusing import excused
 from ci_eval.findings import (
     Comparison,
     Delta,
     GroupKey,
     GroupSummary,
+    Outcome,
     Reason,
     Totals,
     Vanished,
     Verdict,
 )
+from ci_eval.floors import Floor
 from ci_eval.records import Status
-from ci_eval.results import RunMeta
+from ci_eval.results import RunMeta, Tier
 from ci_eval.templating import plain
 
-_SEVERITY: dict[Choice, Literal["blocks", "warns", "info"]] = {
+Severity = Literal["blocks", "warns", "info"]
+_SEVERITY: dict[str, Severity] = {
     "fail": "blocks",
     "warn": "warns",
     "pass": "info",
+    # What is in doubt after all that could be drawn.
+    "rerun": "warns",
 }
 _MAX_NAMED = 5
 """How many cases or criteria a sentence names."""
@@ -49,13 +56,19 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
         value=sum(values) / len(values) if values else None,
         threshold=facts.threshold,
         informational=facts.informational,
+        tier=facts.tier,
+        interval=facts.interval,
         better=facts.better,
     )
 
 
-def count_cases(meta: RunMeta, columns: Columns) -> Totals:
-    """Return how the cases ended; trials and times are not known here."""
-    ended = Counter(status for _, status in columns.cases(meta.criteria))
+def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
+    """Return how the cases ended; trials and times are not known here.
+
+    What is accepted or in quarantine counts neither as passed nor as failed.
+    """
+    excuses = excused(meta, gate, columns)
+    ended = Counter(status for _, status in columns.cases(meta.criteria, excuses))
     return Totals(
         cases=sum(ended.values()),
         passed=ended[Status.PASSED],
@@ -109,39 +122,56 @@ class _Gate:
         required = self.options.min_pass_rate
         if required is None and by_threshold:
             required = 1.0
-        judged = self.totals.passed + self.totals.failed + self.totals.errors
+        totals = self.totals
+        judged = totals.passed + totals.failed + totals.errors
         if required is not None and judged:
-            hoped = (self.totals.passed + self.totals.errors) / judged
-            if hoped < required:
-                failed = f"{self.totals.failed} of {_cases(judged)} failed"
-                yield Reason(
-                    severity="blocks",
-                    message=f"{failed} (pass rate {1 - self.totals.failed / judged:.1%}, "
-                    f"required {required:.1%})",
-                )
-        elif self.totals.failed:
-            failed = f"{_cases(self.totals.failed)} below a threshold"
+            floor = floors.pass_rate(totals, required, self.options)
+            failed = f"{totals.failed} of {_cases(judged)} failed"
+            rate = f"pass rate {1 - totals.failed / judged:.1%}, required {required:.1%}"
+            if floor.missed:
+                yield self._missed(floor, f"{failed} ({rate}{_at_most(floor, '.1%')})")
+        elif totals.failed:
+            failed = f"{_cases(totals.failed)} below a threshold"
             yield Reason(severity="info", message=f"{failed}, which alone does not block")
         for group in self.groups:
-            floor = self.options.min_score.get(group.group.criterion)
-            if floor is not None and group.value is not None and _worse(group, floor):
-                message = (
-                    f"{_named(group.group)} has a mean of {plain(group.value)}, required {floor:g}"
-                )
-                yield Reason(severity="blocks", message=message, group=group.group)
+            least = self.options.min_score.get(group.group.criterion)
+            if least is None:
+                continue
+            floor = floors.mean(group, least, self.options)
+            if floor.missed and group.value is not None:
+                name = _named(group.group)
+                message = f"{name} has a mean of {plain(group.value)}, required {least:g}"
+                yield self._missed(floor, message, group.group)
+        if by_threshold:
+            yield from self._failed_beside()
+
+    def _missed(self, floor: Floor, message: str, group: GroupKey | None = None) -> Reason:
+        if floor.certain:
+            return Reason(severity="blocks", message=message, group=group)
+        severity = _SEVERITY[self.options.on_inconclusive]
+        return Reason(severity=severity, message=f"{message}: this may be noise", group=group)
+
+    def _failed_beside(self) -> Iterator[Reason]:
+        """Yield the criteria that only warn, and that cases failed."""
+        for group in self.groups:
+            if group.tier == "warn" and group.failed and not group.informational:
+                message = f"{_named(group.group)} failed {_cases(group.failed)}, and only warns"
+                yield Reason(severity="warns", message=message, group=group.group)
 
     def changes(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield what changed against the baseline."""
+        if comparison.loosened:
+            names = _listed([*comparison.loosened])
+            message = f"this change loosens what it is judged by: {names}"
+            yield Reason(severity="warns", message=message)
         for delta in comparison.deltas:
-            if delta.outcome == "regressed":
-                message = f"{_named(delta.group)} regressed{_moved(delta)}: {delta.reason}"
+            if delta.outcome in ("regressed", "inconclusive"):
+                verb = "regressed" if delta.outcome == "regressed" else "changed"
+                message = f"{_named(delta.group)} {verb}{_moved(delta)}: {delta.reason}"
                 message += _flipped(comparison, delta)
-                yield Reason(severity="blocks", message=message, group=delta.group)
-            elif delta.outcome == "inconclusive" and not self._informational(delta.group):
-                message = f"{_named(delta.group)} changed{_moved(delta)}: {delta.reason}"
-                message += _flipped(comparison, delta)
-                severity = _SEVERITY[self.options.on_inconclusive]
+                severity = self._severity(delta.outcome, delta.tier)
                 yield Reason(severity=severity, message=message, group=delta.group)
+        yield from self._together(comparison)
         gone = comparison.vanished
         if gone:
             names = _listed([_gone(each) for each in gone])
@@ -150,10 +180,32 @@ class _Gate:
         if comparison.not_comparable:
             names = _listed(list(comparison.not_comparable))
             yield Reason(severity="info", message=f"not compared: {names}")
+        for excuse in comparison.excused:
+            if excuse.expired:
+                message = f"gate: {excuse.named} was {excuse.kind} until {excuse.until}: it is over"
+                yield Reason(severity="warns", message=message)
+
+    def _together(self, comparison: Comparison) -> Iterator[Reason]:
+        """Yield what all criteria together show, where no single one does."""
+        found = comparison.together
+        outcomes = {delta.outcome for delta in comparison.deltas if delta.tier == "block"}
+        if found and found.outcome in {"regressed", "inconclusive"} - outcomes:
+            message = (
+                f"the {found.criteria} criteria that block are worse by "
+                f"{-found.effect:.1%} together"
+            )
+            if found.outcome == "inconclusive":
+                message += ", which may be noise"
+            yield Reason(severity=self._severity(found.outcome, "block"), message=message)
+
+    def _severity(self, outcome: Outcome, tier: Tier) -> Severity:
+        severity = "blocks" if outcome == "regressed" else _SEVERITY[self.options.on_inconclusive]
+        return "warns" if severity == "blocks" and tier == "warn" else severity
 
     def missing_baseline(self) -> Iterator[Reason]:
         """Yield what follows from there being no baseline yet."""
         said = {
+            "pass": ("info", "there is no baseline yet: nothing was compared"),
             "threshold": ("info", "there is no baseline yet: judged by thresholds alone"),
             "warn": ("warns", "there is no baseline yet: nothing was compared"),
             "fail": ("blocks", "there is no baseline, and gate.on_missing is 'fail'"),
@@ -179,24 +231,22 @@ class _Gate:
                 message = f"{name} measured nothing, and a mean of {floor:g} is required"
                 yield Reason(severity="incomplete", message=message)
 
-    def _informational(self, key: GroupKey) -> bool:
-        return any(group.group == key and group.informational for group in self.groups)
-
 
 def _flipped(comparison: Comparison, delta: Delta) -> str:
     """Return the cases of a group that got worse, as the end of a sentence."""
     names = [
         repr(change.case)
         for change in comparison.changes
-        if change.group == delta.group and change.change in ("newly_failing", "dropped")
+        if change.group == delta.group
+        and not change.excused
+        and (change.certain or change.suspected or change.change == "dropped")
     ]
     return f" ({_listed(names)})" if names else ""
 
 
-def _worse(group: GroupSummary, floor: float) -> bool:
-    """Say whether the mean of a group is below its floor (above, where lower is better)."""
-    value = group.value or 0.0
-    return value < floor if group.better == "higher" else value > floor
+def _at_most(floor: Floor, form: str) -> str:
+    """Return how high the share may be, where that is not plain."""
+    return "" if floor.certain or not floor.interval else f", at most {floor.interval[1]:{form}}"
 
 
 def _moved(delta: Delta) -> str:

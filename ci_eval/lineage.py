@@ -76,7 +76,7 @@ def trace(root: Path, env: Mapping[str, str], *, base: str | None, search: int) 
     """
     repository = Repository(root, env)
     head = repository.commit("HEAD")
-    branch = base or base_branch(env) or _default_branch(repository)
+    branch = base or base_branch(env) or default_branch(repository)
     if head is None:
         return Lineage(base=branch)
     changed = repository.asked("status", "--porcelain", "--untracked-files=no")
@@ -85,14 +85,9 @@ def trace(root: Path, env: Mapping[str, str], *, base: str | None, search: int) 
     if start == own:
         start = next(iter(repository.parents(head)), None)
     # A shallow clone may not hold the commit whose name is known.
-    found = _first_parents(repository, start, search) or (start,) if start else ()
+    found = repository.first_parents(start, search) or (start,) if start else ()
     shallow = repository.asked("rev-parse", "--is-shallow-repository") == "true"
     return Lineage(found, branch, own, shallow)
-
-
-def _first_parents(repository: Repository, start: str, limit: int) -> tuple[str, ...]:
-    walked = repository.asked("rev-list", "--first-parent", f"--max-count={limit}", start, "--")
-    return tuple(walked.split())
 
 
 def event(env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -132,10 +127,16 @@ def own_branch(env: Mapping[str, str]) -> str | None:
     return env.get("CI_COMMIT_BRANCH")
 
 
-def _default_branch(repository: Repository) -> str | None:
-    named = repository.asked("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
-    if named:
-        return named.removeprefix("origin/")
+def default_branch(repository: Repository) -> str | None:
+    """Return the default branch, as CI or the clone names it, or as it is mostly called."""
+    hosted = event(repository.env).get("repository")
+    named = hosted.get("default_branch") if isinstance(hosted, dict) else None
+    if isinstance(named, str) and named:
+        return named
+    if named := repository.env.get("CI_DEFAULT_BRANCH"):
+        return named
+    if named := repository.asked("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"):
+        return named.removeprefix("refs/remotes/origin/")
     return next((name for name in _MAIN if _tip(repository, name)), None)
 
 
@@ -161,10 +162,11 @@ def _start(
         value: Any = payload.get(kind)
         for step in path:
             value = value.get(step) if isinstance(value, dict) else None
-        if isinstance(value, str) and _is_commit(value):
+        if isinstance(value, str) and is_commit(value):
             return value
     return head if branch is None else next(iter(parents), None)
 
 
-def _is_commit(text: str) -> bool:
+def is_commit(text: str) -> bool:
+    """Say whether `text` is the whole name of a commit."""
     return len(text) in (40, 64) and set(text) <= set("0123456789abcdef")

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ci_eval.extension import Plugin
 from ci_eval.records import EvalCase, Json, Status
-from ci_eval.results import InvocationScore, Score
+from ci_eval.results import InvocationScore, Score, Tier
 
 MAX_VALUE = 1e15
 """What is greater comes from an agent that reports nonsense, and would spoil every sum."""
@@ -48,9 +48,18 @@ class AnyCriterion(Plugin):
     """The value from which on a case passes (up to which, where lower is better)."""
     enabled: bool = True
     """Whether it is used. One that is switched off is not missed in a comparison."""
+    tier: Tier | None = None
+    """What it does when it got worse or a case fails: `block`, `warn`, or `inform`, which only
+    shows it. Left out, it blocks where it has a threshold, and warns where it has `max_growth`
+    alone."""
+    max_growth: float | None = Field(default=None, ge=0, le=100)
+    """For a measure such as time or cost, the share by which it may get worse: with 0.2 an agent
+    that takes 20 % more than in the baseline is let through."""
 
     @model_validator(mode="after")
     def _threshold_fits(self) -> Self:
+        if self.max_growth is not None and self.bounds:
+            raise ValueError("has an interval, so gate.max_drop says how much it may get worse")
         if self.threshold is None:
             if self.takes_threshold == "always":
                 raise ValueError("needs a threshold")
@@ -75,7 +84,7 @@ class AnyCriterion(Plugin):
     @property
     def informational(self) -> bool:
         """Whether it is measured and shown, and never judged."""
-        return self.threshold is None
+        return self.threshold is None or self.tier == "inform"
 
     def hindrance(self, case: EvalCase) -> str:
         """Say why `case` cannot be scored; nothing where it can.
@@ -107,7 +116,7 @@ class AnyCriterion(Plugin):
 
     def options(self) -> dict[str, Json]:
         """Return what, beside the type, decides the value: all options but the threshold."""
-        return self.model_dump(mode="json", exclude={"threshold", "enabled"})
+        return self.model_dump(mode="json", exclude={"threshold", "enabled", "tier", "max_growth"})
 
     def scored(
         self,

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -109,7 +110,12 @@ class Response:
     status: int
     headers: Mapping[str, str]
     """Their names are the same in lower and in upper case."""
-    text: str
+    body: bytes
+
+    @cached_property
+    def text(self) -> str:
+        """The body, where it is text."""
+        return self.body.decode(errors="replace")
 
     def json(self) -> Json:
         """Return the body as JSON.
@@ -378,4 +384,4 @@ class Net:
 async def _whole(request: Request, response: "ClientResponse") -> Response:
     async with aclosing(_chunks(request, response)) as chunks:
         body = b"".join([chunk async for chunk in chunks])
-    return Response(request, response.status, response.headers, body.decode(errors="replace"))
+    return Response(request, response.status, response.headers, body)

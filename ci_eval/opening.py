@@ -1,13 +1,19 @@
 """An evalset in whatever format it has, opened by the reader that understands it."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ci_eval import foreign, plugins
+from ci_eval.adk_storage import evalset_place
+from ci_eval.downloads import Copy
 from ci_eval.errors import EvalSetError, Problem
 from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.gcs import Storage
 from ci_eval.heads import Syntax, read_head, syntax_of
 from ci_eval.plugins import EvalSetReader
-from ci_eval.records import Json
+from ci_eval.records import EvalCase, Json
 
 
 def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
@@ -24,6 +30,34 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
         message = f"is no evalset that is known here ({', '.join(plugins.evalset)}): found {found}"
         raise EvalSetError(problems=[Problem(message, shown, 1)])
     return reader().read(path, shown=shown)
+
+
+def open_stored(given: str, storage: Storage) -> OpenedEvalSet:
+    """Read the evalset in the object that `given` means, `gs://…`; it is fetched this once.
+
+    Raises:
+        UsageError: it cannot be read, is no evalset, or one with errors.
+
+    """
+    place = evalset_place(given)
+    return of_copy(storage.copy(place), shown=given)
+
+
+def of_copy(copy: Copy, *, shown: str) -> OpenedEvalSet:
+    """Read the evalset in a copy, which is kept for as long as its cases can be asked for.
+
+    Raises:
+        EvalSetError: it is no evalset, or one with errors.
+
+    """
+    opened = open_evalset(copy.path, shown=shown)
+    header = opened.header.model_copy(update={"path": str(copy.place)})
+    return replace(opened, header=header, cases=partial(_cases, opened, copy))
+
+
+def _cases(opened: OpenedEvalSet, copy: Copy) -> Iterator[EvalCase]:
+    yield from opened.cases()
+    del copy  # it was there until here
 
 
 def reader_of(head: Json, syntax: Syntax = "json") -> type[EvalSetReader] | None:

@@ -9,14 +9,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ci_eval import needs
+from ci_eval.adk_storage import evalset_place
 from ci_eval.config import Config
 from ci_eval.config_file import EvalSetSpec
 from ci_eval.documents import Loc, contained, repository_of
 from ci_eval.errors import NothingSelectedError, Problem, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.fingerprint import fingerprint, of_case
+from ci_eval.gcs import Storage
 from ci_eval.measures import AnyCriterion
-from ci_eval.opening import open_evalset
+from ci_eval.opening import open_evalset, open_stored
+from ci_eval.places import Place, fits_object, has_pattern, is_place, literal
 from ci_eval.records import EvalCase, Json, ToolMocks
 from ci_eval.registry import did_you_mean
 from ci_eval.selecting import Meant, PlannedEvalSet, Selection, fits
@@ -186,6 +189,8 @@ class _Planner:
         """Return the file that `spec` names, or each that its pattern fits, by name."""
         path, cases = _split(spec.path)
         single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
+        if is_place(path):
+            return self._objects(entry, single)
         if (self.world.root / path).is_dir():
             message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
             self._problem(message, ("evalsets", entry))
@@ -202,8 +207,37 @@ class _Planner:
             for name, path in names.items()
         }
 
+    def _objects(self, entry: str, spec: EvalSetSpec) -> dict[str, EvalSetSpec]:
+        """Return the object that `spec` names, or each that its pattern fits, by name."""
+        if not has_pattern(spec.path):
+            return {entry: spec}
+        try:
+            pattern = evalset_place(spec.path)
+            found = self._storage.bucket(pattern.bucket).listed(literal(pattern.name))
+        except UsageError as exc:
+            self.problems += exc.problems
+            return {}
+        names = [each.place.name for each in found if fits_object(each.place.name, pattern.name)]
+        if not names:
+            self._problem("matches no object", ("evalsets", entry))
+        return {
+            f"{entry}:{name}": spec.model_copy(update={"path": str(Place(pattern.bucket, path))})
+            for name, path in _named(names).items()
+        }
+
+    @property
+    def _storage(self) -> Storage:
+        return Storage(self.config.gcs, self.world.env)
+
+    def _shown(self, path: str) -> str:
+        return path if is_place(path) else self.world.shown(path)
+
     def _open(self, spec: EvalSetSpec) -> OpenedEvalSet | None:
         try:
+            if is_place(spec.path):
+                opened = open_stored(spec.path, self._storage)
+                self.problems += opened.warnings
+                return opened
             path = contained(self.world.root, spec.path)
             opened = open_evalset(path, shown=self.world.shown(spec.path))
         except UsageError as exc:
@@ -233,8 +267,7 @@ class _Planner:
                 count = sum(map(meant, evalset.cases()))
             if count:
                 suite = Meant(tuple(filter(None, (spec.cases,))), frozenset(spec.tags))
-                shown = self.world.shown(spec.path)
-                found[name] = PlannedEvalSet(evalset, shown, meant, suite, count)
+                found[name] = PlannedEvalSet(evalset, self._shown(spec.path), meant, suite, count)
         for missing in sorted(unused):
             self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
         return found
@@ -279,7 +312,7 @@ def _worth_telling(problems: Iterable[Problem], pairs: needs.Pairs) -> Iterator[
 def _split(path: str) -> tuple[str, list[str]]:
     """Return `path` without ADK's list of cases behind it, `file.json:case1,case2`, and these."""
     head, colon, tail = path.rpartition(":")
-    if not (colon and head.endswith(_LISTING) and "/" not in tail):
+    if not (colon and "/" not in tail and (head.endswith(_LISTING) or is_place(head))):
         return path, []
     return head, [case.strip() for case in tail.split(",") if case.strip()]
 

@@ -90,10 +90,10 @@ def _regressions(report: Report | None) -> int | None:
         return None
     comparison = report.comparison
     worse = {delta.group for delta in comparison.deltas if delta.outcome == "regressed"}
-    for change in comparison.changes:
-        if change.certain and change.change in ("newly_failing", "dropped"):
-            worse.add(change.group)
-    return len(worse)
+    worse |= {each.group for each in comparison.changes if each.certain and not each.excused}
+    together = comparison.together
+    # What only shows in all of them together is one regression all the same.
+    return len(worse) or int(together is not None and together.outcome == "regressed")
 
 
 def _document(out: Path, reporter: str) -> Path:

@@ -40,6 +40,8 @@ async def score(
         attempts=trace.attempts,
         line=trial.case.line,
         case_fingerprint=trial.fingerprint,
+        round=trial.round,
+        confirms=trial.confirms,
         output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
     )
 

@@ -1,61 +1,20 @@
-"""The statistics that a verdict rests on.
+"""Intervals, corrections and distributions that a verdict rests on.
 
-All tests are paired: each case is compared with itself, which takes out how hard it is
-(Miller, "Adding Error Bars to Evals", 2024, section 4).  Both keep their rate whatever the
-distribution of the values is, and in both a value that gets worse never gets less
-significant.  Several tests are corrected together (Holm, "A simple sequentially rejective
-multiple test procedure", 1979).
+Differences are paired: each case is compared with itself, which takes out how hard it is, and
+the case is the unit of sampling (Miller, "Adding Error Bars to Evals", arXiv 2411.00640, sections
+3 and 4).  Several tests are corrected together (Holm, "A simple sequentially rejective multiple
+test procedure", 1979).
 """
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
+from typing import NamedTuple
 
-EXACT_PAIRS = 30
-"""Up to so many pairs that differ, every assignment of signs is counted."""
 Z95 = NormalDist().inv_cdf(0.975)
 """So many standard errors on each side hold 95 % of a normal distribution."""
-
-
-def drift_test(differences: Sequence[float]) -> float:
-    """Return how probable a sum of paired differences as low as this is if nothing got worse.
-
-    Fisher's randomisation test: if nothing changed, each difference could as well have had
-    the other sign; the p-value is the share of all assignments of signs whose sum is as low.
-    Above `EXACT_PAIRS` the sum is as good as normal, with the sum of squares as variance.
-    """
-    # In whole billionths, so that equal sums are equal.
-    moved = [units for difference in differences if (units := round(difference * 1e9))]
-    if not moved:
-        return 1.0
-    total = sum(moved)
-    if len(moved) > EXACT_PAIRS:
-        return NormalDist().cdf(total / math.sqrt(sum(units * units for units in moved)))
-    half = len(moved) // 2
-    left, right = _signed_sums(moved[:half]), sorted(_signed_sums(moved[half:]))
-    as_low = sum(bisect_right(right, total - each) for each in left)
-    return as_low / (1 << len(moved))
-
-
-def _signed_sums(values: Sequence[int]) -> list[int]:
-    """Return the sum of `values` under each assignment of signs."""
-    sums = [0]
-    for value in values:
-        sums = [each + sign * value for each in sums for sign in (1, -1)]
-    return sums
-
-
-def flip_test(flips: int, cases: int) -> float:
-    """Return how probable `flips` of `cases` from passed to failed are if nothing got worse.
-
-    A case that passes with the probability q passes before and fails now with q (1 - q), at
-    most 1/4, whatever q is; so the number of flips is at most binomial with 1/4.
-    """
-    if cases > 1000:
-        return 1.0 - NormalDist(cases / 4, math.sqrt(cases * 3) / 4).cdf(flips - 0.5)
-    ways = sum(math.comb(cases, k) * pow(3, cases - k) for k in range(flips, cases + 1))
-    return float(ways / (1 << 2 * cases))
+MAX_COUNTED = 500
+"""Of more things that happened the probability is bounded, not counted."""
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -69,29 +28,99 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     return mean - half, mean + half
 
 
-def wilson_interval(successes: int, count: int) -> tuple[float, float] | None:
-    """Return the 95 % confidence interval of a share; of nothing there is none.
+def wilson_interval(successes: float, count: int, z: float = Z95) -> tuple[float, float] | None:
+    """Return the confidence interval of a share; of nothing there is none.
 
     The score interval, which never leaves [0, 1] and says of 10 out of 10 no more than it can
-    (Wilson, "Probable inference, the law of succession, and statistical inference", 1927).
+    (Wilson, "Probable inference, the law of succession, and statistical inference", 1927).  It
+    has `z` standard errors on each side, 95 % unless told otherwise.  `successes` may be a sum of
+    values between 0 and 1: none of them varies more than a success or a failure does.
     """
     if not count:
         return None
-    z2 = Z95 * Z95
+    z2 = z * z
     middle = (successes + z2 / 2) / (count + z2)
-    spread = math.sqrt(successes * (count - successes) / count + z2 / 4)
-    half = Z95 * spread / (count + z2)
+    spread = math.sqrt(max(successes * (count - successes) / count, 0.0) + z2 / 4)
+    half = z * spread / (count + z2)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def holm(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Say which hypotheses are rejected, so that a false one is among them at most at `rate`."""
-    rejected = [False] * len(p_values)
+def most_probable_break(before: int, now: int) -> float:
+    """Return how probable it is at most that a case passes `before` times and fails `now` times.
+
+    It is whatever the probability q is that it passes: q^before (1 - q)^now is greatest where q is
+    the share of the trials that passed.
+    """
+    return (before / (before + now)) ** before * (now / (before + now)) ** now
+
+
+def at_least(count: int, chances: Sequence[tuple[int, float]]) -> float:
+    """Return how probable it is that `count` things or more happen, each by itself.
+
+    `chances` says how many there are of each probability: a sum of binomial numbers.  Of many
+    that happened it is Chernoff's bound, which is never too small.
+    """
+    if count > MAX_COUNTED:
+        return _chernoff(count, chances)
+    fewer = [1.0]
+    for many, chance in chances:
+        binomial = [_binomial(each, many, chance) for each in range(min(many + 1, count))]
+        size = min(len(fewer) + len(binomial) - 1, count)
+        sums = [0.0] * size
+        for one, first in enumerate(fewer):
+            for two, second in enumerate(binomial[: size - one]):
+                sums[one + two] += first * second
+        fewer = sums
+    return min(max(1.0 - math.fsum(fewer[:count]), 0.0), 1.0)
+
+
+def _chernoff(count: int, chances: Sequence[tuple[int, float]]) -> float:
+    size = sum(many for many, _ in chances)
+    mean = math.fsum(many * chance for many, chance in chances) / size
+    share = count / size
+    if share <= mean:
+        return 1.0
+    distance = share * math.log(share / mean)
+    if share < 1:
+        distance += (1 - share) * math.log((1 - share) / (1 - mean))
+    return math.exp(-size * distance)
+
+
+def _binomial(successes: int, count: int, chance: float) -> float:
+    if chance <= 0 or chance >= 1:
+        return float(successes == (count if chance >= 1 else 0))
+    ways = math.lgamma(count + 1) - math.lgamma(successes + 1) - math.lgamma(count - successes + 1)
+    return math.exp(ways + successes * math.log(chance) + (count - successes) * math.log1p(-chance))
+
+
+class Judgement(NamedTuple):
+    """What a correction for several tests says of one of them."""
+
+    level: float
+    """The p-value that it must not exceed."""
+    rejected: bool
+
+
+def holm(
+    p_values: Sequence[float],
+    rate: float,
+    level: Callable[[float], float] = lambda share: share,
+    size: float = math.inf,
+) -> list[Judgement]:
+    """Judge hypotheses so that a true one is rejected among them at most at `rate`.
+
+    `level` turns the share of the rate that a hypothesis gets into the p-value that rejects it;
+    `size` is how many independent ones they are worth.
+    """
+    found = [Judgement(0.0, rejected=False)] * len(p_values)
+    going_on = True
+    bound = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        if p_values[index] > rate / (len(p_values) - rank):
-            break
-        rejected[index] = True
-    return rejected
+        if going_on:
+            bound = level(rate / min(len(p_values) - rank, size))
+        going_on = going_on and p_values[index] <= bound
+        found[index] = Judgement(bound, going_on)
+    return found
 
 
 def t_cdf(t: float, freedom: int) -> float:
@@ -108,8 +137,10 @@ def t_quantile(probability: float, freedom: int) -> float:
     low, high = 0.0, 1.0
     while t_cdf(high, freedom) < probability:
         low, high = high, high * 2
-    while high - low > 1e-9 * high:
+    while high - low > 1e-15 * high:
         middle = (low + high) / 2
+        if middle in (low, high):
+            break
         low, high = (middle, high) if t_cdf(middle, freedom) < probability else (low, middle)
     return high
 

@@ -10,6 +10,7 @@ from ci_eval.columns import Past
 from ci_eval.errors import UsageError
 from ci_eval.extension import Plugin
 from ci_eval.lineage import Lineage
+from ci_eval.noted import Noted
 from ci_eval.results import Run
 from ci_eval.world import World
 
@@ -22,6 +23,9 @@ class BaselineStore(Plugin):
     base: str | None = Field(default=None, min_length=1)
     """The branch to compare with; left out, that which a pull request is to get into, or which
     was pushed, else the default branch."""
+    branches: tuple[str, ...] = ()
+    """The branches on which CI stores its runs, by name or pattern such as `release/*`; left out,
+    `base`, else the default branch."""
     search: int = Field(default=50, ge=1, le=10_000)
     """How many commits are looked at, from the merge base on, for one that has a run."""
 
@@ -49,6 +53,16 @@ class BaselineStore(Plugin):
             UsageError: it cannot be stored.
 
         """
+
+    def history(self, suite: str, world: World) -> Sequence[Noted]:
+        """Return the stored runs of `suite` in short, newest first; none where nobody knows.
+
+        Raises:
+            BaselineError: what is stored cannot be read, or the store not be reached.
+
+        """
+        del suite, world
+        return ()
 
     def prune(self, suite: str, keep: int, world: World) -> int:
         """Remove the stored runs of `suite` but the newest `keep`, and say how many went.

@@ -27,6 +27,10 @@ class Trial(NamedTuple):
     case: EvalCase
     fingerprint: str = ""
     """Of the content of the case."""
+    round: int = 0
+    """0 for what was planned; 1 and so on for all cases drawn again."""
+    confirms: bool = False
+    """Whether it is drawn because this very case had failed."""
 
 
 class Recording(Record):

@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ci_eval import plugins
-from ci_eval.config import load
+from ci_eval.config import gcs_options, load
+from ci_eval.config_file import DEFAULT_FILE
 from ci_eval.documents import MAX_CONFIG, read_text
 from ci_eval.errors import CiEvalError, NothingSelectedError, Problem, UsageError
 from ci_eval.eval_config import read_eval_config
+from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.gcs import Storage
 from ci_eval.heads import read_head, syntax_of
 from ci_eval.json_text import parse_relaxed
 from ci_eval.needs import wrong_cases
-from ci_eval.opening import open_evalset, reader_of
+from ci_eval.opening import open_evalset, open_stored, reader_of
+from ci_eval.places import is_place
 from ci_eval.plan import plan
 from ci_eval.registry import did_you_mean
 from ci_eval.templating import counted
@@ -63,8 +67,11 @@ class Checked:
 def check(name: str, world_of: Callable[[Path], World]) -> Checked:
     """Check the file that the user calls `name`."""
     path = Path(name)
-    kind = _likely(path)
+    kind: Kind = "evalset" if is_place(name) else _likely(path)
     try:
+        if is_place(name):
+            here = world_of(Path(DEFAULT_FILE))
+            return _evalset(open_stored(name, Storage(gcs_options(here), here.env)), name)
         head = _head(path, name)
         if reader_of(head, syntax_of(path)):
             kind = "evalset"
@@ -74,7 +81,7 @@ def check(name: str, world_of: Callable[[Path], World]) -> Checked:
             return _config(path, name, world_of(path))
         if kind == "eval_config":
             return _eval_config(path, name)
-        return _evalset(path, name)
+        return _evalset(open_evalset(path, shown=name), name)
     except CiEvalError as exc:
         return Checked(name, kind, None, exc.problems)
 
@@ -149,8 +156,7 @@ def _eval_config(path: Path, name: str) -> Checked:
     return Checked(name, "eval_config", None, tuple(read.problems))
 
 
-def _evalset(path: Path, name: str) -> Checked:
-    opened = open_evalset(path, shown=name)
+def _evalset(opened: OpenedEvalSet, name: str) -> Checked:
     problems = opened.warnings
     if opened.facts.with_assertions:
         for model in map(plugins.criterion.__getitem__, plugins.criterion):

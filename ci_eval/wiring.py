@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from ci_eval import config as configuration
-from ci_eval import console, isolation, pipeline
+from ci_eval import console, isolation, observing, pipeline, publish, saving
 from ci_eval.config import Config
-from ci_eval.errors import ConfigError, NothingSelectedError, UsageError
+from ci_eval.errors import BaselineError, ConfigError, NothingSelectedError, Problem, UsageError
 from ci_eval.findings import Report
+from ci_eval.observing import Observed
 from ci_eval.plan import Plan
 from ci_eval.plan import plan as make_plan
 from ci_eval.records import Status
+from ci_eval.results import RunMeta
 from ci_eval.run_file import read_run
 from ci_eval.selecting import Selection
+from ci_eval.storing import BaselineStore
 from ci_eval.world import World
+
+RUN_FILE = "run.json"
+"""What a run is called in the folder of its reports."""
 
 
 def world(config: Path) -> World:
@@ -65,7 +71,7 @@ def plan(
     return around, make_plan(loaded, around, selection=selection, repeats=options["repeats"])
 
 
-def run(planned: Plan, around: World, outputs: pipeline.Outputs) -> Report | None:
+def run(planned: Plan, around: World, outputs: observing.Outputs) -> Report | None:
     """Run, say meanwhile how far it is, and return the report; no report if interrupted."""
     console.say_problems(planned.warnings)
     isolation.close_memory()
@@ -75,7 +81,9 @@ def run(planned: Plan, around: World, outputs: pipeline.Outputs) -> Report | Non
         console.Progress(planned.count, grouped=in_actions(around)) as progress,
     ):
         try:
-            return pipeline.run(planned, around, replace(outputs, watch=progress))
+            return pipeline.run(
+                planned, around, replace(outputs, watch=progress, more=progress.more)
+            )
         except KeyboardInterrupt:
             console.say(f"interrupted; what was observed is in {outputs.folder}")
             return None
@@ -101,8 +109,22 @@ def in_actions(around: World) -> bool:
     return around.env.get("GITHUB_ACTIONS") == "true"
 
 
-def require_baseline(config: Config) -> None:
-    """Refuse a configuration without a baseline.
+def recall(given: str) -> Observed:
+    """Return what a run observed, by its file or the report folder that it is in.
+
+    Raises:
+        UsageError: there is none.
+
+    """
+    path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
+    if not path.exists():
+        hint = "name a run.json, or the folder that `ci-eval run` wrote"
+        raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
+    return pipeline.recall(read_run(path, shown=str(path)))
+
+
+def require_baseline(config: Config) -> BaselineStore:
+    """Return the store of a configuration.
 
     Raises:
         ConfigError: it has none.
@@ -110,21 +132,92 @@ def require_baseline(config: Config) -> None:
     """
     if config.baseline is None:
         raise ConfigError(f"{config.shown} names no baseline", hint="add `baseline: {store: file}`")
+    return config.baseline
 
 
-def save_baseline(config: Config, path: Path, around: World) -> None:
-    """Store the run in the file at `path`.
+def require_suite(config: Config, meta: RunMeta) -> None:
+    """Refuse a run of another suite than that of a configuration.
 
     Raises:
-        UsageError: it is no run, or an incomplete one.
+        UsageError: it is one.
+
+    """
+    if meta.suite != config.suite:
+        raise UsageError(
+            f"the run is of the suite {meta.suite!r}, and {config.shown} is that of "
+            f"{config.suite!r}",
+            hint="name the configuration it was made with: -c FILE",
+        )
+
+
+def stored(config: Config, around: World) -> pipeline.Before:
+    """Return the stored runs that a run of what is checked out would be compared with.
+
+    Raises:
+        ConfigError: no baseline is configured.
+        BaselineError: it cannot be read.
 
     """
     require_baseline(config)
-    observed = pipeline.recall(read_run(path, shown=str(path)))
+    return pipeline.load_baseline(config, around) or pipeline.Before(())
+
+
+def before(config: Config, around: World, meta: RunMeta) -> pipeline.Before | None:
+    """Return what the run `meta` is compared with; never with itself."""
+    found = pipeline.load_baseline(config, around)
+    if found is None:
+        return None
+    others = [past for past in found.runs if past.meta.run_id != meta.run_id]
+    return replace(found, runs=others)
+
+
+def judge_again(observed: Observed, config: str) -> tuple[Report, Config]:
+    """Judge a stored run by the configuration that the user calls `config`, and its baseline."""
+    loaded, around = load(config)
+    meta = observed.run.meta
+    # What it is judged by from now on is what the report says that it was judged by.
+    by = loaded.gate.model_dump(mode="json", exclude_defaults=True)
+    again = observed.run._replace(meta=meta.model_copy(update={"gate": by}))
+    found = observed._replace(run=again)
+    return pipeline.judge(found, loaded.gate, before(loaded, around, meta)), loaded
+
+
+def save_baseline(
+    config: Config, given: str, around: World, *, from_pull_request: bool = False
+) -> None:
+    """Store the run that the user calls `given`.
+
+    Raises:
+        UsageError: it is no run, an incomplete one, or one that does not belong there.
+        BaselineError: what is stored already cannot be read, or the store not be reached.
+
+    """
+    store = require_baseline(config)
+    observed = recall(given)
+    meta = observed.run.meta
+    require_suite(config, meta)
     pipeline.refuse_incomplete(observed, config.gate)
-    saved = config.baseline.save(observed.run, around) if config.baseline else False
-    run_id = observed.run.meta.run_id
-    console.say(f"stored {run_id}" if saved else f"{run_id} was stored already")
+    saving.check(store, around, from_pull_request=from_pull_request)
+    saved = store.save(observed.run, around)
+    console.say(f"stored {meta.run_id}" if saved else f"{meta.run_id} was stored already")
+
+
+def save_after_run(config: Config, given: str, around: World) -> None:
+    """Store a run that has a verdict of its own, which nothing here can change."""
+    try:
+        saving.check(require_baseline(config), around)
+    except UsageError as exc:
+        console.say(str(exc))
+        return
+    try:
+        save_baseline(config, given, around)
+    except (UsageError, BaselineError) as exc:
+        problems = exc.problems or (Problem(str(exc)),)
+        warnings = [replace(each, severity="warning") for each in problems]
+        console.say_problems(warnings)
+        if exc.hint:
+            console.say(exc.hint)
+        publish.annotate(warnings, around.env)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """A small language for reports: `make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")`.
 
-A case is `NAME pass|fail|error|skip [VALUE] [was VALUE] [maybe]`.  `was` gives the value it
-had in the baseline; a change is certain unless it ends with `maybe`.  A case that passes or
+A case is `NAME pass|fail|error|skip [VALUE] [was VALUE] [maybe|noise]`.  `was` gives the value it
+had in the baseline; a change is certain unless it ends with `maybe`, which makes it suspected, or
+`noise`.  A case that passes or
 fails has one score, under the criterion `quality` with the threshold 0.8.
 """
 
@@ -58,15 +59,16 @@ class Case:
     status: Status
     value: float | None
     before: float | None
-    certain: bool
+    doubt: str
 
     @classmethod
     def parse(cls, text: str) -> "Case":
-        """Read `NAME VERB [VALUE] [was VALUE] [maybe]`."""
+        """Read `NAME VERB [VALUE] [was VALUE] [maybe|noise]`."""
         name, verb, *rest = text.split()
         before = float(rest[rest.index("was") + 1]) if "was" in rest else None
         value = float(rest[0]) if rest and rest[0] not in ("was", "maybe") else None
-        return cls(name, _STATUSES[verb], value, before, "maybe" not in rest)
+        doubt = rest[-1] if rest and rest[-1] in ("maybe", "noise") else ""
+        return cls(name, _STATUSES[verb], value, before, doubt)
 
     def result(
         self, line: int, evidence: dict[str, Json] | None, *, repeat: int = 0
@@ -114,7 +116,11 @@ class Case:
             change=kind,
             value=self.value,
             baseline=self.before,
-            certain=self.certain and kind != "fixed",
+            certain=not self.doubt and kind != "fixed",
+            suspected=self.doubt == "maybe",
+            failed=3 if kind == "newly_failing" else 0,
+            trials=3,
+            trials_before=15,
         )
 
 

@@ -1,6 +1,5 @@
 """`ci-eval adk`: takes what `adk eval` takes, and prints and leaves what it does."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from ci_eval.adk_eval.options import Options
     from ci_eval.adk_eval.results import Results
     from ci_eval.findings import Report
-    from ci_eval.pipeline import Outputs
+    from ci_eval.observing import Outputs
     from ci_eval.plan import Plan
     from ci_eval.world import World
 
@@ -36,7 +35,12 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 @click.option(
     "--print_detailed_results", "--print-detailed-results", is_flag=True, help="Show every case."
 )
-@click.option("--eval_storage_uri", "--eval-storage-uri", metavar="URI", help="Not there yet.")
+@click.option(
+    "--eval_storage_uri",
+    "--eval-storage-uri",
+    metavar="gs://BUCKET",
+    help="Where evalsets are read by id, and results kept.",
+)
 @click.option(
     "--log_level",
     "--log-level",
@@ -63,26 +67,24 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
 
     Evalsets are named by files, or by the ids of those in AGENT_DIR; `:case,case` behind one takes
     only these cases. What ADK prints goes to stdout, its result files to
-    AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out.
+    AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
+    evalsets of ids, and the results, are in that bucket, where ADK keeps them.
 
     \b
     ci-eval adk agents/shop agents/shop/smoke.evalset.json --print_detailed_results
     ci-eval adk agents/shop smoke:greets,refunds --interpreter .venv/bin/python
+    ci-eval adk agents/shop smoke --eval_storage_uri gs://bucket
     """  # noqa: D301  # click wants this mark as it is
     from ci_eval import isolation, wiring
     from ci_eval.adk_eval.options import Options
-    from ci_eval.pipeline import Outputs
+    from ci_eval.observing import Outputs
     from ci_eval.publish import publish
     from ci_eval.redacting import Secrets
 
-    if given["eval_storage_uri"]:
-        raise UsageError(
-            "--eval_storage_uri is not supported yet, so nothing was run",
-            hint="copy the evalsets here; the results are written beside the agent",
-        )
     options = Options(
         agent=agent_dir,
         sets=sets,
+        storage_uri=given["eval_storage_uri"],
         config_file=given["config_file_path"],
         interpreter=given["interpreter"],
         enable=given["enable_features"],
@@ -111,24 +113,30 @@ def _run(
     from ci_eval.adk_eval.options import configured
     from ci_eval.adk_eval.results import Results, history, with_record, write_results
     from ci_eval.adk_eval.summary import criteria_line
+    from ci_eval.gcs import Storage
     from ci_eval.plan import plan
 
     planned = plan(configured(options, world), world)
     _refuse_same_ids(planned)
-    history(options.folder.parent, options.app, world)  # before anything is paid for
+    kept = history(
+        options.storage_uri or str(options.folder.parent),
+        Storage(planned.config.gcs, world.env),
+        world,
+    )
+    kept.check(options.app)  # before anything is paid for
     click.echo(criteria_line(planned.config.criteria))
     with with_record(outputs) as (recorded, record):
         report = wiring.run(planned, world, recorded)
         if report is None:
             return None
         results = Results(planned, outputs.folder / "run.json", record)
-        written = write_results(results, options.folder.parent, world)
+        written = write_results(results, kept, world)
         for line in _told(results, detailed=detailed):
             click.echo(line)
     for reason in report.verdict.reasons:
         console.say(f"- {reason.message}")
-    for path in written:
-        console.say(f"results: {os.path.relpath(path)}")
+    for each in written:
+        console.say(f"results: {each}")
     console.say(f"reports: {outputs.folder}")
     return report
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_eval.adk_eval.interpreters import interpreter_of
-from ci_eval.adk_eval.sets import config_beside, named_sets
+from ci_eval.adk_eval.sets import config_beside, named_sets, stored
 from ci_eval.config import Config, checked
 from ci_eval.documents import Document, Loc
 from ci_eval.errors import Problem, Severity, UsageError
@@ -44,6 +44,8 @@ class Options:
     enable: tuple[str, ...] = ()
     """Names of features of ADK; each may be a list with commas."""
     disable: tuple[str, ...] = ()
+    storage_uri: str | None = None
+    """The bucket that evalsets of ids are read from, and results written to."""
 
     @property
     def app(self) -> str:
@@ -63,8 +65,13 @@ def configured(options: Options, world: World) -> Config:
         UsageError: an evalset, the eval config or the interpreter is not there or wrong.
 
     """
-    sets = named_sets(options.agent, options.sets)
-    config_file = options.config_file or config_beside(sets, options.sets)
+    given = (
+        options.sets
+        if options.storage_uri is None
+        else tuple(stored(options.storage_uri, options.app, each) for each in options.sets)
+    )
+    sets = named_sets(options.agent, given)
+    config_file = options.config_file or config_beside(sets, given)
     criteria: dict[str, Json] = {"from": config_file} if config_file else {**DEFAULT_CRITERIA}
     value = {
         "name": options.app[:100],

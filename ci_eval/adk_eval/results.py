@@ -1,11 +1,11 @@
 """ADK's result files: a run as `adk eval` leaves it, where `adk web` shows it.
 
-A file is `<app>/.adk/eval_history/<app>_<evalset>_<time>.evalset_result.json`.  It is written case
-by case; neither the results of a run nor its traces are ever held all at once.
+A file is `<app>/.adk/eval_history/<app>_<evalset>_<time>.evalset_result.json`, or in a bucket
+`<app>/evals/eval_history/…`.  It is written case by case; neither the results of a run nor its
+traces are ever held all at once.
 """
 
 import json
-import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -17,18 +17,17 @@ from typing import NamedTuple
 
 from ci_eval import console, wiring
 from ci_eval.adk_eval.case_results import CaseResult, case_result
-from ci_eval.documents import contained
+from ci_eval.adk_storage import BucketHistory, FolderHistory, History
 from ci_eval.findings import Report
+from ci_eval.gcs import Storage
 from ci_eval.json_text import TRACE_DEPTH, parse_json
-from ci_eval.pipeline import Outputs
+from ci_eval.observing import Outputs
+from ci_eval.places import Place, is_place
 from ci_eval.plan import Plan
-from ci_eval.run_file import read_run, replacing
+from ci_eval.run_file import read_run
 from ci_eval.trials import Recording
 from ci_eval.world import World
 
-HISTORY = Path(".adk") / "eval_history"
-"""Where ADK keeps results, from the folder of an agent."""
-SUFFIX = ".evalset_result.json"
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
 _LONGEST_NAME = 150
 
@@ -78,63 +77,65 @@ def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
 
 
 def run_and_write(plan: Plan, world: World, outputs: Outputs, agents: str) -> Report | None:
-    """Run, and write ADK's result files below the folder `agents`; no report if interrupted.
+    """Run, and write ADK's results below `agents`, a folder or bucket; no report if interrupted.
 
     Raises:
-        UsageError: a link leads out of the repository; then nothing is run.
+        UsageError: nothing could be written there; then nothing is run.
 
     """
+    kept = history(agents, Storage(plan.config.gcs, world.env), world)
     for agent in plan.config.agents:
-        history(Path(agents), agent, world)
+        kept.check(agent)
     with with_record(outputs) as (recorded, record):
         report = wiring.run(plan, world, recorded)
         if report:
             results = Results(plan, outputs.folder / "run.json", record)
-            for path in write_results(results, Path(agents), world):
-                console.say(f"results: {os.path.relpath(path)}")
+            for each in write_results(results, kept, world):
+                console.say(f"results: {each}")
     return report
 
 
-def history(agents: Path, agent: str, world: World) -> Path:
-    """Return the folder for the results of `agent` below the folder `agents`.
+def history(agents: str, storage: Storage, world: World) -> History:
+    """Return what keeps results below `agents`: the folder of all agents, or `gs://bucket`.
+
+    Of an address with a path only the bucket counts, as in ADK.
 
     Raises:
-        UsageError: a link leads out of the repository.
+        UsageError: the address is none, or the bucket cannot be asked for.
 
     """
-    return contained(world.root, str(agents / agent / HISTORY))
+    if is_place(agents):
+        return BucketHistory(storage.bucket(Place.parse(agents).bucket))
+    return FolderHistory(Path(agents), world.root)
 
 
-def write_results(results: Results, agents: Path, world: World) -> list[Path]:
-    """Write a file for each agent and evalset below the folder `agents`, and return their paths.
+def write_results(results: Results, kept: History, world: World) -> list[str]:
+    """Write a result for each agent and evalset, and return where the user finds them.
 
     Raises:
-        UsageError: a link leads out of the repository.
+        UsageError: one cannot be written.
 
     """
-    written = []
-    for (agent, _), cases in groupby(results.cases(), key=lambda each: each[:2]):
-        folder = history(agents, agent, world)
-        folder.mkdir(parents=True, exist_ok=True)
-        written.append(_write(folder, agent, (each.result for each in cases), world.now()))
-    return written
+    return [
+        _write(kept, agent, (each.result for each in cases), world.now())
+        for (agent, _), cases in groupby(results.cases(), key=lambda each: each[:2])
+    ]
 
 
-def _write(folder: Path, app: str, cases: Iterator[CaseResult], now: float) -> Path:
+def _write(kept: History, app: str, cases: Iterator[CaseResult], now: float) -> str:
     first = next(cases)
     identity = f"{app}_{first.eval_set_id}"
     name = f"{_NOT_IN_NAMES.sub('_', identity)[:_LONGEST_NAME]}_{now}"
     head = {
-        "eval_set_result_id": f"{identity}_{now}",
+        "eval_set_result_id": kept.result_id(f"{identity}_{now}", name),
         "eval_set_result_name": name,
         "eval_set_id": first.eval_set_id,
         "creation_timestamp": now,
     }
-    path = folder / f"{name}{SUFFIX}"
-    with replacing(path) as file:
+    with kept.writing(app, name) as file:
         file.write(json.dumps(head)[:-1] + ', "eval_case_results": [\n')
         file.write(first.as_json())
         for case in cases:
             file.write(f",\n{case.as_json()}")
         file.write("\n]}\n")
-    return path
+    return kept.shown(app, name)

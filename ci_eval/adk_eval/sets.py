@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from ci_eval.adk_storage import EVALSET_SUFFIX as SUFFIX
+from ci_eval.adk_storage import evalset_object
 from ci_eval.config_file import EvalSetSpec
-from ci_eval.editing.store import SUFFIX, located
+from ci_eval.editing.finding import located
 from ci_eval.errors import Problem, UsageError
+from ci_eval.places import SCHEME, Place, is_place
 from ci_eval.registry import did_you_mean
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -50,9 +53,27 @@ def config_beside(sets: Mapping[str, EvalSetSpec], given: Sequence[str]) -> str 
     return str(beside) if beside.is_file() else None
 
 
+def stored(uri: str, app: str, given: str) -> str:
+    """Return what is `given`, with an id as the address of the evalset in the bucket of `uri`.
+
+    Raises:
+        UsageError: `uri` is no `gs://bucket`, or the id is none.
+
+    """
+    if not is_place(uri):
+        raise UsageError(
+            f"Unsupported evals storage URI: {uri}. Supported URIs: gs://<bucket name>"
+        )
+    name, cases = _split(given)
+    if is_place(name) or Path(name).is_file() or _LIKE_PATH.search(name):
+        return given
+    place = Place(Place.parse(uri).bucket, evalset_object(app, name))
+    return f"{place}:{','.join(cases)}" if cases else str(place)
+
+
 def _split(given: str) -> tuple[str, list[str]]:
     """Return the name of an evalset, and the cases behind it; a drive of Windows is no name."""
-    start = 3 if _DRIVE.match(given) else 0
+    start = len(SCHEME) if is_place(given) else 3 if _DRIVE.match(given) else 0
     at = given.find(":", start)
     if at < 0:
         return given, []
@@ -62,7 +83,7 @@ def _split(given: str) -> tuple[str, list[str]]:
 
 def _path(agent: str, name: str, problems: list[Problem]) -> str:
     """Return the file of an evalset; what is wrong is added to `problems`."""
-    if Path(name).is_file():
+    if is_place(name) or Path(name).is_file():
         return name
     if _LIKE_PATH.search(name):
         problems.append(Problem("is not a file" if Path(name).exists() else "no such file", name))

@@ -1,7 +1,7 @@
 """Conversations that already took place, read from a file."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,9 +13,11 @@ from ci_eval import foreign, plugins
 from ci_eval.documents import contained, dotted, reading
 from ci_eval.errors import Problem, TrialError, UsageError
 from ci_eval.explain import explain
+from ci_eval.gcs import GcsOptions, Storage
 from ci_eval.heads import Syntax, syntax_of
 from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json
 from ci_eval.json_walk import JsonFile
+from ci_eval.places import Place, is_place
 from ci_eval.plugins import Agent, RecordingReader, RunningAgent, Session, agent
 from ci_eval.records import Content, Invocation, Json
 from ci_eval.trials import Recording, Trial
@@ -46,28 +48,43 @@ class Recorded(Agent):
     converses: ClassVar[bool] = False
 
     recorded: str = Field(min_length=1)
-    """The file, from the folder of the configuration."""
+    """The file, from the folder of the configuration, or an object, `gs://bucket/name`."""
+    gcs: GcsOptions = GcsOptions()
+    """How Cloud Storage is reached; left out, as `gcs` of the configuration says."""
 
     @asynccontextmanager
     async def start(self, world: World) -> AsyncIterator[RunningAgent]:
         """Read where each conversation stands."""
-        path, index = self._index(world)
-        with path.open("rb") as file:
-            yield _Replay(file, self.recorded, index)
+        with self._found(world) as path:
+            index = self._index(path, world)
+            with path.open("rb") as file:
+                yield _Replay(file, self.recorded, index)
 
     def check(self, world: World) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the file."""
         try:
-            self._index(world)
+            with self._found(world) as path:
+                self._index(path, world)
         except UsageError as exc:
             for problem in exc.problems:
                 yield "recorded", str(problem)
 
-    def _index(self, world: World) -> tuple[Path, "_Index"]:
-        path, shown = contained(world.root, self.recorded), world.shown(self.recorded)
+    @contextmanager
+    def _found(self, world: World) -> Iterator[Path]:
+        """Give the file, or a copy of the object for as long as it is used."""
+        if is_place(self.recorded):
+            copy = Storage(self.gcs, world.env).copy(Place.parse(self.recorded))
+            yield copy.path
+            del copy  # it was there until here
+        else:
+            yield contained(world.root, self.recorded)
+
+    def _index(self, path: Path, world: World) -> "_Index":
+        remote = is_place(self.recorded)
+        shown = self.recorded if remote else world.shown(self.recorded)
         with reading(path, shown=shown):
             stat = path.stat()
-        return path, _read_index(path, shown, stat.st_mtime_ns, stat.st_size)
+        return _read_index(path, shown, stat.st_mtime_ns, stat.st_size)
 
 
 class _Place(NamedTuple):

@@ -10,6 +10,7 @@ from ci_eval.columns import Past
 from ci_eval.documents import contained
 from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.lineage import Lineage
+from ci_eval.noted import Noted, note
 from ci_eval.plugins import baseline
 from ci_eval.results import Run
 from ci_eval.run_file import replacing
@@ -48,6 +49,11 @@ class FileStore(BaselineStore):
             problem = Problem(f"cannot be written: {exc.strerror or exc}", shown)
             raise UsageError(problems=[problem]) from exc
         return True
+
+    def history(self, suite: str, world: World) -> Sequence[Noted]:
+        """Return the stored runs in short, newest first."""
+        del suite
+        return [note(past) for past in self._stored(world)]
 
     def _stored(self, world: World) -> list[Past]:
         path = self._path(world)

@@ -3,12 +3,15 @@
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ci_eval.ending import print_json
 from ci_eval.errors import ExitCode, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ci_eval.editing.files import File
 
 Command = Callable[..., Any]
 
@@ -63,20 +66,22 @@ _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is 
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
 def list_sets(folder: str, *, as_json: bool) -> int:
     """List the evalsets in a folder and below it: their ids, formats and numbers of cases."""
-    from ci_eval.editing.store import evalset_files
+    from ci_eval.editing.finding import evalset_files
     from ci_eval.opening import open_evalset
 
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
-    for path, shown in evalset_files(Path(folder), folder):
+    for file in evalset_files(folder):
+        shown = file.shown
         try:
-            header, count = (opened := open_evalset(path, shown=shown)).header, opened.facts.cases
+            opened = open_evalset(file.path, shown=shown)
         except UsageError as exc:
             problems += exc.problems
             rows.append({"id": None, "path": shown, "format": None, "cases": None})
         else:
+            header = opened.header
             found = {"id": header.eval_set_id, "path": shown, "format": header.format}
-            rows.append({**found, "cases": count})
+            rows.append({**found, "cases": opened.facts.cases})
     if as_json:
         print_json(rows)
     else:
@@ -100,7 +105,7 @@ def create(place: str, eval_set_id: str | None) -> int:
     ci-eval evalset create agents/shop smoke      # as `adk eval_set create agents/shop smoke`
     ci-eval evalset create evals/smoke.yaml
     """  # noqa: D301  # as above
-    from ci_eval.editing.store import located
+    from ci_eval.editing.finding import located
 
     target = located(place, eval_set_id)
     target.create(time.time())
@@ -135,8 +140,8 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     ci-eval evalset add agents/shop smoke --from-traces ci-eval-report/traces.jsonl --case greets
     ci-eval evalset add agents/shop smoke --file case.json
     """  # noqa: D301  # as above
+    from ci_eval.editing.finding import located
     from ci_eval.editing.options import new_cases
-    from ci_eval.editing.store import located
 
     target = located(place, eval_set_id)
     cases = new_cases(options, now=time.time())
@@ -164,8 +169,8 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     With --from-traces a case expects from now on what the agent did; its session, tags,
     rubrics, assertions and keys of your own stay.
     """
+    from ci_eval.editing.finding import located
     from ci_eval.editing.options import changed_cases
-    from ci_eval.editing.store import located
 
     target = located(place, eval_set_id)
     cases = changed_cases(options, target, now=time.time())
@@ -180,7 +185,7 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
 @click.option("--case", "cases", multiple=True, required=True, help="Its id; may be repeated.")
 def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
     """Take cases out; where one of them is not there, none is."""
-    from ci_eval.editing.store import located
+    from ci_eval.editing.finding import located
 
     target = located(place, eval_set_id)
     target.delete(cases)
@@ -203,7 +208,7 @@ def convert(file: str, to: str, out: str | None) -> int:
     from ci_eval.templating import counted
 
     written = converting.convert(file, to, out)
-    _refuse_there(written.path)
+    _refuse_there(written.file)
     _say(written.warnings)
     converting.save([written])
     _done(f"{written.shown}: {counted(written.cases, 'case')} written.")
@@ -226,19 +231,21 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     it.  Ids of cases stay as they are, so that a baseline still knows them.
     """
     from ci_eval.editing import converting, given
+    from ci_eval.editing.files import file_at
+    from ci_eval.editing.finding import is_folder
     from ci_eval.templating import counted
 
     session = None
     if initial_session:
         path = Path(initial_session)
         session = given.read_initial_session(path, shown=initial_session)
-    if Path(place).is_dir():
+    if is_folder(place):
         if out:
             raise UsageError("--out is for one file, not for a folder")
         found = converting.migrate_folder(place, session)
     else:
-        if out and Path(out).absolute() != Path(place).absolute():
-            _refuse_there(Path(out))
+        if out and not _same(out, place):
+            _refuse_there(file_at(out))
         one = converting.migrate(place, out, session)
         found = [one] if one else []
     for each in found:
@@ -251,9 +258,13 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     return ExitCode.PASSED
 
 
-def _refuse_there(path: Path) -> None:
-    if path.exists() or path.is_symlink():
-        raise UsageError(f"{path} is there already", hint="name another file with --out")
+def _same(one: str, other: str) -> bool:
+    return one == other or Path(one).absolute() == Path(other).absolute()
+
+
+def _refuse_there(file: "File") -> None:
+    if file.there:
+        raise UsageError(f"{file.shown} is there already", hint="name another file with --out")
 
 
 def _say(problems: Iterable[Problem]) -> None:

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_eval.adk_storage import id_from
 from ci_eval.documents import read_text
+from ci_eval.editing.files import File, file_at
+from ci_eval.editing.finding import evalset_files
 from ci_eval.editing.losses import losses
-from ci_eval.editing.store import OLDER, evalset_files, id_from, unwritable, write
+from ci_eval.editing.store import OLDER
 from ci_eval.editing.writing import FORMATS, document_text, read_back
 from ci_eval.errors import EvalSetError, Problem, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
@@ -24,11 +27,15 @@ _OF_A_SET = ("name", "description", "creation_timestamp", "metadata")
 class Written:
     """A file that is ready to be written."""
 
-    path: Path
-    shown: str
+    file: File
     text: str
     cases: int
     warnings: tuple[Problem, ...]
+
+    @property
+    def shown(self) -> str:
+        """The file, as the user would name it."""
+        return self.file.shown
 
 
 def convert(source: str, to: str, out: str | None) -> Written:
@@ -42,25 +49,27 @@ def convert(source: str, to: str, out: str | None) -> Written:
     """
     if to not in FORMATS:
         raise UsageError(f"unknown format to write{did_you_mean(to, FORMATS)}")
-    path, target = Path(source), FORMATS[to]
+    file, target = file_at(source), FORMATS[to]
+    path = file.path
     opened = open_evalset(path, shown=source)
-    aim = Path(out) if out else path.with_name(_stem(path) + target.suffix)
+    made = file_at(out) if out else file.beside(_stem(path) + target.suffix)
+    aim = Path(made.shown)
     syntax = syntax_of(aim)
     if aim.suffix == "" or syntax not in target.syntaxes:
         known = ", ".join(target.syntaxes)
-        raise UsageError(f"{aim} does not end like the syntaxes of {to!r}: {known}")
+        raise UsageError(f"{made.shown} does not end like the syntaxes of {to!r}: {known}")
     _refuse_unspeakable(opened, to, source)
     more = _said_of_all(path, source, opened.header)
     set_id = _set_id(opened, path)
     cases = list(opened.cases())
     text = document_text(to, syntax, set_id, cases, more)
-    after = read_back(text, name=aim.name, shown=str(aim))
+    after = read_back(text, name=aim.name, shown=made.shown)
     if after.header.format != to:
         message = f"would be read as {after.header.format!r}; another name may help"
-        raise EvalSetError(problems=[Problem(message, str(aim))])
-    lost = losses(cases, after.cases(), shown=str(aim), target=to)
-    lost += _lost_of_all(more, set_id, to, syntax, aim)
-    return Written(aim, str(aim), text, len(cases), (*opened.warnings, *lost))
+        raise EvalSetError(problems=[Problem(message, made.shown)])
+    lost = losses(cases, after.cases(), shown=made.shown, target=to)
+    lost += _lost_of_all(more, set_id, to, syntax, made.shown)
+    return Written(made, text, len(cases), (*opened.warnings, *lost))
 
 
 def migrate(source: str, out: str | None, session: SessionInput | None) -> Written | None:
@@ -73,7 +82,11 @@ def migrate(source: str, out: str | None, session: SessionInput | None) -> Writt
         UsageError: it has errors, or is of a format that is not ADK's.
 
     """
-    path = Path(source)
+    return _migrated(file_at(source), out, session)
+
+
+def _migrated(file: File, out: str | None, session: SessionInput | None) -> Written | None:
+    path, source = file.path, file.shown
     opened = open_evalset(path, shown=source)
     if opened.header.format == "adk":
         return None
@@ -81,14 +94,15 @@ def migrate(source: str, out: str | None, session: SessionInput | None) -> Writt
         message = f"is of the format {opened.header.format!r}, not of an older one of ADK's"
         hint = f"`ci-eval evalset convert {source} --to adk` writes it as ADK has it"
         raise UsageError(problems=[Problem(message, source)], hint=hint)
-    aim = Path(out) if out else path
+    # The same file keeps what it was when it was read, so that no change of others is lost.
+    made = file_at(out) if out and out != source else file
     cases = [_begun(case, session) for case in opened.cases()]
     set_id = id_from(path.name)
     text = document_text("adk", "json", set_id, cases, {"name": set_id})
-    after = read_back(text, name=aim.name, shown=str(aim))
-    lost = losses(cases, after.cases(), shown=str(aim), target="adk")
+    after = read_back(text, name=Path(made.shown).name, shown=made.shown)
+    lost = losses(cases, after.cases(), shown=made.shown, target="adk")
     lost += _unread(path, source)
-    return Written(aim, str(aim), text, len(cases), (*opened.warnings, *lost))
+    return Written(made, text, len(cases), (*opened.warnings, *lost))
 
 
 def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
@@ -100,10 +114,10 @@ def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
     """
     found: list[Written] = []
     problems: list[Problem] = []
-    for path, shown in evalset_files(Path(folder), folder):
+    for file in evalset_files(folder):
         try:
-            if _is_older(path, shown):
-                written = migrate(shown, None, session)
+            if _is_older(file.path, file.shown):
+                written = _migrated(file, None, session)
                 found += [written] if written else []
         except UsageError as exc:
             problems += exc.problems
@@ -119,19 +133,20 @@ def save(written: Sequence[Written], *, backup: bool = False) -> None:
         UsageError: there is a backup already, or a link, or no folder; then nothing is written.
 
     """
-    problems = [problem for each in written for problem in unwritable(each.path)]
-    copies = {each.path: each.path.with_name(f"{each.path.name}.bak") for each in written}
-    problems += [
-        Problem("is there already", str(copy))
-        for copy in copies.values()
-        if backup and (copy.exists() or copy.is_symlink())
-    ]
+    problems = [problem for each in written for problem in each.file.unwritable()]
+    copies = [each.file.beside(f"{_name(each.file)}.bak") for each in written] if backup else []
+    problems += [Problem("is there already", copy.shown) for copy in copies if copy.there]
     if problems:
         raise UsageError(problems=problems, hint="nothing was written")
+    for copy, each in zip(copies, written, strict=False):
+        if each.file.there:
+            copy.write(read_text(each.file.path, shown=each.file.shown))
     for each in written:
-        if backup and each.path.exists():
-            write(copies[each.path], read_text(each.path, shown=each.shown))
-        write(each.path, each.text)
+        each.file.write(each.text)
+
+
+def _name(file: File) -> str:
+    return Path(file.shown).name
 
 
 def _is_older(path: Path, shown: str) -> bool:
@@ -171,16 +186,15 @@ def _said_of_all(path: Path, shown: str, header: EvalSet) -> dict[str, Json]:
 
 
 def _lost_of_all(
-    more: dict[str, Json], set_id: str, to: str, syntax: Syntax, aim: Path
+    more: dict[str, Json], set_id: str, to: str, syntax: Syntax, aim: str
 ) -> list[Problem]:
     """Return a warning for what was said of the whole set, and has no place any more."""
     kept = () if syntax == "jsonl" else FORMATS[to].keeps
     lost = [key for key in more if key not in kept and more[key] != set_id]
-    if syntax == "jsonl" and set_id != aim.stem:
+    if syntax == "jsonl" and set_id != Path(aim).stem:
         lost.append("eval_set_id")
     return [
-        Problem(f"the format {to!r} does not keep {key!r}", str(aim), severity="warning")
-        for key in lost
+        Problem(f"the format {to!r} does not keep {key!r}", aim, severity="warning") for key in lost
     ]
 
 

@@ -1,10 +1,13 @@
 """The changes to the worse of a report, by case."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from ci_eval.findings import CaseChange, Report
-from ci_eval.results import RunMeta
+from ci_eval.findings import CaseChange, Delta, Report
+from ci_eval.results import RunMeta, Tier
 from ci_eval.trials import TrialKey
+
+Kind = Literal["regressed", "suspected", "noise"]
+_KINDS: tuple[Kind, ...] = ("regressed", "suspected", "noise")
 
 
 class Place(NamedTuple):
@@ -38,22 +41,30 @@ class Worsening(NamedTuple):
     """One case that got worse under one criterion."""
 
     change: CaseChange
-    is_regression: bool
-    """Whether it is part of a regression; else it may be noise."""
+    kind: Kind
+    """Whether it is part of a regression, or by itself in doubt; else it is what noise does."""
+    tier: Tier
+    """What its criterion does where it regressed."""
 
 
 def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
-    """Return the changes to the worse of each case, regressions and large drops first."""
+    """Return the changes to the worse of each case: what is certain and large drops first.
+
+    What is accepted or in quarantine is not among them.
+    """
     comparison = report.comparison
     if not comparison:
         return {}
-    regressed = {delta.group for delta in comparison.deltas if delta.outcome == "regressed"}
-    found = [
-        Worsening(change, change.certain or change.group in regressed)
-        for change in comparison.changes
-        if change.change in ("newly_failing", "dropped")
-    ]
-    found.sort(key=lambda each: (not each.is_regression, -_size(each.change)))
+    drifted = {delta.group for delta in comparison.deltas if _drifted(delta)}
+    tiers = {delta.group: delta.tier for delta in comparison.deltas}
+    found = []
+    for change in comparison.changes:
+        if change.change in ("newly_failing", "dropped") and not change.excused:
+            kind: Kind = "suspected" if change.suspected else "noise"
+            if change.certain or change.group in drifted:
+                kind = "regressed"
+            found.append(Worsening(change, kind, tiers.get(change.group, "block")))
+    found.sort(key=_rank)
     by_place: dict[Place, tuple[Worsening, ...]] = {}
     for each in found:
         place = Place.of_change(each.change)
@@ -61,7 +72,15 @@ def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
     return by_place
 
 
-def _size(change: CaseChange) -> float:
-    if change.value is None or change.baseline is None:
-        return 0.0
-    return abs(change.value - change.baseline)
+def _drifted(delta: Delta) -> bool:
+    """Say whether a criterion regressed by all its cases, not by single ones that are certain."""
+    by_test = delta.p_value is None or delta.level is None or delta.p_value <= delta.level
+    return delta.outcome == "regressed" and by_test
+
+
+def _rank(worsening: Worsening) -> tuple[int, bool, bool, float]:
+    change = worsening.change
+    size = 0.0
+    if change.value is not None and change.baseline is not None:
+        size = abs(change.value - change.baseline)
+    return _KINDS.index(worsening.kind), not change.certain, not change.suspected, -size

@@ -6,10 +6,12 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, Literal, TypeVar
 
+from ci_eval import phrases
 from ci_eval.findings import Report
 from ci_eval.records import Status
-from ci_eval.reporters._changes import Place, Worsening, worsened
+from ci_eval.reporters._changes import Kind, Place, Worsening, worsened
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
+from ci_eval.reporters._rows import judged_by_threshold
 from ci_eval.results import RunMeta, Score, TrialResult
 
 T = TypeVar("T")
@@ -51,11 +53,15 @@ class Line:
     """What one criterion says of one case."""
 
     criterion: str
-    what: Literal["regressed", "suspected", "failed"]
+    what: Literal["regressed", "suspected", "noise", "failed"]
     value: float | None
     baseline: float | None = None
     threshold: float | None = None
     better: Literal["higher", "lower"] = "higher"
+    trials: str = ""
+    """How many of its trials fail, now and before."""
+    tier: str = ""
+    """What a criterion does that does not block."""
     reason: str = ""
     exhibits: tuple[Exhibit, ...] = ()
 
@@ -70,6 +76,8 @@ class Finding:
     lines: tuple[Line, ...]
     source: str = ""
     """The file of the case, with its line where that is known."""
+    excuse: str = ""
+    """Why it decides nothing, where it is accepted or in quarantine."""
 
     @property
     def has_evidence(self) -> bool:
@@ -109,16 +117,24 @@ class Findings:
     def _worsened(self) -> Mapping[Place, tuple[Worsening, ...]]:
         return worsened(self.report)
 
-    def worse(self) -> Some[Finding]:
-        """Return the cases that got worse."""
-        shown = enumerate(islice(self._worsened.items(), self.bounds.rows))
+    def worse(self, kind: Kind) -> Some[Finding]:
+        """Return the cases that got worse, by the gravest that is to be said of each."""
+        found = self._of_kind(kind)
+        shown = enumerate(islice(found.items(), self.bounds.rows))
         return Some(
             tuple(
                 self._worse(place, changes, with_evidence=number < self.bounds.evidence)
                 for number, (place, changes) in shown
             ),
-            len(self._worsened),
+            len(found),
         )
+
+    def noise(self) -> Iterator[str]:
+        """Yield the names of the cases that got worse as they do by chance."""
+        yield from (place.named(self.report.meta) for place in self._of_kind("noise"))
+
+    def _of_kind(self, kind: Kind) -> Mapping[Place, tuple[Worsening, ...]]:
+        return {p: changes for p, changes in self._worsened.items() if changes[0].kind == kind}
 
     def failing(self, evidence: int) -> Some[Finding]:
         """Return the cases that failed and did not get worse, the first with evidence.
@@ -128,15 +144,47 @@ class Findings:
         failed = [
             place
             for place, result in self._results.items()
-            if place not in self._worsened
+            if not self._shown_as_worse(place)
             # It may be an error, too, by what another criterion could not measure.
             and any(score.status is Status.FAILED for score in result.scores)
         ]
+        failed.sort(key=lambda place: not self._counts(place))
         shown = enumerate(failed[: self.bounds.rows])
         return Some(
             tuple(self._failed(place, with_evidence=number < evidence) for number, place in shown),
             len(failed),
         )
+
+    def _shown_as_worse(self, place: Place) -> bool:
+        changes = self._worsened.get(place)
+        # Where failing is enough to block, it matters more than that it may be noise.
+        return bool(changes) and not (
+            changes[0].kind == "noise" and judged_by_threshold(self.report)
+        )
+
+    def _counts(self, place: Place) -> bool:
+        """Say whether a case that failed is one of those the verdict counts."""
+        criteria = self.report.meta.criteria
+        blocking = any(
+            score.status is Status.FAILED
+            and (score.name not in criteria or criteria[score.name].tier == "block")
+            for score in self._results[place].scores
+        )
+        return blocking and not self._excuse(place)
+
+    @cached_property
+    def _excuses(self) -> Mapping[str, str]:
+        """What is said of the cases that decide nothing."""
+        comparison = self.report.comparison
+        found: dict[str, str] = {}
+        for each in comparison.excused if comparison else ():
+            if not each.expired:
+                said = "in quarantine" if each.kind == "quarantined" else "accepted"
+                found |= dict.fromkeys(each.cases, said)
+        return found
+
+    def _excuse(self, place: Place) -> str:
+        return self._excuses.get(f"{place.evalset}/{place.case}", "")
 
     def _scores(self, place: Place) -> Mapping[str, Score]:
         result = self._results.get(place)
@@ -157,26 +205,31 @@ class Findings:
                 for score in self._scores(place).values()
                 if score.status is Status.FAILED
             ],
+            self._excuse(place),
         )
 
     def _worse_line(self, worsening: Worsening, score: Score | None) -> Line:
         change = worsening.change
         return Line(
             criterion=change.group.criterion,
-            what="regressed" if worsening.is_regression else "suspected",
+            what=worsening.kind,
             value=change.value,
             baseline=change.baseline,
+            trials=phrases.trials(change),
+            tier=phrases.tier(worsening.tier),
             reason=score.reason if score else "",
             exhibits=self._exhibits(score) if score else (),
         )
 
     def _failed_line(self, score: Score, *, with_evidence: bool) -> Line:
+        facts = self.report.meta.criteria.get(score.name)
         return Line(
             criterion=score.name,
             what="failed",
             value=score.value,
             threshold=score.threshold,
             better=score.better,
+            tier=phrases.tier(facts.tier) if facts else "",
             reason=score.reason if with_evidence else "",
             exhibits=self._exhibits(score) if with_evidence else (),
         )
@@ -184,13 +237,14 @@ class Findings:
     def _exhibits(self, score: Score) -> tuple[Exhibit, ...]:
         return tuple(exhibits_of(score, max_lines=self.bounds.lines))
 
-    def _finding(self, place: Place, lines: Iterable[Line]) -> Finding:
+    def _finding(self, place: Place, lines: Iterable[Line], excuse: str = "") -> Finding:
         meta = self.report.meta
         return Finding(
             place=place,
             name=place.named(meta),
             lines=tuple(_each_once(lines)),
             source=_source(meta, place, self._results.get(place)),
+            excuse=excuse,
         )
 
     def troubles(self) -> Some[Trouble]:

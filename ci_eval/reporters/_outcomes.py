@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from ci_eval import phrases
 from ci_eval.findings import Report
 from ci_eval.records import Status
 from ci_eval.reporters._changes import Place, Worsening, worsened
@@ -19,6 +20,10 @@ class Outcome(NamedTuple):
     """`ci_eval.Regression`, `ci_eval.BelowThreshold`, or what went wrong."""
     message: str
     """One sentence; of any text and length."""
+    suspected: bool = False
+    """Whether it is a failure that is not yet told from noise: it never failed before."""
+    blocks: bool = True
+    """Whether it counts against the verdict by itself."""
 
 
 class Outcomes:
@@ -36,11 +41,18 @@ class Outcomes:
             return _error(result)
         regressed = list(self._regressed(result))
         if regressed:
-            return Outcome("failure", "ci_eval.Regression", _listed(regressed))
+            blocks = any(each.tier == "block" for each, _ in regressed)
+            messages = [message for _, message in regressed]
+            return Outcome("failure", "ci_eval.Regression", _listed(messages), blocks=blocks)
         if result.status is Status.FAILED:
             below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
+            doubts = [phrases.trials(each.change) for each in self._suspected(result)]
             note = "" if self.failing_blocks else "; this alone does not block"
-            return Outcome("failure", "ci_eval.BelowThreshold", below + note)
+            if doubts:
+                note = f"; suspected: {doubts[0]}"
+            return Outcome(
+                "failure", "ci_eval.BelowThreshold", below + note, suspected=bool(doubts)
+            )
         if result.status is Status.SKIPPED:
             reasons = dict.fromkeys(each.reason for each in result.scores if each.reason)
             return Outcome("skipped", "ci_eval.Skipped", "; ".join(reasons) or "nothing applies")
@@ -53,14 +65,24 @@ class Outcomes:
                 return worsening.change.baseline
         return None
 
-    def _regressed(self, result: TrialResult) -> Iterator[str]:
+    def _suspected(self, result: TrialResult) -> Iterator[Worsening]:
+        """Yield what this very trial shows of what is suspected."""
+        failed = {each.name for each in result.scores if each.status is Status.FAILED}
+        for worsening in self.worsened.get(Place.of(result.key), ()):
+            if worsening.kind == "suspected" and worsening.change.group.criterion in failed:
+                yield worsening
+
+    def _regressed(self, result: TrialResult) -> Iterator[tuple[Worsening, str]]:
         """Yield the regressions that this very trial shows; another repeat may have been fine."""
         scores = {each.name: each for each in result.scores}
         for worsening in self.worsened.get(Place.of(result.key), ()):
             shown = scores.get(worsening.change.group.criterion)
-            if worsening.is_regression and shown and _shows(worsening, shown):
+            if worsening.kind == "regressed" and shown and _shows(worsening, shown):
                 before = score(worsening.change.baseline)
-                yield f"{shown.name} regressed from {before} to {score(shown.value)}"
+                message = f"{shown.name} regressed from {before} to {score(shown.value)}"
+                trials = phrases.trials(worsening.change)
+                more = [each for each in (trials, phrases.tier(worsening.tier)) if each]
+                yield worsening, ": ".join([message, ", ".join(more)]) if more else message
 
 
 def _shows(worsening: Worsening, shown: Score) -> bool:

@@ -10,9 +10,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ci_eval import phrases
 from ci_eval.findings import Comparison, GroupSummary, Reason, Report, Totals, Vanished, Verdict
+from ci_eval.noted import Noted
 from ci_eval.reporters._changes import Place
+from ci_eval.reporters._compared import (
+    Excuse,
+    FlakyCase,
+    TogetherRow,
+    doubt,
+    excuse_of,
+    flaky_cases,
+    together_row,
+)
 from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
+from ci_eval.reporters._history import Trend, charted, trends
 from ci_eval.reporters._rows import Row, judged_by_threshold, rows_of
 from ci_eval.reporters._times import moment
 from ci_eval.results import JudgeUsage, RunMeta
@@ -40,11 +52,25 @@ class Page:
     """The newest run of the baseline."""
     baseline_age_s: float | None
     """Seconds from the newest run of the baseline to this one."""
+    baseline_distance: str
+    """Where it lies in the history of the commits."""
+    shallow: bool
+    """Whether a nearer one may be there that the clone does not know of."""
+    drawn: str
+    """What was drawn again because something was in doubt."""
     reasons: Some[str]
     """Why it blocks; where nothing does, why there is no verdict."""
     warnings: Some[str]
     notes: Some[str]
     """What else is worth knowing of the verdict and of the run."""
+    loosened: Some[str]
+    """What the change makes easier to pass."""
+    regression: bool
+    """Whether a criterion regressed, though it may be one that only warns."""
+    doubt: str
+    """How much of a comparison that blocks nothing is in doubt; empty where nothing is."""
+    together: TogetherRow | None
+    """All criteria that block, taken together, where they got worse or may have."""
     criteria: Some[Row]
     measures: Some[Row]
     """The criteria that only inform."""
@@ -54,13 +80,28 @@ class Page:
     """What asking models for verdicts took in all."""
     simulation: JudgeUsage | None
     """What asking models for what users say took in all."""
-    worse: Some[Finding]
+    regressed: Some[Finding]
+    """The cases that are a regression, or show one."""
+    suspected: Some[Finding]
+    """The cases that passed every time before and fail every time now."""
+    noise: Some[str]
+    """The other cases that got worse."""
     failing: Some[Finding]
     """The cases below a threshold that did not get worse, as far as the report has them."""
     failing_counts: bool
     """Whether a case below a threshold counts against the verdict by itself."""
     troubles: Some[Trouble]
     """Why something could not be measured, as far as the report has results."""
+    flaky: Some[FlakyCase]
+    """Cases that passed and failed in the baseline."""
+    excused: Some[Excuse]
+    """What is accepted or in quarantine, and what was."""
+    trends: Some[Trend]
+    """How criteria did over the last runs."""
+    trend_runs: int
+    """How many runs the longest of them shows."""
+    charts: tuple[str, ...]
+    """The trends of what regressed, for Mermaid."""
     fixed: Some[str]
     added: Some[str]
     vanished: Some[str]
@@ -95,7 +136,10 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         return Some(found[: bounds.rows], len(found))
 
     first = findings.first()
-    deciding, warnings, others = _sorted_reasons(report.verdict.reasons)
+    deciding, warnings, others = _sorted_reasons(report.verdict.reasons, comparison.loosened)
+    suspected = findings.worse("suspected")
+    flaky = some(flaky_cases(report))
+    found = list(trends(report, rows, _past(report)))
     return Page(
         meta=report.meta,
         totals=report.totals,
@@ -104,18 +148,32 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline_run=next(iter(comparison.baseline_runs), "unknown"),
         baseline_age_s=_age(report),
+        baseline_distance=phrases.distance(report),
+        shallow=phrases.shallow(comparison),
+        drawn=phrases.drawn(comparison),
         reasons=_leading(deciding),
         warnings=_leading(warnings),
         notes=some([*others, *report.meta.warnings, *_overrides(report.meta)]),
-        criteria=some(row for row in rows if not row.summary.informational),
+        loosened=_leading([*comparison.loosened]),
+        regression=any(delta.outcome == "regressed" for delta in comparison.deltas),
+        doubt=doubt(comparison, suspected.total),
+        together=together_row(comparison),
+        criteria=some(row for row in rows if row.decides),
         measures=some(row for row in rows if row.summary.informational),
         judged=some(each for each in report.groups if each.judging),
         judging=report.judging,
         simulation=report.simulation,
-        worse=findings.worse(),
+        regressed=findings.worse("regressed"),
+        suspected=suspected,
+        noise=some(findings.noise()),
         failing=findings.failing(bounds.evidence if by_threshold else 0),
         failing_counts=by_threshold,
         troubles=findings.troubles(),
+        flaky=Some(flaky.shown, max(comparison.flaky_total, flaky.total)),
+        excused=some(excuse_of(each, report.meta) for each in comparison.excused),
+        trends=some(found),
+        trend_runs=max((len(each.values) for each in found), default=0),
+        charts=tuple(each.chart for each in charted(found)),
         fixed=some(
             dict.fromkeys(
                 Place.of_change(change).named(report.meta)
@@ -133,11 +191,16 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     )
 
 
-def _sorted_reasons(reasons: Sequence[Reason]) -> tuple[list[str], list[str], list[str]]:
+def _sorted_reasons(
+    reasons: Sequence[Reason], loosened: Sequence[str]
+) -> tuple[list[str], list[str], list[str]]:
     """Return what decided, what a reader must know besides, and the rest.
 
-    A warning about a criterion is among the rest, for the table of criteria shows it.
+    A warning about a criterion is among the rest, for the table of criteria shows it; what lists
+    `loosened` is in none, for it has a place of its own.
     """
+    if loosened:
+        reasons = [each for each in reasons if f": {loosened[0]}" not in each.message]
     blocking = [each.message for each in reasons if each.severity == "blocks"]
     incomplete = [each.message for each in reasons if each.severity == "incomplete"]
     warnings = [each.message for each in reasons if each.severity == "warns" and not each.group]
@@ -149,6 +212,10 @@ def _sorted_reasons(reasons: Sequence[Reason]) -> tuple[list[str], list[str], li
     if blocking:
         return blocking, [*incomplete, *warnings], rest
     return incomplete, warnings, rest
+
+
+def _past(report: Report) -> Sequence[Noted]:
+    return tuple(getattr(report, "history", ()))
 
 
 def _leading(messages: list[str]) -> Some[str]:

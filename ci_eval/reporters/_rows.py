@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ci_eval import phrases
 from ci_eval.findings import Delta, GroupKey, GroupSummary, Report
 
-_MARKS = ("blocks", "warns", "good", "none")
+Mark = Literal["blocks", "warns", "good", "none"]
+_MARKS: tuple[Mark, ...] = ("blocks", "warns", "good", "none")
 
 
 @dataclass(frozen=True)
@@ -14,9 +16,24 @@ class Row:
 
     summary: GroupSummary
     delta: Delta | None
-    mark: Literal["blocks", "warns", "good", "none"]
+    mark: Mark
     word: str
     """What is to be said of it."""
+    max_growth: float | None = None
+    """The share by which a measure may get worse, where that is tested."""
+
+    @property
+    def tested(self) -> str:
+        """The p-value with its level, where a reader should know them."""
+        if self.delta and self.delta.outcome in ("regressed", "inconclusive"):
+            return phrases.tested(self.delta)
+        return ""
+
+    @property
+    def decides(self) -> bool:
+        """Whether it can be below a threshold, or got worse by more than it may."""
+        moved = self.delta is not None and self.delta.outcome in ("regressed", "inconclusive")
+        return not self.summary.informational or (moved and self.max_growth is not None)
 
 
 def rows_of(report: Report) -> list[Row]:
@@ -38,18 +55,21 @@ def _row(
 ) -> Row:
     regressed = delta is not None and delta.outcome == "regressed"
     failed = summary.failed > 0 and judged_by_threshold(report) and not summary.informational
-    mark: Literal["blocks", "warns", "good", "none"] = "none"
+    decides = summary.tier == "block"
+    mark: Mark = "none"
     if (
         summary.group in named
-        or (regressed and report.verdict.mode != "threshold")
-        or (failed and report.verdict.outcome == "failed")
+        or (regressed and decides and report.verdict.mode != "threshold")
+        or (failed and decides and report.verdict.outcome == "failed")
     ):
         mark = "blocks"
     elif failed or regressed or summary.errors or (delta and delta.outcome == "inconclusive"):
         mark = "warns"
     elif summary.passed + summary.failed:
         mark = "good"
-    return Row(summary, delta, mark, _word(report, summary, delta))
+    facts = report.meta.criteria.get(summary.group.criterion)
+    growth = facts.max_growth if facts else None
+    return Row(summary, delta, mark, _word(report, summary, delta), growth)
 
 
 def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
@@ -64,4 +84,6 @@ def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
         words.append("new")
     if judged_by_threshold(report) and not summary.informational:
         words.append("failed" if summary.failed else "incomplete" if summary.errors else "passed")
-    return ", ".join(dict.fromkeys(words))
+    if not summary.informational or (delta and delta.p_value is not None):
+        words.append(phrases.tier(summary.tier))
+    return ", ".join(word for word in dict.fromkeys(words) if word)

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import ClassVar, Literal, NamedTuple
 
 from ci_eval.findings import Report
+from ci_eval.places import is_place
 from ci_eval.plugins import Reporter, reporter
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._outcomes import Outcome, Outcomes
@@ -46,7 +47,7 @@ class _Note(NamedTuple):
 
 @reporter("annotations")
 class Annotations(Reporter):
-    """Annotations in the evalsets: errors for what blocks, warnings for what may be noise."""
+    """Annotations in the evalsets: errors for what blocks, warnings for what is suspected."""
 
     file: ClassVar[str] = "annotations.txt"
 
@@ -88,7 +89,7 @@ def _of_verdict(report: Report) -> Iterator[_Note]:
 
 
 def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[_Note]:
-    """Yield a note for each case that blocks, may be noise or could not be measured.
+    """Yield a note for each case that blocks, is suspected or could not be measured.
 
     What keeps all trials of an agent from being observed gets one note, with their number.
     """
@@ -100,7 +101,7 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[_Note]
         outcome, place = outcomes.of(result), Place.of(result.key)
         if not outcome or place in seen:
             continue
-        level = _level(outcome, failing_blocks=failing_blocks, changed=place in outcomes.worsened)
+        level = _level(outcome, failing_blocks=failing_blocks)
         if not level:
             continue
         seen.add(place)
@@ -119,24 +120,28 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[_Note]
 def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, level: _Level) -> _Note:
     place = Place.of(result.key)
     evalset = report.meta.evalsets.get(place.evalset)
+    # What is in a bucket is no file that a line could be shown of.
+    path = evalset.path if evalset and not is_place(evalset.path) else ""
     return _Note(
         level,
         f"{place.named(report.meta)}: {what}",
         outcome.message,
-        file=evalset.path if evalset else "",
-        line=result.line,
+        file=path,
+        line=result.line if path else None,
     )
 
 
-def _level(outcome: Outcome, *, failing_blocks: bool, changed: bool) -> _Level | None:
+def _level(outcome: Outcome, *, failing_blocks: bool) -> _Level | None:
     if outcome.kind == "skipped":
         return None
     if outcome.kind == "error":
         return "warning"
-    if outcome.type == "ci_eval.Regression" or failing_blocks:
+    if outcome.type == "ci_eval.Regression":
+        return "error" if outcome.blocks else "warning"
+    if failing_blocks:
         return "error"
-    # It failed before too, unless it changed, and then that may be noise.
-    return "warning" if changed else None
+    # It failed before, too, or now and then, unless it never did.
+    return "warning" if outcome.suspected else None
 
 
 def _what(outcome: Outcome, level: _Level) -> str:
@@ -144,4 +149,4 @@ def _what(outcome: Outcome, level: _Level) -> str:
         return "not measured"
     if outcome.type == "ci_eval.Regression":
         return "regressed"
-    return "failed" if level == "error" else "got worse, which may be noise"
+    return "failed" if level == "error" else "suspected, which may be noise"

@@ -11,7 +11,8 @@ from hashlib import sha256
 from itertools import groupby
 from typing import ClassVar, Literal
 
-from ci_eval.findings import Report
+from ci_eval import phrases
+from ci_eval.findings import Comparison, Delta, Report
 from ci_eval.plugins import Reporter, reporter
 from ci_eval.records import Status
 from ci_eval.reporters._evidence import exhibits_of, wrapped
@@ -65,7 +66,8 @@ class JUnit(Reporter):
     """Every trial as a test case, for whatever shows test results.
 
     A trial that regressed is a failure of type `ci_eval.Regression`, another one below a
-    threshold of type `ci_eval.BelowThreshold`; what could not be measured is an error. What the
+    threshold of type `ci_eval.BelowThreshold`, which says where it is suspected because it passed
+    every time before; what could not be measured is an error. What the
     agent wrote while a trial went on that did not pass stands in its `system-out`.
     """
 
@@ -172,11 +174,11 @@ class _Document:
             if (group.agent, group.evalset) == (suite.agent, suite.evalset):
                 yield f"mean.{group.criterion}", _number(summary.value)
                 yield f"threshold.{group.criterion}", _number(summary.threshold)
-        for delta in self._report.comparison.deltas if self._report.comparison else ():
-            group = delta.group
-            if (group.agent, group.evalset) == (suite.agent, suite.evalset):
-                yield f"baseline.{group.criterion}", _number(delta.baseline)
-                yield f"change.{group.criterion}", delta.outcome
+        if comparison := self._report.comparison:
+            yield from _comparison_properties(comparison)
+            for delta in comparison.deltas:
+                if (delta.group.agent, delta.group.evalset) == (suite.agent, suite.evalset):
+                    yield from _delta_properties(delta)
 
     def case(self, result: TrialResult, suite: _Suite) -> str:
         outcome = self._outcomes.of(result)
@@ -225,6 +227,31 @@ class _Document:
         return body
 
 
+def _comparison_properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    yield "baseline.runs", " ".join(comparison.baseline_runs)
+    yield "baseline.commit", comparison.baseline_commit or ""
+    steps = comparison.baseline_distance
+    yield "baseline.distance", "" if steps is None else str(steps)
+    yield "rounds", str(comparison.rounds or "")
+    yield "confirming", str(comparison.confirming or "")
+    if comparison.together:
+        yield "together", phrases.together(comparison.together)
+    for number, text in enumerate(comparison.loosened[:10], start=1):
+        yield f"loosened.{number}", text
+
+
+def _delta_properties(delta: Delta) -> Iterator[tuple[str, str]]:
+    name = delta.group.criterion
+    yield f"tier.{name}", "" if delta.tier == "block" else delta.tier
+    yield f"baseline.{name}", _number(delta.baseline)
+    yield f"change.{name}", delta.outcome
+    yield f"effect.{name}", _number(delta.effect)
+    if delta.interval:
+        yield f"interval.{name}", " to ".join(map(_number, delta.interval))
+    yield f"p_value.{name}", _number(delta.p_value)
+    yield f"level.{name}", _number(delta.level)
+
+
 def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
     """Return what a reader needs to understand why a trial did not pass."""
     if result.error:
@@ -267,6 +294,10 @@ def _case_properties(result: TrialResult) -> Iterator[tuple[str, str]]:
             yield f"score.{each.name}", _number(each.value)
     if result.attempts > 1:
         yield "attempts", str(result.attempts)
+    if result.round:
+        yield "round", str(result.round)
+    if result.confirms:
+        yield "confirms", "true"
 
 
 def _name(key: TrialKey, repeats: int) -> str:
@@ -278,7 +309,8 @@ def _name(key: TrialKey, repeats: int) -> str:
     name = terminal(key.case, _MAX_NAME)
     if name != key.case or not name:
         name += f" #{sha256(key.case.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    return f"{name} [repeat {key.repeat + 1}]" if repeats > 1 else name
+    # What is in doubt is tried more often than was asked for.
+    return f"{name} [repeat {key.repeat + 1}]" if repeats > 1 or key.repeat else name
 
 
 def _properties(properties: Iterable[tuple[str, str]], indent: str) -> str:

@@ -7,6 +7,7 @@ from runs import FACTS, columns, meta, past, results
 
 from ci_eval.columns import Columns
 from ci_eval.compare import compare
+from ci_eval.config_file import GateOptions
 from ci_eval.findings import Comparison
 from ci_eval.results import CriterionFacts
 
@@ -16,8 +17,7 @@ def compared(now: str, *before: str, facts: CriterionFacts = FACTS, **more: obje
         meta(facts=facts, **more),
         columns(now, facts),
         past(*before, facts=facts),
-        false_block=0.02,
-        max_drop=0.02,
+        GateOptions(),
     )
 
 
@@ -77,7 +77,7 @@ def test_a_flip_among_many_cases_is_suspected_too():
 
     assert changes(found) == {"case7": ("newly_failing", False)}
     assert found.deltas[0].outcome == "inconclusive"
-    assert "passed before may be noise" in found.deltas[0].reason
+    assert "passed every time before fails now, which may be noise" in found.deltas[0].reason
 
 
 def test_a_criterion_that_one_agent_is_no_longer_scored_by_is_named():
@@ -85,13 +85,7 @@ def test_a_criterion_that_one_agent_is_no_longer_scored_by_is_named():
     extra = Columns.of([*results("x 1"), *results("x 1", criterion="d", agent="b")])
     now = Columns.of([*results("x 1"), *results("x 1", criterion="d"), *results("x 1", agent="b")])
     facts = {"c": FACTS, "d": FACTS}
-    found = compare(
-        meta(criteria=facts),
-        now,
-        [before[0]._replace(columns=extra)],
-        false_block=0.02,
-        max_drop=0.02,
-    )
+    found = compare(meta(criteria=facts), now, [before[0]._replace(columns=extra)], GateOptions())
 
     assert [(gone.kind, gone.name, gone.where) for gone in found.vanished] == [
         ("criterion", "d", "e with b")
@@ -176,7 +170,7 @@ def test_a_vanished_criterion_is_named_once():
     now = columns("x 1\ny 1")
     now.groups = {("a", "e", "other"): now.groups["a", "e", "c"]}
     facts = {"other": FACTS}
-    found = compare(meta(criteria=facts), now, before, false_block=0.02, max_drop=0.02)
+    found = compare(meta(criteria=facts), now, before, GateOptions())
 
     assert [(gone.kind, gone.name) for gone in found.vanished] == [("criterion", "c")]
     assert found.deltas[0].outcome == "not_compared"
@@ -192,9 +186,7 @@ def test_a_case_whose_content_changed_is_not_compared():
 
 def test_a_criterion_whose_options_changed_is_not_compared():
     changed = FACTS.model_copy(update={"fingerprint": "g"})
-    found = compare(
-        meta(facts=changed), columns("x 0"), past("x 1"), false_block=0.02, max_drop=0.02
-    )
+    found = compare(meta(facts=changed), columns("x 0"), past("x 1"), GateOptions())
 
     assert found.not_comparable == ("criterion c: its options changed",)
     assert found.deltas[0].outcome == "not_compared"
@@ -202,9 +194,7 @@ def test_a_criterion_whose_options_changed_is_not_compared():
 
 def test_a_threshold_that_changed_is_compared_all_the_same():
     stricter = FACTS.model_copy(update={"threshold": 0.9})
-    found = compare(
-        meta(facts=stricter), columns("x 0.8"), past("x 0.8"), false_block=0.02, max_drop=0.02
-    )
+    found = compare(meta(facts=stricter), columns("x 0.8"), past("x 0.8"), GateOptions())
 
     assert found.not_comparable == ()
     assert found.changes == ()
@@ -223,10 +213,8 @@ def test_the_baseline_is_named():
 def test_a_criterion_that_is_switched_off_has_not_vanished():
     before = past("x 1\ny 1")
     before[0].columns.groups["a", "e", "off"] = before[0].columns.groups["a", "e", "c"]
-    found = compare(
-        meta(disabled=("off",)), columns("x 1\ny 1"), before, false_block=0.02, max_drop=0.02
-    )
-    missed = compare(meta(), columns("x 1\ny 1"), before, false_block=0.02, max_drop=0.02)
+    found = compare(meta(disabled=("off",)), columns("x 1\ny 1"), before, GateOptions())
+    missed = compare(meta(), columns("x 1\ny 1"), before, GateOptions())
 
     assert found.vanished == ()
     assert [(gone.kind, gone.name) for gone in missed.vanished] == [("criterion", "off")]
@@ -234,7 +222,7 @@ def test_a_criterion_that_is_switched_off_has_not_vanished():
 
 def test_cases_are_missed_whatever_is_switched_off():
     before = past("x 1\nold 1")
-    found = compare(meta(disabled=("c",)), columns("x 1"), before, false_block=0.02, max_drop=0.02)
+    found = compare(meta(disabled=("c",)), columns("x 1"), before, GateOptions())
 
     assert [(gone.kind, gone.name) for gone in found.vanished] == [("case", "old")]
 

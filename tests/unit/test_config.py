@@ -399,7 +399,7 @@ def test_a_mistake_is_named_with_its_line(folder: Path, line: str, said: str) ->
         ),
         (
             "{recorded: traces.jsonl, window: 5}",
-            "agents.bot.window: unknown key; known: recorded",
+            "agents.bot.window: unknown key; known: gcs, recorded",
         ),
         ("{recorded: ''}", "agents.bot.recorded: must not be empty"),
         ("{recorded: x.jsonl}", "agents.bot.recorded: x.jsonl: no such file"),

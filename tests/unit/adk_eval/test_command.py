@@ -76,7 +76,7 @@ def test_two_evalsets_of_one_id_are_refused(shop):
         (["nowhere", "smoke"], "Directory 'nowhere' does not exist"),
         (["agents/shop", "smoke:nope"], "has no case 'nope'"),
         (["agents/shop"], "no evalset is named, so nothing was run"),
-        (["agents/shop", "smoke", "--eval_storage_uri", "gs://b"], "is not supported yet"),
+        (["agents/shop", "smoke", "--eval_storage_uri", "s3://b"], "Supported URIs: gs://"),
         (["agents/shop", "smoke", "--log_level", "loud"], "'loud' is not one of"),
         (["agents/shop", "smoke", "--config_file_path", "x.json"], "x.json cannot be read"),
         (["agents/shop", "agents/shop/agent.py"], "agents/shop/agent.py:1: is no evalset"),

@@ -6,7 +6,8 @@ import stat
 import pytest
 from project import GREETS, REFUNDS, TRACKS, Project
 
-from ci_eval.editing.store import check_id, evalset_files, id_from, located
+from ci_eval.adk_storage import check_id, id_from
+from ci_eval.editing.finding import evalset_files, located
 from ci_eval.errors import EvalSetError, UsageError
 from ci_eval.records import EvalCase
 
@@ -30,10 +31,24 @@ def test_an_evalset_is_named_by_a_file_or_by_a_folder_and_an_id(project):
     assert (by_file.shown, by_file.eval_set_id) == ("evals/my smoke.evalset.json", "my_smoke")
 
 
-@pytest.mark.parametrize("eval_set_id", ["../x", "a/b", "a\\b", "", ".", "..", "C:x", "a\0b"])
-def test_an_id_never_leads_out_of_the_folder(project, eval_set_id):
-    with pytest.raises(UsageError, match="must not contain path separators"):
+@pytest.mark.parametrize(
+    ("eval_set_id", "message"),
+    [
+        ("../x", "eval_set_id '../x' must not contain path separators."),
+        ("a/b", "eval_set_id 'a/b' must not contain path separators."),
+        ("a\\b", r"eval_set_id 'a\\b' must not contain path separators."),
+        ("", "eval_set_id must not be empty."),
+        (".", "eval_set_id '.' must not contain traversal segments."),
+        ("..", "eval_set_id '..' must not contain traversal segments."),
+        ("C:x", "eval_set_id 'C:x' must not be drive-qualified."),
+        ("a\0b", "eval_set_id must not contain null bytes."),
+    ],
+)
+def test_an_id_never_leads_out_of_the_folder(project, eval_set_id, message):
+    """In the words of ADK 2.13.0."""
+    with pytest.raises(UsageError) as caught:
         located(".", eval_set_id)
+    assert str(caught.value) == message
 
 
 def test_a_folder_needs_an_id_and_a_file_takes_none(project):
@@ -224,13 +239,13 @@ def test_a_folder_is_looked_through_for_what_is_or_should_be_an_evalset(project)
         path.write_text("cases: [{prompt: Hi}]" if name.endswith("yaml") else "{")
     (project.folder / "other.json").write_text("[]")
 
-    assert [shown for _, shown in evalset_files(project.folder, "top")] == [
-        "top/deep/b.test.json",
-        "top/deep/c.yaml",
-        "top/smoke.evalset.json",
+    assert [file.shown for file in evalset_files(".")] == [
+        "deep/b.test.json",
+        "deep/c.yaml",
+        "smoke.evalset.json",
     ]
     with pytest.raises(UsageError, match="Eval directory for app `no` not found"):
-        list(evalset_files(project.folder / "no", "no"))
+        list(evalset_files("no"))
 
 
 @pytest.mark.parametrize(

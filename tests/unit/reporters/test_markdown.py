@@ -141,8 +141,10 @@ def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
 
 def test_a_suspected_case_may_be_noise() -> None:
     text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
-    assert "#### 1 case got worse, which may be noise\n\n<details><summary>" in text
-    assert "0.950 → 0.200 (may be noise)" in text
+    assert "> [!NOTE]\n> **shop passed:** nothing regressed, 1 criterion and 1 case are in doubt;" in text
+    assert "got worse" not in text
+    assert "#### 1 suspected case\n\n<sub>Passed every time before and fails every time now" in text
+    assert "0.950 → 0.200 (3 of 3 trials fail, 0 of 15 did before)</summary>" in text
     assert "| ⚠️ | `quality` |" in text
     assert "inconclusive<br><sub>1/2&nbsp;passed, p = 0.300</sub>" in text
 

@@ -1,0 +1,118 @@
+"""Two runs of 100,000 trials and two criteria, compared: at most 10 s and 500 MB.
+
+python benchmarks/compare_many.py [--check] [TRIALS]        (default: 100000)
+
+Once as many repeats of few cases, once as many cases; in one run a tenth of the cases broke.
+`--check` ends with 1 where the command takes more.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import measure
+
+from ci_eval.columns import passes
+from ci_eval.errors import ExitCode
+from ci_eval.records import Status
+from ci_eval.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
+from ci_eval.run_file import RunWriter
+from ci_eval.trials import TrialKey
+
+TRIALS = 100_000
+REPEATS = (5, 1)
+MOST_S, MOST_MB = 10.0, 500.0
+RUNS = 3
+CRITERIA = {
+    "tool_trajectory_avg_score": CriterionFacts(
+        criterion="adk/tool_trajectory_avg_score", threshold=1.0, interval=(0.0, 1.0)
+    ),
+    "response_match_score": CriterionFacts(
+        criterion="adk/response_match_score", threshold=0.5, interval=(0.0, 1.0)
+    ),
+}
+
+
+def write_run(path: Path, trials: int, repeats: int, *, broken: int = 0) -> None:
+    """Write a run of an agent that fails now and then, and in each of `broken` cases always."""
+    meta = RunMeta(
+        run_id=path.stem,
+        suite="bench",
+        created="2026-01-01T00:00:00+00:00",
+        version="0",
+        agents=("bench",),
+        criteria=CRITERIA,
+        repeats=repeats,
+    )
+    with RunWriter(path, meta) as writer:
+        for number in range(trials):
+            case, repeat = divmod(number, repeats)
+            writer.add(_result(case, repeat, number, broken=case < broken))
+
+
+def _result(case: int, repeat: int, number: int, *, broken: bool) -> TrialResult:
+    """Return one trial: every seventh calls the wrong tool, every eleventh says too little."""
+    values = (float(number % 7 > 0 and not broken), 0.4 if number % 11 == 0 else 0.8)
+    scores = tuple(map(_score, CRITERIA.items(), values))
+    return TrialResult(
+        key=TrialKey(agent="bench", evalset="bench", case=f"case_{case}", repeat=repeat),
+        status=Status.worst([score.status for score in scores]),
+        scores=scores,
+        duration_s=0.25,
+        line=case + 2,
+        case_fingerprint=f"{case:032x}",
+    )
+
+
+def _score(named: tuple[str, CriterionFacts], value: float) -> Score:
+    """Return a score of one invocation, with evidence where it failed, as criteria do."""
+    name, facts = named
+    passed = passes(value, facts)
+    status = Status.PASSED if passed else Status.FAILED
+    evidence = None if passed else {"expected": measure.question(1), "actual": "Sunny."}
+    return Score(
+        criterion=facts.criterion,
+        name=name,
+        status=status,
+        value=value,
+        threshold=facts.threshold,
+        invocations=(InvocationScore(status=status, value=value, evidence=evidence),),
+    )
+
+
+def compared(trials: int, repeats: int) -> measure.Cost:
+    """Write two runs, compare them, and return the quickest of some tries."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_run(folder / "before.json", trials, repeats)
+        write_run(folder / "after.json", trials, repeats, broken=trials // repeats // 10)
+        size_mb = (folder / "after.json").stat().st_size / 1e6
+        tries = [
+            measure.ci_eval("compare", "before.json", "after.json", folder=folder)
+            for _ in range(RUNS)
+        ]
+    cost = min(tries, key=lambda cost: cost.wall_s)
+    title = f"{trials // repeats} cases, {repeats} repeats, {size_mb:.0f} MB each"
+    measure.report(title, cost)
+    return cost
+
+
+def main(trials: int, *, check: bool) -> int:
+    """Measure, and return the exit code."""
+    print(measure.environment())
+    costs = [compared(trials, repeats) for repeats in REPEATS]
+    met = all(
+        cost.exit_code == ExitCode.PASSED and cost.wall_s <= MOST_S and cost.peak_mb <= MOST_MB
+        for cost in costs
+    )
+    print(f"at most {MOST_S:g} s and {MOST_MB:g} MB: {'met' if met else 'NOT met'}")
+    return int(check and not met)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("trials", nargs="?", type=int, default=TRIALS)
+    parser.add_argument("--check", action="store_true")
+    given = parser.parse_args()
+    sys.exit(main(given.trials, check=given.check))

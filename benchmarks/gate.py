@@ -1,0 +1,274 @@
+"""What the gate reaches: pull requests simulated by the thousand, beside the rules of peers.
+
+    python benchmarks/gate.py [--prs N] [--seed N] [--only TEXT] [--check]
+
+Each row is one kind of pull request.  Every one of them draws a suite, a baseline and a run
+(`populations.py`), and all rules judge the same draws (`pull_requests.py`).  A rate stands with
+its 95 % confidence interval.  `--check` ends with 1 where a row misses a bound.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import groupby, product
+from statistics import fmean
+from typing import NamedTuple
+
+import measure
+from pull_requests import Counts, Scene, simulate
+
+from ci_eval.stats import mean_interval, wilson_interval
+
+PRS = 500
+SEED = 20260101
+CHUNK = 25
+"""How many pull requests a process simulates at a time."""
+SIZES = (30, 100, 300)
+DROP_10, ALL_DROP, DROP_5, BREAK = (
+    "10 points in one criterion",
+    "5 points in all four",
+    "5 points in one criterion",
+    "a solid case breaks",
+)
+
+
+class Bound(NamedTuple):
+    """What a row must reach."""
+
+    rule: str
+    """One of `RULES`, or of `AMOUNTS`."""
+    least: float = 0.0
+    most: float = math.inf
+
+    def met(self, counts: Counts) -> bool:
+        """Say whether the estimate lies within the bound."""
+        found = estimate(self.rule, counts)
+        return found is not None and self.least <= found <= self.most
+
+    def judged(self, counts: Counts) -> str:
+        """Return the bound and whether it is met."""
+        form = "{:g}" if self.rule in AMOUNTS else "{:.0%}"
+        least = f"at least {form.format(self.least)}" * (self.least > 0)
+        most = f"at most {form.format(self.most)}" * math.isfinite(self.most)
+        wanted = " and ".join(filter(None, (least, most)))
+        return f"{self.rule} {wanted}: {'met' if self.met(counts) else '**missed**'}"
+
+
+class Row(NamedTuple):
+    """One kind of pull request with what must be reached."""
+
+    part: str
+    """Under which heading it stands."""
+    scene: Scene
+    bounds: tuple[Bound, ...] = ()
+    times: int = 1
+    """So many times more pull requests than others, where the bound is narrow."""
+
+
+# --- What is simulated ------------------------------------------------------------------------
+
+QUIET = Bound("blocked", most=0.02)
+NEVER = Bound("blocked", most=0.0)
+ALWAYS = Bound("blocked", least=1.0)
+COVERS = Bound("interval", least=0.94, most=0.96)
+BUDGET = Bound("most trials", most=3.0)
+REACHED = {
+    "unchanged": (QUIET,),
+    DROP_10: (Bound("blocked", least=0.85),),
+    ALL_DROP: (Bound("blocked", least=0.65),),
+    BREAK: (Bound("named", least=0.99),),
+}
+"""Of 100 noisy cases, with what is set by default."""
+REACHED_WITH_RERUNS = {
+    "unchanged": (QUIET, Bound("trials", most=1.3)),
+    DROP_10: (Bound("blocked", least=0.97),),
+    DROP_5: (Bound("blocked", least=0.50),),
+    BREAK: (Bound("blocked", least=0.99),),
+}
+
+
+def rows() -> Iterator[Row]:
+    """Yield every row of the table."""
+    default = Scene()
+    for cases, change in product(SIZES, ("unchanged", DROP_10, ALL_DROP, DROP_5, BREAK)):
+        bounds = REACHED.get(change, ()) if cases == default.cases else _quiet(change)
+        yield Row("3 repeats, 5 runs", replace(default, cases=cases, change=change), bounds)
+    yield from _rerun_rows(default)
+    for repeats, runs, cases, change in product(
+        (1,), (1, 5), SIZES, ("unchanged", DROP_10, ALL_DROP, BREAK)
+    ):
+        few = Scene(cases=cases, change=change, repeats=repeats, runs=runs)
+        yield Row(f"{repeats} repeat, {_counted(runs, 'run')}", few, _quiet(change))
+    for correlation, change in product((0.0, 0.8), ("unchanged", DROP_10, ALL_DROP, BREAK)):
+        scene = replace(default, correlation=correlation, change=change)
+        yield Row(f"criteria with a correlation of {correlation:g}", scene, _quiet(change))
+    for change in ("unchanged", DROP_10, BREAK):
+        scene = replace(default, within=0.5, change=change)
+        yield Row("trials of one run that go together", scene, _quiet(change))
+    for change in ("unchanged", DROP_10, ALL_DROP, DROP_5, BREAK):
+        scene = replace(default, agent="five marks", change=change)
+        yield Row("scores with five marks", scene, _quiet(change))
+    yield from _steady_rows()
+    for (repeats, runs), cases in product(((3, 5), (1, 1)), SIZES):
+        scene = Scene(change=DROP_10, cases=cases, repeats=repeats, runs=runs)
+        yield Row("what the intervals cover", scene, (COVERS,), times=4)
+
+
+def _rerun_rows(default: Scene) -> Iterator[Row]:
+    """Yield the rows in which more is drawn where a verdict is in doubt."""
+    for cases, change in product(SIZES, ("unchanged", DROP_10, ALL_DROP, DROP_5, BREAK)):
+        scene = replace(default, cases=cases, change=change, reruns=True)
+        bounds = REACHED_WITH_RERUNS.get(change, ()) if cases == default.cases else _quiet(change)
+        yield Row("3 repeats, 5 runs, with reruns", scene, (*bounds, BUDGET))
+    few = replace(default, repeats=1, reruns=True)
+    for runs, cases, change in product((1, 5), SIZES, ("unchanged", DROP_10, BREAK)):
+        scene = replace(few, runs=runs, cases=cases, change=change)
+        yield Row(
+            f"1 repeat, {_counted(runs, 'run')}, with reruns", scene, (*_quiet(change), BUDGET)
+        )
+    for agent in ("five marks", "flakes 1 in 300", "flakes 1 in 1000", "deterministic"):
+        for change in ("unchanged", BREAK):
+            scene = replace(default, agent=agent, change=change, reruns=True)
+            bounds = (QUIET,) if change == "unchanged" else (Bound("blocked", least=0.99),)
+            yield Row("other agents, with reruns", scene, (*bounds, BUDGET))
+    together = {
+        "correlation 0": replace(default, correlation=0.0),
+        "correlation 0.8": replace(default, correlation=0.8),
+        "trials of one run that go together": replace(default, within=0.5),
+    }
+    for (named, scene), change in product(together.items(), ("unchanged", DROP_10, BREAK)):
+        row = replace(scene, change=change, reruns=True)
+        yield Row(f"{named}, with reruns", row, (*_quiet(change), BUDGET))
+
+
+def _steady_rows() -> Iterator[Row]:
+    """Yield the rows of agents that nearly always do the same."""
+    for agent, (repeats, runs), cases in product(
+        ("flakes 1 in 300", "flakes 1 in 1000"), ((3, 5), (1, 5), (1, 1)), SIZES
+    ):
+        scene = Scene(agent, cases=cases, repeats=repeats, runs=runs)
+        yield Row(agent, scene, (QUIET,))
+        if cases == SIZES[1]:
+            yield Row(agent, replace(scene, change=BREAK))
+    for (repeats, runs), cases in product(((3, 5), (1, 5), (1, 1)), SIZES):
+        scene = Scene("deterministic", cases=cases, repeats=repeats, runs=runs)
+        yield Row("deterministic", scene, (NEVER,))
+        # One observation of the baseline cannot show that nothing varies.
+        found = (ALWAYS,) if runs > 1 else (Bound("named", least=1.0),)
+        yield Row("deterministic", replace(scene, change=BREAK), found)
+
+
+def _quiet(change: str) -> tuple[Bound, ...]:
+    return (QUIET,) if change == "unchanged" else ()
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+# --- What is found ----------------------------------------------------------------------------
+
+
+def count(row: Row, prs: int, seed: int, pool: ProcessPoolExecutor) -> Counts:
+    """Simulate so many pull requests of a row; how many processes do it changes nothing."""
+    numbers = range(prs * row.times)
+    chunks = [numbers[begin : begin + CHUNK] for begin in range(0, len(numbers), CHUNK)]
+    counts = Counts()
+    for each in pool.map(partial(simulate, row.scene, seed), chunks):
+        counts.add(each)
+    return counts
+
+
+def tally(rule: str, counts: Counts) -> tuple[int, int]:
+    """Return how often `rule` held, and out of how many."""
+    if rule == "interval":
+        return counts.covering, counts.intervals
+    return counts.found[rule], counts.prs
+
+
+def estimate(rule: str, counts: Counts) -> float | None:
+    """Return a rate or an amount; of nothing there is none."""
+    if rule in AMOUNTS:
+        return AMOUNTS[rule](counts.trials) if counts.trials else None
+    held, total = tally(rule, counts)
+    return held / total if total else None
+
+
+def rate(held: int, total: int) -> str:
+    """Return a rate in percent with its 95 % interval."""
+    low, high = wilson_interval(held, total) or (0.0, 1.0)
+    return f"{held / total * 100:.1f} [{low * 100:.1f}, {high * 100:.1f}]" if total else "-"
+
+
+RULES = {
+    "blocked": "blocked",
+    "in doubt": "in doubt",
+    "named": "named",
+    "interval": "interval holds the effect",
+    "any case flips": "any case flips",
+    "mean 5 points below": "a mean 5 points below the true one",
+    "mean below 0.8": "a mean below 0.8",
+    "mean dropped": "a mean dropped",
+    "paired t-test": "paired t-test",
+}
+"""The columns: what is counted, and how the table calls it; ours first, then those of peers."""
+AMOUNTS: dict[str, Callable[[list[float]], float]] = {"trials": fmean, "most trials": max}
+"""What else is bounded: trials, in shares of those that were planned."""
+
+
+def head() -> str:
+    """Return the head of a table."""
+    columns = ["agent", "change", "cases", "repeats", "runs", *RULES.values(), "trials", "bound"]
+    return f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}"
+
+
+def line(row: Row, counts: Counts) -> str:
+    """Return the line of a table that a row is."""
+    scene = row.scene
+    rates = [
+        "-" if rule == "named" and scene.change != BREAK else rate(*tally(rule, counts))
+        for rule in RULES
+    ]
+    cells = [scene.agent, scene.change, scene.cases, scene.repeats, scene.runs, *rates]
+    bounds = "; ".join(bound.judged(counts) for bound in row.bounds)
+    return "".join(f"| {cell} " for cell in (*cells, amounts(counts.trials), bounds)) + "|"
+
+
+def amounts(trials: list[float]) -> str:
+    """Return the mean of shares with its 95 % interval, and the largest of them."""
+    low, high = mean_interval(trials) or (0.0, math.inf)
+    return f"{fmean(trials):.2f} [{low:.2f}, {high:.2f}], most {max(trials):.2f}"
+
+
+def main(prs: int, seed: int, only: str, *, check: bool) -> int:
+    """Print the tables and return the exit code."""
+    begun = measure.now()
+    print(f"{prs} pull requests a row, seed {seed}; rates in percent, 95 % intervals (Wilson).")
+    missed = 0
+    chosen = [row for row in rows() if only in repr(row)]
+    if not chosen:
+        print(f"no row's description contains {only!r}")
+        return 1
+    with ProcessPoolExecutor() as pool:
+        for part, members in groupby(chosen, key=lambda row: row.part):
+            print(f"\n## {part[0].upper()}{part[1:]}\n\n{head()}")
+            for row in members:
+                counts = count(row, prs, seed, pool)
+                missed += not all(bound.met(counts) for bound in row.bounds)
+                print(line(row, counts), flush=True)
+    print(f"\n{missed} of {len(chosen)} rows miss a bound; took {measure.now() - begun:.0f} s")
+    return int(check and missed > 0)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--prs", type=int, default=PRS, help="pull requests a row")
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--only", default="", help="rows whose description contains this")
+    parser.add_argument("--check", action="store_true", help="exit with 1 where a bound is missed")
+    given = parser.parse_args()
+    sys.exit(main(given.prs, given.seed, given.only, check=given.check))

@@ -1,0 +1,57 @@
+"""The rules by which peers block a pull request, and a plain test, on the same draws."""
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np  # noqa: TID253  # no command starts with this
+from numpy.typing import NDArray  # noqa: TID253
+from populations import THRESHOLD, Agents, Observer, Values
+
+from ci_eval.stats import t_quantile
+
+FALSE_BLOCK = 0.02
+"""At which rate the plain test may block for nothing."""
+
+
+class Draws(NamedTuple):
+    """What one pull request and its baseline observed."""
+
+    agents: Agents
+    past: Sequence[Values]
+    """Newest first."""
+    now: Values
+    after: Observer
+    """Draws more."""
+
+
+def peers(draws: Draws) -> Iterator[str]:
+    """Yield the rules by which this pull request is blocked, under any criterion."""
+    now, newest = draws.now.mean(axis=0), draws.past[0].mean(axis=0)
+    if ((newest >= THRESHOLD) & (now < THRESHOLD)).any():
+        yield "any case flips"
+    means = now.mean(axis=1)
+    if (means < draws.agents.before.mean(axis=1) - 0.05).any():
+        yield "mean 5 points below"
+    if (means < 0.8).any():
+        yield "mean below 0.8"
+    if (means < newest.mean(axis=1)).any():
+        yield "mean dropped"
+    if t_test(now - np.mean([run.mean(axis=0) for run in draws.past], axis=0)):
+        yield "paired t-test"
+
+
+def t_test(differences: NDArray[np.float64]) -> bool:
+    """Say whether any criterion dropped: Student's t at 2 %, corrected by Bonferroni.
+
+    Where no difference differs from another, it has dropped when they are negative.
+    """
+    criteria, cases = differences.shape
+    errors = differences.std(axis=1, ddof=1) / np.sqrt(cases)
+    means = differences.mean(axis=1)
+    return bool(((means < 0) & (means <= -_critical(criteria, cases - 1) * errors)).any())
+
+
+@cache
+def _critical(tests: int, freedom: int) -> float:
+    return t_quantile(1 - FALSE_BLOCK / tests, freedom)

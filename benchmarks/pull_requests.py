@@ -1,0 +1,237 @@
+"""One simulated pull request: the draws, the verdict of the gate, and what peers would say.
+
+What the gate wants to have drawn again is drawn from the agent as it is now.
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np  # noqa: TID253  # no command starts with this
+from numpy.random import Generator  # noqa: TID253
+from peers import Draws, peers
+from populations import CHANGES, CRITERIA, POPULATIONS, THRESHOLD, Agents, Observer, Values
+
+from ci_eval.columns import Cell, Column, Columns, Past
+from ci_eval.compare import examine
+from ci_eval.config_file import GateOptions
+from ci_eval.findings import Report
+from ci_eval.observing import Observed, Tally
+from ci_eval.pipeline import Before, judge
+from ci_eval.plan import Plan
+from ci_eval.rerunning import affordable, wanted
+from ci_eval.results import CriterionFacts, Run, RunMeta
+
+_NAMES = tuple(f"c{number}" for number in range(CRITERIA))
+_META = RunMeta(
+    run_id="simulated",
+    suite="simulated",
+    created="2026-01-01T00:00:00+00:00",
+    version="0",
+    agents=("a",),
+    criteria=dict.fromkeys(
+        _NAMES,
+        CriterionFacts(criterion="ci/c", threshold=THRESHOLD, interval=(0.0, 1.0), fingerprint="f"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One kind of pull request."""
+
+    agent: str = "noisy"
+    """One of `POPULATIONS`."""
+    change: str = "unchanged"
+    """One of `CHANGES`."""
+    cases: int = 100
+    repeats: int = 3
+    """How often each run tries each case."""
+    runs: int = 5
+    """How many runs the baseline pools."""
+    correlation: float = 0.5
+    """Between criteria: of the chances of a case, and of the outcomes of a trial."""
+    within: float = 0.0
+    """What the trials of a case in one run have in common."""
+    reruns: bool = False
+    """Whether more is drawn where a verdict is in doubt (`gate.on_inconclusive: rerun`)."""
+
+    @property
+    def planned(self) -> int:
+        """How many trials a run has, without those that are drawn again."""
+        return self.cases * self.repeats
+
+    def rng(self, seed: int, number: int) -> Generator:
+        """Return what draws a pull request; the same for each change, with reruns or not."""
+        drawn = (self.agent, self.cases, self.repeats, self.runs, self.correlation, self.within)
+        return np.random.default_rng([seed, zlib.crc32(repr(drawn).encode()), number])
+
+
+@dataclass
+class Counts:
+    """What was found in several pull requests of one kind."""
+
+    prs: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+    """In how many of them, by rule."""
+    trials: list[float] = field(default_factory=list)
+    """Of each pull request, in shares of those that were planned."""
+    intervals: int = 0
+    covering: int = 0
+    """Intervals that hold the true effect."""
+
+    def add(self, other: "Counts") -> None:
+        """Count more of the same kind."""
+        self.prs += other.prs
+        self.found += other.found
+        self.trials += other.trials
+        self.intervals += other.intervals
+        self.covering += other.covering
+
+
+def simulate(scene: Scene, seed: int, numbers: range) -> Counts:
+    """Simulate the pull requests of these numbers."""
+    counts = Counts()
+    for number in numbers:
+        counts.add(_simulate_one(scene, scene.rng(seed, number)))
+    return counts
+
+
+def _simulate_one(scene: Scene, rng: Generator) -> Counts:
+    tried = _PullRequest(scene, rng)
+    if scene.reruns:
+        tried.rerun()
+    report = tried.report()
+    covering = list(_covering(report, tried.draws.agents))
+    return Counts(
+        prs=1,
+        found=Counter([*_said(report), *peers(tried.draws)]),
+        trials=[tried.tally.trials / scene.planned],
+        intervals=len(covering),
+        covering=sum(covering),
+    )
+
+
+def draw(scene: Scene, rng: Generator) -> Draws:
+    """Draw a suite, a baseline and a run."""
+    population = POPULATIONS[scene.agent]
+    chances = population.chances(rng, scene.cases, scene.correlation)
+    agents = CHANGES[scene.change](chances)
+    before, after = (
+        Observer(chances, population.levels, scene.correlation, within=scene.within)
+        for chances in agents
+    )
+    past = [before.observe(rng, scene.repeats) for _ in range(scene.runs)]
+    return Draws(agents, past, after.observe(rng, scene.repeats), after)
+
+
+# --- The gate ---------------------------------------------------------------------------------
+
+
+class _PullRequest:
+    """What the gate sees of one, as far as it was tried."""
+
+    def __init__(self, scene: Scene, rng: Generator) -> None:
+        self.draws = draw(scene, rng)
+        self._scene, self._rng = scene, rng
+        self._gate = GateOptions(
+            mode="regression", on_inconclusive="rerun" if scene.reruns else "warn"
+        )
+        self._before = Before([Past(_META, columns_of(values)) for values in self.draws.past])
+        self.tally = Tally(columns=columns_of(self.draws.now), trials=scene.planned)
+
+    def report(self) -> Report:
+        """Compare and decide."""
+        return judge(Observed(Run(_META, lambda: iter(())), self.tally), self._gate, self._before)
+
+    def rerun(self) -> None:
+        """Draw again what the gate wants and can afford, until it wants no more."""
+        plan = _plan(self._scene, self._gate)
+        while True:
+            examined = examine(_META, self.tally.columns, self._before.runs, self._gate)
+            redraw = affordable(wanted(examined, self._gate), plan, self.tally.trials)
+            if not redraw:
+                return
+            if redraw.pairs:
+                self._draw_round()
+            for (_, _, case), count in redraw.confirming.items():
+                self._confirm(case, count)
+
+    def _draw_round(self) -> None:
+        values = self.draws.after.observe(self._rng, self._scene.repeats)
+        for column, observed in zip(self._columns(), _by_case(values), strict=True):
+            for cell, unit in zip(column.values(), observed, strict=True):
+                cell.units += (tuple(unit),)
+        self.tally.trials += self._scene.planned
+
+    def _confirm(self, case: str, count: int) -> None:
+        values = self.draws.after.observe(self._rng, count)[:, :, int(case)]
+        for column, observed in zip(self._columns(), values.T.tolist(), strict=True):
+            column[case].confirming += tuple(observed)
+        self.tally.trials += count
+
+    def _columns(self) -> list[Column]:
+        return [self.tally.columns.groups["a", "e", name] for name in _NAMES]
+
+
+def _plan(scene: Scene, gate: GateOptions) -> Plan:
+    """Return what a budget is reckoned from, in the place of a plan."""
+    config = SimpleNamespace(gate=gate, agents={"a": SimpleNamespace(converses=True)})
+    evalsets = {"e": SimpleNamespace(count=scene.cases)}
+    plan = SimpleNamespace(
+        config=config, evalsets=evalsets, repeats=scene.repeats, count=scene.planned
+    )
+    return cast("Plan", plan)
+
+
+def columns_of(values: Values) -> Columns:
+    """Return what was measured as the gate takes it, without a record for each trial."""
+    columns = Columns()
+    for name, cases in zip(_NAMES, _by_case(values), strict=True):
+        columns.groups["a", "e", name] = {
+            str(case): _cell(observed) for case, observed in enumerate(cases)
+        }
+    columns.fingerprints = dict.fromkeys(
+        (("e", str(case)) for case in range(values.shape[2])), "same"
+    )
+    return columns
+
+
+def _by_case(values: Values) -> list[list[list[float]]]:
+    """Return the values by criterion, case and trial."""
+    ordered: list[list[list[float]]] = values.transpose(1, 2, 0).tolist()
+    return ordered
+
+
+def _cell(observed: Sequence[float]) -> Cell:
+    cell = Cell()
+    cell.units = (tuple(observed),)
+    return cell
+
+
+def _said(report: Report) -> Iterator[str]:
+    """Yield what the gate says: it blocks, it is in doubt, it suspects the first case."""
+    if report.verdict.outcome == "failed":
+        yield "blocked"
+    elif any(reason.severity == "warns" for reason in report.verdict.reasons):
+        yield "in doubt"
+    changes = report.comparison.changes if report.comparison else ()
+    if any(
+        change.case == "0"
+        and change.group.criterion == _NAMES[0]
+        and (change.suspected or change.certain)
+        for change in changes
+    ):
+        yield "named"
+
+
+def _covering(report: Report, agents: Agents) -> Iterator[bool]:
+    """Say of each interval whether it holds the true effect."""
+    deltas = report.comparison.deltas if report.comparison else ()
+    effects = (agents.after - agents.before).mean(axis=1).tolist()
+    for delta, effect in zip(deltas, effects, strict=True):
+        if delta.interval:
+            yield delta.interval[0] <= effect <= delta.interval[1]

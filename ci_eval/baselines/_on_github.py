@@ -1,0 +1,47 @@
+"""What is said where GitHub keeps the baseline, and refuses."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, TypeVar
+
+from pydantic import StringConstraints
+
+from ci_eval.errors import BaselineError, UsageError
+from ci_eval.github import GitHub, GitHubError, connected
+from ci_eval.world import World
+
+T = TypeVar("T")
+
+Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40,64}$")]
+"""The name of a commit, as GitHub gives it."""
+
+
+def loaded(work: Callable[[GitHub], Awaitable[T]], world: World) -> T:
+    """Return what `work` reads.
+
+    Raises:
+        BaselineError: GitHub cannot be asked, or refuses.
+
+    """
+    try:
+        return asyncio.run(_connected(work, world))
+    except GitHubError as exc:
+        raise BaselineError(f"the baseline was not loaded: {exc}", hint=exc.hint) from exc
+
+
+def saved(work: Callable[[GitHub], Awaitable[T]], world: World) -> T:
+    """Return what `work` says of what it stored.
+
+    Raises:
+        UsageError: GitHub cannot be asked, or refuses.
+
+    """
+    try:
+        return asyncio.run(_connected(work, world))
+    except GitHubError as exc:
+        raise UsageError(f"not stored: {exc}", hint=exc.hint) from exc
+
+
+async def _connected(work: Callable[[GitHub], Awaitable[T]], world: World) -> T:
+    async with connected(world) as github:
+        return await work(github)

@@ -1,0 +1,101 @@
+"""What the data branch of a suite looks like: its folder, and the index of its runs."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ci_eval.documents import read_text
+from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.explain import describe, explain
+from ci_eval.json_text import JsonText, parse_strict
+from ci_eval.lineage import is_commit
+from ci_eval.noted import Noted
+from ci_eval.records import SCHEMA_VERSION, Stored
+
+README = """\
+# Runs of ci-eval
+
+This branch is written by [ci-eval](https://pypi.org/project/ci-eval/): the runs that pull
+requests are compared with. Nothing of it belongs into another branch.
+
+`suites/NAME/index.json` lists the runs of a suite, `runs/COMMIT.json` holds their values, and
+`badge.svg` and `badge.json` show the newest run of the default branch. `ci-eval baseline prune`
+removes old runs.
+"""
+_PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+class Index(Stored):
+    """The runs of one suite."""
+
+    schema_version: int
+    suite: str
+    runs: tuple[Noted, ...]
+    """Newest first."""
+
+
+def folder_of(suite: str) -> str:
+    """Return the folder of a suite; no two suites share one, in whatever file system.
+
+    >>> folder_of("shop"), folder_of("The Shop")
+    ('suites/shop', 'suites/the-shop+fc380ff3c174a1cb')
+    """
+    if _PLAIN.fullmatch(suite):
+        return f"suites/{suite}"
+    readable = re.sub(r"[^a-z0-9]+", "-", suite.lower()).strip("-")[:60]
+    digest = hashlib.sha256(suite.encode(errors="surrogatepass")).hexdigest()
+    return f"suites/{readable}+{digest[:16]}"
+
+
+def index_text(suite: str, runs: Sequence[Noted]) -> str:
+    """Return the index as it is written: a run a line, so that its history can be read."""
+    lines = ",\n".join(run.model_dump_json(exclude_defaults=True) for run in runs)
+    name = Index(schema_version=SCHEMA_VERSION, suite=suite, runs=()).model_dump_json()
+    return name.removesuffix("]}") + (f"\n{lines}\n" if lines else "") + "]}\n"
+
+
+def read_index(path: Path, suite: str, *, shown: str) -> tuple[Noted, ...]:
+    """Return the runs in the index at `path`, newest first.
+
+    Raises:
+        BaselineError: it is no index, or one of another suite.
+
+    """
+    try:
+        text = parse_strict(read_text(path, shown=shown), shown=shown)
+    except UsageError as exc:
+        raise BaselineError(problems=exc.problems, hint=_MEND) from exc
+    problems = _problems(text, suite)
+    if problems:
+        raise BaselineError(problems=problems, hint=_MEND)
+    return Index.model_validate(text.value).runs
+
+
+def _problems(text: JsonText, suite: str) -> list[Problem]:
+    value = text.value
+    if isinstance(value, dict) and value.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
+        message = (
+            f"has schema version {describe(value['schema_version'])}, "
+            f"this version of ci-eval reads {SCHEMA_VERSION}"
+        )
+        return [text.problem(message, ["schema_version"])]
+    try:
+        index = Index.model_validate(value)
+    except ValidationError as exc:
+        return [text.problem(message, loc) for loc, message in explain(exc, Index)]
+    if index.suite != suite:
+        return [text.problem(f"is the index of another suite, {index.suite!r}", ["suite"])]
+    return [
+        text.problem("is not the name of a commit", ["runs", place, "commit"])
+        for place, run in enumerate(index.runs)
+        if not (run.commit and is_commit(run.commit))
+    ]
+
+
+_MEND = (
+    "put the last good version of the file back on the branch, or remove the suite's folder there "
+    "to begin anew"
+)

@@ -1,0 +1,204 @@
+"""Baselines on a branch of their own: a run for each commit, whoever stores at the same time."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field
+
+from ci_eval import badge
+from ci_eval.baselines._data_branch import Change, DataBranch, opened
+from ci_eval.baselines._document import stored_runs, with_run
+from ci_eval.baselines._runs_index import README, folder_of, index_text, read_index
+from ci_eval.columns import Past
+from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.git import Repository
+from ci_eval.lineage import Lineage, Origin, default_branch, is_commit
+from ci_eval.noted import Noted, note_run
+from ci_eval.plugins import baseline
+from ci_eval.results import Run
+from ci_eval.storing import BaselineStore
+from ci_eval.world import World
+
+MOST_OF_A_COMMIT = 100
+"""How many runs of one commit are kept."""
+
+
+@baseline("branch")
+class BranchStore(BaselineStore):
+    """A branch that holds nothing but runs, one file for each commit.
+
+    It has a folder for each suite with the values of its runs, an index of them, and a badge
+    (`badge.svg`, and `badge.json` for shields.io) that shows the newest run of the base branch.
+    The clone is left as it is: files, index, HEAD and branches. Jobs may store at the same
+    time, and none is lost. To store, a workflow needs `permissions: {contents: write}`.
+    """
+
+    branch: str = Field(default="ci-eval-data", min_length=1, max_length=200)
+    """The branch; it is made when the first run is stored."""
+    remote: str = Field(default="origin", min_length=1)
+    """The remote that has it; in a repository without any remote it is a branch of its own."""
+    squash: bool = False
+    """Whether `baseline prune` makes the branch a single commit, so that what was removed takes
+    no room any more."""
+
+    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+        """Return the nearest runs; only their files are fetched."""
+        with self._opened(world) as branch:
+            branch.fetch(suite)
+            kept = _Suite(branch, suite)
+            chosen = lineage.choose(kept.index(), _origin, self.window)
+            found: dict[str, dict[str, Past]] = {}
+            for noted in chosen:
+                if str(noted.commit) not in found:
+                    found[str(noted.commit)] = kept.of_commit(noted)
+            return [_held(found[str(noted.commit)], noted, kept) for noted in chosen]
+
+    def history(self, suite: str, world: World) -> Sequence[Noted]:
+        """Return what the index says of the runs."""
+        with self._opened(world) as branch:
+            branch.fetch(suite)
+            return _Suite(branch, suite).index()
+
+    def save(self, run: Run, world: World) -> bool:
+        """Add `run` to the file of its commit."""
+        commit = run.meta.commit
+        if not commit or not is_commit(commit):
+            raise UsageError(
+                "not stored: the run names no commit, and a branch keeps runs by commit",
+                hint="run in a git repository, or use `store: file`",
+            )
+        noted = note_run(run)
+        shown = self.base or default_branch(Repository(world.root, world.env))
+        with self._opened(world) as branch:
+            kept = _Suite(branch, run.meta.suite)
+
+            def make(drafts: Path) -> Change | None:
+                return kept.with_run(run, noted, shown, drafts)
+
+            return branch.update(run.meta.run_id, make)
+
+    def prune(self, suite: str, keep: int, world: World) -> int:
+        """Remove the oldest runs, and the files of commits that have none left."""
+        gone = 0
+        with self._opened(world) as branch:
+            kept = _Suite(branch, suite)
+
+            def make(drafts: Path) -> Change | None:
+                nonlocal gone
+                gone = max(0, len(kept.index()) - keep)
+                return kept.without_oldest(keep, drafts, afresh=self.squash) if gone else None
+
+            branch.update(suite, make)
+        return gone
+
+    def _opened(self, world: World) -> AbstractContextManager[DataBranch]:
+        return opened(Repository(world.root, world.env), self.branch, self.remote)
+
+
+def _origin(noted: Noted) -> Origin:
+    return Origin(noted.commit, noted.branch, noted.created)
+
+
+def _held(found: dict[str, Past], noted: Noted, kept: "_Suite") -> Past:
+    if noted.run_id not in found:
+        message = f"lacks the run {noted.run_id!r}, which the index names"
+        raise BaselineError(problems=[Problem(message, kept.shown(kept.path_of(noted)))])
+    return found[noted.run_id]
+
+
+@dataclass(frozen=True)
+class _Suite:
+    """The folder of one suite."""
+
+    branch: DataBranch
+    suite: str
+
+    @property
+    def _index(self) -> str:
+        return f"{folder_of(self.suite)}/index.json"
+
+    def path_of(self, noted: Noted) -> str:
+        """Return the file with the values of a run."""
+        return f"{folder_of(self.suite)}/runs/{noted.commit}.json"
+
+    def shown(self, path: str) -> str:
+        """Return what a user calls a file of the branch, as git does."""
+        return f"{self.branch.name}:{path}"
+
+    def index(self) -> tuple[Noted, ...]:
+        """Return the runs in short, newest first."""
+        if not self.branch.has(self._index):
+            return ()
+        with self.branch.file(self._index) as file:
+            return read_index(file, self.suite, shown=self.shown(self._index))
+
+    def of_commit(self, noted: Noted) -> dict[str, Past]:
+        """Return the runs of a commit, by their ids."""
+        path = self.path_of(noted)
+        if not self.branch.has(path):
+            message = f"is not there, but the index names the run {noted.run_id!r} of it"
+            raise BaselineError(problems=[Problem(message, self.shown(path))])
+        with self.branch.file(path) as file:
+            return {past.meta.run_id: past for past in stored_runs(file, self.shown(path))}
+
+    def with_run(self, run: Run, noted: Noted, badge_of: str | None, drafts: Path) -> Change | None:
+        """Return what adds a run; nothing where it is there already."""
+        runs = self.index()
+        if any(each.run_id == noted.run_id for each in runs):
+            return None
+        path = self.path_of(noted)
+        document = drafts / "run.json"
+        dropped = frozenset(self._write(run, path, document))
+        left = [noted, *(each for each in runs if each.run_id not in dropped)]
+        left.sort(key=lambda each: each.created, reverse=True)
+        files: dict[str, Path | None] = {path: document}
+        files |= self._pages(left, badge_of, drafts)
+        return Change(f"{self.suite}: run {noted.run_id} of {noted.commit}\n\n[skip ci]\n", files)
+
+    def without_oldest(self, keep: int, drafts: Path, *, afresh: bool) -> Change:
+        """Return what leaves only the newest runs."""
+        runs = self.index()
+        left, gone = runs[:keep], runs[keep:]
+        needed = {self.path_of(each) for each in left}
+        files: dict[str, Path | None] = {
+            path: None for each in gone if (path := self.path_of(each)) not in needed
+        }
+        files[self._index] = _written(drafts / "index.json", index_text(self.suite, left))
+        said = f"{self.suite}: the newest {len(left)} of {len(runs)} runs\n\n[skip ci]\n"
+        return Change(said, files, afresh)
+
+    def _write(self, run: Run, path: str, document: Path) -> Iterator[str]:
+        """Write the file of a commit with `run` first, and yield the runs that go for it."""
+
+        def write(stored: Sequence[Past], old: Path) -> None:
+            pieces = with_run(run, stored, old, self.shown(path), window=MOST_OF_A_COMMIT)
+            with document.open("w", encoding="utf-8", newline="\n") as out:
+                out.writelines(pieces)
+
+        if not self.branch.has(path):
+            write([], document)
+            return
+        with self.branch.file(path) as old:
+            stored = stored_runs(old, self.shown(path))
+            write(stored, old)
+        yield from (past.meta.run_id for past in stored[MOST_OF_A_COMMIT - 1 :])
+
+    def _pages(
+        self, runs: Sequence[Noted], badge_of: str | None, drafts: Path
+    ) -> Iterator[tuple[str, Path]]:
+        """Yield the index, the badge of the newest run of a branch, and the page about it all."""
+        yield self._index, _written(drafts / "index.json", index_text(self.suite, runs))
+        if not self.branch.has("README.md"):
+            yield "README.md", _written(drafts / "README.md", README)
+        newest = next((each for each in runs if badge_of in (None, each.branch)), None)
+        if newest:
+            found = badge.Badge.of(self.suite, newest.cases)
+            for name, text in (("badge.json", found.endpoint()), ("badge.svg", found.svg())):
+                yield f"{folder_of(self.suite)}/{name}", _written(drafts / name, text)
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path

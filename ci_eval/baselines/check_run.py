@@ -1,0 +1,254 @@
+"""A baseline in check runs, one on each commit: no branch, no retention, no race."""
+
+import base64
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+from pydantic import Field
+
+from ci_eval.baselines._document import as_file, stored_runs, with_run
+from ci_eval.baselines._on_github import Commit, loaded, saved
+from ci_eval.columns import Past
+from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.github import GitHub, GitHubError
+from ci_eval.lineage import Lineage
+from ci_eval.noted import note_run
+from ci_eval.plugins import baseline
+from ci_eval.records import Json, Stored
+from ci_eval.results import Run
+from ci_eval.storing import BaselineStore
+from ci_eval.templating import code, counted, score
+from ci_eval.world import World
+
+MAX_TEXT = 65_535
+"""The longest text of a check run, as GitHub documents it; the digest is ASCII."""
+VERSION = 1
+"""The version of the digest."""
+MAX_ROWS = 30
+"""How many rows the table for humans has."""
+_READ, _WRITE = "checks: read", "checks: write"
+_UNKNOWN_COMMIT = 422
+"""What GitHub answers where it has no such commit, because it was not pushed."""
+_BEGIN = "<!-- ci-eval baseline "
+_DIGEST = re.compile(
+    rf"{_BEGIN}v([0-9]{{1,4}}) ([0-9]{{1,8}}) ([0-9a-f]{{64}}) ([A-Za-z0-9+/]+={{0,2}}) -->"
+)
+
+
+@baseline("check_run")
+class CheckRunStore(BaselineStore):
+    """A digest of the run in a check run on the commit that was evaluated.
+
+    The check runs of the ancestors are read, nearest first, else those of the newest commits of
+    the base branch.  One holds a few thousand scores and no more, as GitHub limits
+    its text to 65,535 bytes: compressed, with its length and its hash, where Markdown does not
+    show it.  Loading needs `checks: read`, and `contents: read` where it looks at the base
+    branch; saving needs `checks: write`.
+    """
+
+    name: str = Field(default="ci-eval baseline", min_length=1, max_length=255)
+    """What the check run is called."""
+    app: str = Field(default="github-actions", min_length=1)
+    """Only check runs that this app made, by the name in its address: that whose token saves."""
+
+    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+        """Return the runs in the check runs of the ancestors, nearest first."""
+        return loaded(lambda github: self._load(github, lineage, suite), world)
+
+    def save(self, run: Run, world: World) -> bool:
+        """Make a check run on the commit of `run`."""
+        if not run.meta.commit:
+            raise UsageError("not stored: the run has no commit, and a check run belongs to one")
+        body = self._check_run(run)
+        return saved(lambda github: self._save(github, run, body), world)
+
+    async def _load(self, github: GitHub, lineage: Lineage, suite: str) -> list[Past]:
+        found: list[Past] = []
+        for commit in lineage.ancestors[: self.search]:
+            found += await self._of(github, commit, suite)
+            if len(found) >= self.window:
+                break
+        if found or not lineage.base:
+            return found[: self.window]
+        looked_at = {*lineage.ancestors, lineage.own}
+        async with aclosing(self._newest(github, lineage.base)) as commits:
+            async for commit in commits:
+                if commit not in looked_at:
+                    found += await self._of(github, commit, suite)
+                if len(found) >= self.window:
+                    break
+        return found[: self.window]
+
+    async def _newest(self, github: GitHub, branch: str) -> AsyncGenerator[str, None]:
+        """Yield the newest commits of a branch, as many as are looked at."""
+        listing = github.listed("commits", _Commit, needs="contents: read", sha=branch)
+        left = self.search
+        async with aclosing(listing) as commits:
+            async for each in commits:
+                yield each.sha
+                left -= 1
+                if not left:
+                    return
+
+    async def _of(
+        self, github: GitHub, commit: str, suite: str, *, needs: str = _READ
+    ) -> list[Past]:
+        """Return the runs of `suite` that a commit has, the newest first."""
+        # One that was made twice, because nobody knew whether the first was, counts once.
+        found: dict[str, Past] = {}
+        # A page of them may be long: each has two texts.
+        listing = github.listed(
+            f"commits/{commit}/check-runs",
+            _CheckRun,
+            needs=needs,
+            member="check_runs",
+            check_name=self.name,
+            filter="all",
+            per_page=30,
+        )
+        try:
+            async with aclosing(listing) as check_runs:
+                async for each in check_runs:
+                    past = _past(each, commit) if self._is_ours(each) else None
+                    if past and past.meta.suite == suite:
+                        found[past.meta.run_id] = past
+        except GitHubError as exc:
+            if exc.status != _UNKNOWN_COMMIT:
+                raise
+        return sorted(found.values(), key=lambda past: past.meta.created, reverse=True)
+
+    def _is_ours(self, check_run: "_CheckRun") -> bool:
+        """Say whether a check run is a digest of ours: jobs make check runs too."""
+        slug = check_run.app.slug if check_run.app else None
+        text = check_run.output.text or ""
+        return (check_run.name, slug) == (self.name, self.app) and text.startswith(_BEGIN)
+
+    async def _save(self, github: GitHub, run: Run, body: Json) -> bool:
+        there = await self._of(github, run.meta.commit or "", run.meta.suite, needs=_WRITE)
+        if any(past.meta.run_id == run.meta.run_id for past in there):
+            return False
+        await github.post("check-runs", body, needs=_WRITE, repeatable=True)
+        return True
+
+    def _check_run(self, run: Run) -> Json:
+        """Return what GitHub is sent.
+
+        Raises:
+            UsageError: the run is too long.
+
+        """
+        text = _digest("".join(with_run(run, (), Path(), "", window=1)).encode())
+        if len(text) > MAX_TEXT:
+            raise UsageError(
+                f"not stored: the run is {len(text):,} bytes even when compressed, and a check run "
+                f"takes {MAX_TEXT:,}",
+                hint="the stores `branch`, `git`, `artifact`, `gcs` and `file` take it",
+            )
+        return {
+            "name": self.name,
+            "head_sha": run.meta.commit,
+            "status": "completed",
+            "conclusion": "neutral",
+            "external_id": run.meta.run_id,
+            "output": _output(run, text),
+        }
+
+
+class _App(Stored):
+    slug: str | None = None
+
+
+class _Output(Stored):
+    text: str | None = None
+
+
+class _CheckRun(Stored):
+    id: int
+    name: str
+    app: _App | None = None
+    output: _Output = _Output()
+
+
+class _Commit(Stored):
+    sha: Commit
+
+
+def _output(run: Run, text: str) -> Json:
+    """Return what people see of it, and the digest."""
+    noted = note_run(run)
+    counts = noted.cases
+    cases = counts.passed + counts.failed + counts.errors + counts.skipped
+    rows = [
+        f"| {code(each.group.agent)} | {code(each.group.evalset)} | {code(each.group.criterion)} "
+        f"| {score(each.value)} |"
+        for each in noted.groups
+    ]
+    if len(rows) > MAX_ROWS:
+        rows[MAX_ROWS:] = [f"| … and {len(rows) - MAX_ROWS} more | | | |"]
+    told = (
+        f"What {code(run.meta.suite)} measured on this commit, for later changes to be "
+        "compared with. It decides nothing."
+    )
+    heads = ["| agent | evalset | criterion | mean |", "| --- | --- | --- | --- |"]
+    return {
+        "title": f"{counted(cases, 'case')} to compare with",
+        "summary": "\n".join([told, "", *heads, *rows]),
+        "text": text,
+    }
+
+
+# --- The digest -------------------------------------------------------------------------------
+
+
+def _digest(document: bytes) -> str:
+    """Return `document` as a comment of Markdown, which shows nothing of it."""
+    packed = base64.b64encode(gzip.compress(document, mtime=0)).decode()
+    hashed = hashlib.sha256(document).hexdigest()
+    return f"{_BEGIN}v{VERSION} {len(document)} {hashed} {packed} -->"
+
+
+def _past(check_run: _CheckRun, commit: str) -> Past:
+    """Return the run in a check run.
+
+    Raises:
+        BaselineError: it cannot be read.
+
+    """
+    shown = f"check run {check_run.id}"
+    try:
+        with as_file(_document(check_run.output.text or "", shown)) as path:
+            runs = stored_runs(path, shown)
+        if [past.meta.commit for past in runs] != [commit]:
+            raise _error(f"expected one run of commit {commit}", shown)
+    except BaselineError as exc:
+        hint = f"it is on commit {commit}; begin a new baseline by another `name`"
+        raise BaselineError(problems=exc.problems, hint=hint) from exc
+    return runs[0]
+
+
+def _document(text: str, shown: str) -> bytes:
+    """Return what a digest stands for, having checked that it is what was stored."""
+    found = _DIGEST.fullmatch(text.strip())
+    if not found:
+        raise _error("is no digest of a run", shown)
+    version, length, hashed, packed = found.groups()
+    if int(version) != VERSION:
+        message = f"has a digest of version {version}, this version of ci-eval reads {VERSION}"
+        raise _error(message, shown)
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    try:
+        document = unpacker.decompress(base64.b64decode(packed), int(length) + 1)
+    except (ValueError, zlib.error) as exc:
+        raise _error("is no digest of a run", shown) from exc
+    if len(document) != int(length) or hashlib.sha256(document).hexdigest() != hashed:
+        raise _error("is not what was stored: its length or its hash differs", shown)
+    return document
+
+
+def _error(message: str, shown: str) -> BaselineError:
+    return BaselineError(problems=[Problem(message, shown)])

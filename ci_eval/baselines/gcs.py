@@ -1,0 +1,172 @@
+"""A baseline in a bucket of Google Cloud Storage: an object for each run."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from pydantic import Field, field_validator
+
+from ci_eval.baselines._document import stored_runs, with_run
+from ci_eval.columns import Past
+from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.gcs import Bucket, ChangedError, Entry, GcsOptions, Storage
+from ci_eval.lineage import Lineage, Origin
+from ci_eval.noted import Noted, note
+from ci_eval.places import Place
+from ci_eval.plugins import baseline
+from ci_eval.results import Run, RunMeta
+from ci_eval.storing import BaselineStore
+from ci_eval.world import World
+
+_NO_COMMIT = "none"
+_HISTORY = 20
+"""How many runs are told of in short."""
+_LONGEST = 200
+"""How long a part of an object's name may be, in bytes; a digest stands for the end of others."""
+
+
+@baseline("gcs")
+class GcsStore(BaselineStore):
+    """A bucket of Google Cloud Storage, with an object for each run.
+
+    An object is `PREFIX/suites/SUITE/runs/COMMIT/RUN_ID.json`; no two runs share one, so that any
+    number of jobs can store theirs at the same time.  The branch and the time are noted beside
+    it, and only the runs that are compared with are read.
+
+    Needs the package google-cloud-storage, `pip install 'ci-eval[gcs]'`, and a role such as
+    Storage Object User on the bucket; to compare alone, Storage Object Viewer is enough.
+    """
+
+    uri: str = Field(examples=["gs://bucket/baselines"])
+    """The bucket and, where it is not for this alone, a prefix: `gs://bucket/prefix`."""
+    gcs: GcsOptions = GcsOptions()
+    """How it is reached; left out, as `gcs` of the configuration says."""
+
+    @field_validator("uri")
+    @classmethod
+    def _is_place(cls, uri: str) -> str:
+        try:
+            Place.parse(uri)
+        except UsageError as exc:
+            raise ValueError(exc.problems[0].message) from exc
+        return uri
+
+    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+        """Return the stored runs that fit `lineage`; only these are read."""
+        with _as_baseline():
+            bucket = self._bucket(world)
+            chosen = lineage.choose(self._stored(bucket, suite), _StoredRun.origin, self.window)
+            return [self._read(bucket, each.entry) for each in chosen]
+
+    def history(self, suite: str, world: World) -> Sequence[Noted]:
+        """Return the newest stored runs in short; each is read for it, so it is not all of them."""
+        with _as_baseline():
+            bucket = self._bucket(world)
+            newest = self._newest(bucket, suite)[:_HISTORY]
+            return [note(self._read(bucket, each.entry)) for each in newest]
+
+    def save(self, run: Run, world: World) -> bool:
+        """Store `run` as an object of its own."""
+        bucket, name = self._bucket(world), self._object(run.meta)
+        there = bucket.find(name)
+        if there:
+            with _as_baseline():
+                self._read(bucket, there)
+            return False
+        with TemporaryFile() as file:
+            for piece in with_run(run, (), Path(), str(bucket.place(name)), window=1):
+                file.write(piece.encode())
+            try:
+                bucket.put(name, file, instead_of=0, metadata=_noted(run.meta))
+            except ChangedError:
+                return False
+        return True
+
+    def prune(self, suite: str, keep: int, world: World) -> int:
+        """Remove the objects of all runs of `suite` but the newest `keep`."""
+        bucket = self._bucket(world)
+        return sum(bucket.delete(each.entry) for each in self._newest(bucket, suite)[keep:])
+
+    def _bucket(self, world: World) -> Bucket:
+        return Storage(self.gcs, world.env).bucket(Place.parse(self.uri).bucket)
+
+    def _folder(self, suite: str) -> str:
+        prefix = Place.parse(self.uri).name.strip("/")
+        return f"{prefix}/suites/{_part(suite)}/runs/".removeprefix("/")
+
+    def _object(self, meta: RunMeta) -> str:
+        """Return the name of the object that the run of `meta` is stored as."""
+        commit = _part(meta.commit or _NO_COMMIT)
+        return f"{self._folder(meta.suite)}{commit}/{_part(meta.run_id)}.json"
+
+    def _read(self, bucket: Bucket, entry: Entry) -> Past:
+        """Return the run in an object.
+
+        Raises:
+            BaselineError: there is another one, or none.
+
+        """
+        copy, shown = bucket.copied(entry), str(entry.place)
+        runs = stored_runs(copy.path, shown)
+        if len(runs) != 1 or self._object(runs[0].meta) != entry.place.name:
+            message = "does not hold the run that its name says"
+            raise BaselineError(problems=[Problem(message, shown)], hint="remove the object")
+        return runs[0]
+
+    def _newest(self, bucket: Bucket, suite: str) -> list["_StoredRun"]:
+        """Return every run of `suite`, newest first."""
+        stored = self._stored(bucket, suite)
+        return sorted(stored, key=lambda each: each.origin().created, reverse=True)
+
+    def _stored(self, bucket: Bucket, suite: str) -> list["_StoredRun"]:
+        """Return every run of `suite`; what is called otherwise was put there by others."""
+        folder = self._folder(suite)
+        found = []
+        for entry in bucket.listed(folder):
+            commit, slash, file = entry.place.name.removeprefix(folder).partition("/")
+            if slash and "/" not in file and file.endswith(".json"):
+                found.append(_StoredRun(entry, unquote(commit)))
+        return found
+
+
+class _StoredRun(NamedTuple):
+    """A run whose object was listed."""
+
+    entry: Entry
+    commit: str
+
+    def origin(self) -> Origin:
+        """Return where it comes from, as far as the object tells."""
+        noted = self.entry.metadata
+        return Origin(
+            commit=None if self.commit == _NO_COMMIT else self.commit,
+            branch=noted.get("branch"),
+            created=noted.get("created") or self.entry.created,
+        )
+
+
+def _noted(meta: RunMeta) -> dict[str, str]:
+    """Return what is noted beside the object of a run, so that it need not be read."""
+    branch = {"branch": meta.branch} if meta.branch else {}
+    return {"created": meta.created, "version": meta.version, **branch}
+
+
+def _part(text: str) -> str:
+    """Return `text` as one part of the name of an object."""
+    quoted = quote(text, safe="").replace(".", "%2E")
+    if len(quoted) <= _LONGEST:
+        return quoted
+    return f"{quoted[: _LONGEST - 20]}~{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+@contextmanager
+def _as_baseline() -> Iterator[None]:
+    """Say of what cannot be read that it is the baseline."""
+    try:
+        yield
+    except UsageError as exc:
+        raise BaselineError(str(exc), hint=exc.hint, problems=exc.problems) from exc

@@ -1,0 +1,124 @@
+"""A baseline in a file of the repository, as it is where a change began."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field
+
+from ci_eval.baselines._document import stored_runs
+from ci_eval.baselines.file import FileStore
+from ci_eval.columns import Past
+from ci_eval.errors import BaselineError, Problem
+from ci_eval.git import GitError, Repository
+from ci_eval.lineage import Lineage
+from ci_eval.noted import Noted, note
+from ci_eval.plugins import baseline
+from ci_eval.world import World
+
+MAX_BYTES = 512 * 1024 * 1024
+"""The longest file that is read from a commit."""
+
+
+@baseline("git")
+class GitStore(FileStore):
+    """The file of `file`, read from the commit that a change began with.
+
+    The work tree may hold another version, such as one that the pull request brings along; it
+    is neither read nor touched. Where the file is not there at that commit, the nearest of its
+    ancestors counts that has it. `baseline save` writes the file in the work tree, for somebody
+    to commit.
+    """
+
+    ref: str | None = Field(default=None, min_length=1)
+    """A branch, tag or commit to read from, such as `origin/main`; left out, the merge base."""
+
+    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+        """Return the runs that are stored where the change began, newest first."""
+        del suite
+        return self._committed(lineage, world)[: self.window]
+
+    def history(self, suite: str, world: World) -> Sequence[Noted]:
+        """Return the runs that are stored where the change began in short, newest first."""
+        del suite
+        return [note(past) for past in self._committed(self.lineage(world), world)]
+
+    def _committed(self, lineage: Lineage, world: World) -> list[Past]:
+        repository = Repository(world.root, world.env)
+        found = _find(
+            repository, self._commits(repository, lineage), self._inside(repository, world)
+        )
+        if found is None:
+            return []
+        shown = f"{found.commit[:12]}:{found.path}"
+        if found.kind != "blob":
+            raise BaselineError(problems=[Problem("is not a file", shown)])
+        with tempfile.TemporaryDirectory(prefix="ci-eval-") as folder:
+            copy = Path(folder) / "baseline.json"
+            try:
+                repository.copy(found.object, copy, most=MAX_BYTES)
+            except GitError as exc:
+                problem = Problem(f"cannot be read from git: {exc}", shown)
+                raise BaselineError(problems=[problem]) from exc
+            return stored_runs(copy, shown)
+
+    def _commits(self, repository: Repository, lineage: Lineage) -> Sequence[str]:
+        """Return where to look, nearest first; the first is in this clone."""
+        commits: Sequence[str] = lineage.ancestors
+        if self.ref:
+            start = repository.commit(self.ref)
+            if start is None:
+                message = f"the baseline was not loaded: there is no {self.ref!r} in this clone"
+                raise BaselineError(message, hint=_DEEPER)
+            commits = repository.first_parents(start, self.search)
+        elif commits and repository.commit(commits[0]) is None:
+            message = (
+                f"the baseline was not loaded: the commit to compare with, {commits[0][:12]}, "
+                "is not in this clone"
+            )
+            raise BaselineError(message, hint=_DEEPER)
+        return commits
+
+    def _inside(self, repository: Repository, world: World) -> str:
+        """Return the file's path from the top of the repository."""
+        given = os.path.relpath(self._path(world), world.root)
+        try:
+            prefix = repository.run("rev-parse", "--show-prefix").decode(errors="replace")
+        except GitError as exc:
+            message = f"the baseline was not loaded: git does not know this repository: {exc}"
+            raise BaselineError(message) from exc
+        inside = os.path.normpath(prefix.removesuffix("\n") + given)
+        if inside.startswith(("../", "/")) or inside in (".", ".."):
+            message = "is outside of the repository, where git keeps no versions of it"
+            raise BaselineError(problems=[Problem(message, self.path)])
+        return inside
+
+
+_DEEPER = "check out with `fetch-depth: 0`, or fetch it"
+
+
+class _Found(NamedTuple):
+    """What is at a path at a commit."""
+
+    commit: str
+    path: str
+    object: str
+    kind: str
+
+
+def _find(repository: Repository, commits: Sequence[str], path: str) -> _Found | None:
+    """Return what is at `path` at the first of `commits` that has something there."""
+    if "\n" in path or not commits:
+        return None
+    asked = "".join(f"{commit}:{path}\n" for commit in commits)
+    try:
+        answers = repository.run("cat-file", "--batch-check", given=asked.encode())
+    except GitError as exc:
+        raise BaselineError(f"the baseline was not loaded: {exc}") from exc
+    for commit, answer in zip(commits, answers.decode(errors="replace").splitlines(), strict=False):
+        match answer.split(" "):
+            case [name, kind, size] if size.isdigit():
+                return _Found(commit, path, name, kind)
+    return None

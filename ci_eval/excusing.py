@@ -1,0 +1,92 @@
+"""What is excused from blocking: accepted drops and cases in quarantine, while they hold."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from fnmatch import fnmatchcase
+
+from pydantic import ValidationError
+
+from ci_eval.columns import Columns
+from ci_eval.config_file import Excuse, GateOptions, Quarantine
+from ci_eval.documents import dotted
+from ci_eval.errors import BaselineError
+from ci_eval.explain import explain
+from ci_eval.findings import Excused
+from ci_eval.results import RunMeta
+
+GroupName = tuple[str, str, str]
+"""Agent, evalset and criterion."""
+Excuses = Mapping[GroupName, Mapping[str, Excuse]]
+"""For each group, the cases that decide nothing, and why."""
+
+
+def covers(excuse: Excuse, group: GroupName, case: str) -> bool:
+    """Say whether `excuse` speaks of a case in a group."""
+    agent, evalset, criterion = group
+    return all(
+        fnmatchcase(name, pattern)
+        for name, pattern in (
+            (case, excuse.case),
+            (criterion, excuse.criterion),
+            (evalset, excuse.evalset),
+            (agent, excuse.agent),
+        )
+    )
+
+
+def in_force(meta: RunMeta) -> list[Excuse]:
+    """Return the drops that a run had accepted on the day it began."""
+    return [each for each in gate_of(meta).accept if each.until >= day_of(meta)]
+
+
+def gate_of(meta: RunMeta) -> GateOptions:
+    """Return what was to block in a run.
+
+    Raises:
+        BaselineError: what was stored of it is none.
+
+    """
+    try:
+        return GateOptions.model_validate(dict(meta.gate))
+    except ValidationError as exc:
+        loc, message = next(explain(exc, GateOptions))
+        raise BaselineError(
+            f"the stored run {meta.run_id} cannot be read: gate.{dotted(loc)}: {message}"
+        ) from exc
+
+
+def day_of(meta: RunMeta) -> date:
+    """Return the day on which a run began."""
+    return date.fromisoformat(meta.created[:10])
+
+
+def excused(meta: RunMeta, gate: GateOptions, columns: Columns) -> Excuses:
+    """Return, for each group, the cases that decide nothing, and why."""
+    given = [each for each in (*gate.quarantine, *gate.accept) if each.until >= day_of(meta)]
+    found: dict[GroupName, dict[str, Excuse]] = {}
+    for name, column in columns.groups.items() if given else ():
+        for case in column:
+            excuse = next((each for each in given if covers(each, name, case)), None)
+            if excuse:
+                found.setdefault(name, {})[case] = excuse
+    return found
+
+
+def listed(meta: RunMeta, gate: GateOptions, found: Excuses) -> Iterator[Excused]:
+    """Yield every excuse of the configuration, with what it covers, or that it is over."""
+    for excuse in (*gate.accept, *gate.quarantine):
+        covered = (
+            f"{evalset}/{case}"
+            for (_, evalset, _), cases in found.items()
+            for case, by in cases.items()
+            if by is excuse
+        )
+        yield Excused(
+            kind=excuse.kind,
+            named=excuse.named,
+            reason=excuse.reason,
+            owner=excuse.owner if isinstance(excuse, Quarantine) else "",
+            until=excuse.until.isoformat(),
+            expired=excuse.until < day_of(meta),
+            cases=tuple(dict.fromkeys(covered)),
+        )

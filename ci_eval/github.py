@@ -1,0 +1,323 @@
+"""One repository on GitHub, through its REST API.
+
+Versions, pages, redirects and limits are as https://docs.github.com/en/rest/using-the-rest-api
+describes them.  What comes back is checked against a schema before anybody sees it, and the token
+goes to the address of the API alone.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+from urllib.parse import quote, urlencode, urljoin
+
+from pydantic import ValidationError
+
+from ci_eval.documents import dotted
+from ci_eval.errors import TrialError
+from ci_eval.explain import explain
+from ci_eval.json_text import NotJsonError, parse_json
+from ci_eval.net import Net, Request, Response, address, connecting, retry_after, shown_address
+from ci_eval.records import Json, Stored
+from ci_eval.world import World
+
+M = TypeVar("M", bound=Stored)
+
+API = "https://api.github.com"
+"""Where github.com is asked; an Enterprise Server says in `GITHUB_API_URL` where it is."""
+API_VERSION = "2022-11-28"
+"""The version of the API that is asked for; all servers know it."""
+TOKENS = ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "GH_TOKEN")
+"""Where a token is looked for: the input of the action, then what workflows and people set."""
+ANSWER_S = 60.0
+"""How long an answer may take."""
+DOWNLOAD_S = 300.0
+"""How long a file may take."""
+MAX_PAGES = 200
+"""How many pages a list may have."""
+PATIENCE_S = 150.0
+"""How long is waited in all, because GitHub asks for it or is not well."""
+_LIMITED_S = 60.0
+"""How long to wait after a limit that does not say so: what GitHub asks for at least."""
+_PAUSES_S = (1.0, 4.0, 10.0)
+"""After how long a server that is not well is asked again."""
+_UNWELL = (500, 502, 503, 504)
+_REDIRECTS = (301, 302, 303, 307, 308)
+_GONE = (404, 410)
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/(?!\.\.?$)[\w.-]{1,100}", re.ASCII)
+_NEXT = re.compile(r'<([^<>]*)>[^<>,]*;\s*rel="?next"?')
+
+
+class GitHubError(Exception):
+    """GitHub could not be asked, or refused."""
+
+    def __init__(self, message: str, *, hint: str = "", status: int | None = None) -> None:
+        self.hint = hint
+        """The way out, where one is known."""
+        self.status = status
+        """What GitHub answered with, where it answered."""
+        super().__init__(message)
+
+
+@asynccontextmanager
+async def connected(world: World) -> AsyncIterator["GitHub"]:
+    """Be ready to ask about the repository that the environment names.
+
+    Raises:
+        GitHubError: it names none, or has no token.
+
+    """
+    env = world.env
+    api = (env.get("GITHUB_API_URL") or API).rstrip("/")
+    try:
+        address(api)
+    except ValueError as exc:
+        raise GitHubError(f"GITHUB_API_URL: {exc}") from exc
+    url = f"{api}/repos/{_repository(env)}/"
+    headers = {
+        "Accept": "application/vnd.github+json",
+        "Authorization": f"Bearer {_token(env)}",
+        "User-Agent": "ci-eval",
+        "X-GitHub-Api-Version": API_VERSION,
+    }
+    async with connecting(env) as net:
+        yield GitHub(net, world, url, headers)
+
+
+def _repository(env: Mapping[str, str]) -> str:
+    named = env.get("GITHUB_REPOSITORY", "")
+    if not named:
+        raise GitHubError(
+            "no repository on GitHub is named",
+            hint="workflows are told of theirs; elsewhere set GITHUB_REPOSITORY=owner/name",
+        )
+    if not _REPOSITORY.fullmatch(named):
+        raise GitHubError(f"GITHUB_REPOSITORY is {named[:100]!r}, and not like 'owner/name'")
+    return named
+
+
+def _token(env: Mapping[str, str]) -> str:
+    name = next((each for each in TOKENS if env.get(each)), None)
+    if name is None:
+        raise GitHubError(
+            "there is no token to ask GitHub with",
+            hint="set GITHUB_TOKEN, in a workflow to ${{ github.token }}",
+        )
+    # Who tries to send any other shows it in his errors.
+    if not re.fullmatch(r"[!-~]+", env[name]):
+        raise GitHubError(f"{name} holds no token: a space, a line break or a letter that none has")
+    return env[name]
+
+
+class GitHub:
+    """Asks GitHub about one repository, one request at a time, as it wants to be asked.
+
+    `needs` always names the permission of the token that a request takes, such as `checks: read`.
+    """
+
+    def __init__(self, net: Net, world: World, url: str, headers: Mapping[str, str]) -> None:
+        self._net = net
+        self._world = world
+        self._url = url
+        self._headers = headers
+        self._patience_s = PATIENCE_S
+
+    async def listed(
+        self, path: str, kind: type[M], *, needs: str, member: str = "", **query: str | int
+    ) -> AsyncGenerator[M, None]:
+        """Yield what the pages at `path` list, page by page as it is taken.
+
+        A page is a list, or an object that holds one as its `member`.
+
+        Raises:
+            GitHubError: it cannot be read, or is something else.
+
+        """
+        url = f"{self._url}{quote(path)}?{urlencode({'per_page': 100, **query})}"
+        for _ in range(MAX_PAGES):
+            response = await self._asked(Request("GET", url), needs)
+            for each in _items(response, member):
+                yield _checked(each, kind, response)
+            url = self._following(response)
+            if not url:
+                return
+        raise GitHubError(f"{shown_address(url)} has more than {MAX_PAGES} pages")
+
+    async def one(self, path: str, kind: type[M], *, needs: str) -> M:
+        """Return the one thing at `path`.
+
+        Raises:
+            GitHubError: it cannot be read, or is something else.
+
+        """
+        response = await self._asked(Request("GET", self._url + quote(path)), needs)
+        return _checked(_json(response), kind, response)
+
+    async def post(self, path: str, body: Json, *, needs: str, repeatable: bool = False) -> None:
+        """Make something new at `path`; `repeatable` says that twice does no harm.
+
+        Raises:
+            GitHubError: it was not made, or nobody knows.
+
+        """
+        request = Request("POST", self._url + quote(path), body)
+        await self._asked(request, needs, again=repeatable)
+
+    async def download(self, path: str, *, needs: str) -> bytes | None:
+        """Return the file at `path`; `None` where it is gone.
+
+        GitHub says where the file is, and that host is not told the token.
+
+        Raises:
+            GitHubError: it cannot be read.
+
+        """
+        request = Request("GET", self._url + quote(path), headers=self._headers)
+        response = await self._sent(request, again=True)
+        if response.status in _REDIRECTS:
+            request = Request("GET", _target(response), headers={"User-Agent": "ci-eval"})
+            response = await self._sent(request, again=True, within_s=DOWNLOAD_S)
+            if response.status not in (200, *_GONE):
+                # What the other host says may hold the key that is in the address.
+                raise GitHubError(f"{request.shown} answered {response.status}")
+        if response.status in _GONE:
+            return None
+        _require_success(response, needs)
+        return response.body
+
+    def _following(self, response: Response) -> str:
+        """Return the address of the next page, which is told the token; nothing at the end."""
+        found = _NEXT.search(response.headers.get("Link", ""))
+        if not found:
+            return ""
+        # The address of a next page may name the repository by its number.
+        if not found[1].startswith(self._url.partition("/repos/")[0] + "/"):
+            shown = shown_address(found[1])
+            raise GitHubError(f"{response.request.shown} goes on elsewhere, at {shown}")
+        return found[1]
+
+    async def _asked(self, request: Request, needs: str, *, again: bool = True) -> Response:
+        request = request._replace(headers=self._headers)
+        response = await self._sent(request, again=again)
+        _require_success(response, needs)
+        return response
+
+    async def _sent(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
+        """Send a request, and send it again as long as GitHub puts it off.
+
+        `again` says that it is sent again too where nobody knows what became of it.
+        """
+        pauses = iter(_PAUSES_S)
+        while True:
+            response, said = await self._tried(request, within_s)
+            limited_s = _limited(response, self._world.now()) if response else None
+            if limited_s is not None:
+                said = f"GitHub was asked too often{_said(response)}" if response else said
+            elif response and not (again and response.status in _UNWELL):
+                return response
+            pause_s = next(pauses, None)
+            if pause_s is None or (limited_s is None and not again):
+                raise GitHubError(said)
+            await self._wait(pause_s if limited_s is None else limited_s, said)
+
+    async def _tried(self, request: Request, within_s: float) -> tuple[Response | None, str]:
+        """Return what came back, if anything did, and what there is to say of it."""
+        try:
+            async with asyncio.timeout(within_s):
+                response = await self._net.send(request)
+        except TimeoutError:
+            return None, f"{request.shown} has not answered for {within_s:g} s"
+        except TrialError as exc:
+            if exc.kind != "connection":
+                raise GitHubError(str(exc)) from exc
+            return None, str(exc)
+        return response, f"{request.shown} answered {response.shown}"
+
+    async def _wait(self, pause_s: float, said: str) -> None:
+        """Wait before a request is sent again, unless all patience is gone."""
+        if pause_s > self._patience_s:
+            raise GitHubError(f"{said}; it may be asked again in {pause_s:.0f} s")
+        self._patience_s -= pause_s
+        self._world.say(f"{said}; asking again in {pause_s:.0f} s")
+        await asyncio.sleep(pause_s)
+
+
+def _limited(response: Response, now: float) -> float | None:
+    """Return how long to wait as GitHub's limits say; `None` where there is none in the way."""
+    if response.status not in (403, 429):
+        return None
+    if (pause_s := retry_after(response.headers, now)) is not None:
+        return pause_s
+    reset = response.headers.get("x-ratelimit-reset", "")
+    if response.headers.get("x-ratelimit-remaining") == "0" and re.fullmatch("[0-9]{1,12}", reset):
+        return max(0.0, int(reset) - now)
+    is_limit = response.status == 429 or "rate limit" in response.text.casefold()
+    return _LIMITED_S if is_limit else None
+
+
+def _require_success(response: Response, needs: str) -> None:
+    """Go on only where all went well; else say what the token lacks, where it may be that."""
+    status, shown = response.status, response.request.shown
+    if 200 <= status < 300:
+        return
+    said = _said(response)
+    hint = f"the token needs `permissions: {{{needs}}}`"
+    if needs.endswith("write"):
+        hint += ", which pull requests of forks never get"
+    if status == 401:
+        message, hint = (
+            f"GitHub does not know the token{said}",
+            "in a workflow, use ${{ github.token }}",
+        )
+    elif status == 403:
+        message = f"GitHub refuses {shown}{said}"
+    elif status in _GONE:
+        message = f"GitHub has no {shown}, or not for this token"
+    else:
+        message, hint = f"{shown} answered {status}{said}", ""
+    raise GitHubError(message, hint=hint, status=status)
+
+
+def _said(response: Response) -> str:
+    """Return the message of an error, to be put behind ours."""
+    try:
+        value = parse_json(response.text)
+    except NotJsonError:
+        return ""
+    said = value.get("message") if isinstance(value, dict) else None
+    return f": {response.request.quoted(said)}" if isinstance(said, str) else ""
+
+
+def _json(response: Response) -> Json:
+    try:
+        return response.json()
+    except TrialError as exc:
+        raise GitHubError(str(exc)) from exc
+
+
+def _items(response: Response, member: str) -> list[Json]:
+    value = _json(response)
+    found = value.get(member) if member and isinstance(value, dict) else value
+    if not isinstance(found, list):
+        raise GitHubError(f"{response.request.shown} answered no list")
+    return found
+
+
+def _checked(item: Json, kind: type[M], response: Response) -> M:
+    try:
+        return kind.model_validate(item)
+    except ValidationError as exc:
+        loc, why = next(iter(explain(exc, kind)))
+        where = response.request.quoted(f"{dotted(loc)}: {why}" if loc else why)
+        message = f"{response.request.shown} answered what it should not: {where}"
+        raise GitHubError(message) from exc
+
+
+def _target(response: Response) -> str:
+    """Return where a redirect leads; never from what is encrypted to what is not."""
+    here = response.request.url
+    there = urljoin(here, response.headers.get("Location", ""))
+    if not there.startswith(("https://", here.partition("://")[0] + "://")):
+        raise GitHubError(f"{response.request.shown} leads to {shown_address(there)}")
+    return there

@@ -1,0 +1,75 @@
+"""What a change makes easier to pass: seen by the run it is compared with."""
+
+from collections.abc import Iterator
+
+from ci_eval.config_file import GateOptions
+from ci_eval.excusing import gate_of
+from ci_eval.results import CriterionFacts, RunMeta
+
+_STRICTNESS = {
+    "on_missing": ("pass", "warn", "threshold", "fail"),
+    "on_inconclusive": ("pass", "warn", "rerun", "fail"),
+    "on_vanished": ("pass", "warn", "fail"),
+    "floors": ("interval", "point"),
+    "mode": ("threshold", "regression", "both"),
+}
+"""From the loosest to the strictest."""
+_LOOSER = {"max_drop": 1, "max_errors": 1, "false_block": -1}
+"""Whether a number that grows (1) or shrinks (-1) lets more through."""
+_TIERS = ("inform", "warn", "block")
+
+
+def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
+    """Yield, in words, what `now` lets through and `before` did not."""
+    yield from _of_gate(gate_of(now), gate_of(before))
+    for name, facts in now.criteria.items():
+        if name in before.criteria:
+            yield from _of_criterion(name, facts, before.criteria[name])
+    for name in now.disabled:
+        if name in before.criteria:
+            yield f"criterion {name} is switched off"
+    if now.repeats < before.repeats:
+        yield f"run.repeats: {before.repeats} → {now.repeats}"
+    if before.store and now.store != before.store:
+        yield "baseline: it is looked for elsewhere"
+
+
+def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:
+    for name, order in _STRICTNESS.items():
+        new, old = getattr(now, name), getattr(before, name)
+        # A mode that is left out depends on whether there is a baseline.
+        if {new, old} <= {*order} and order.index(new) < order.index(old):
+            yield f"gate.{name}: {old} → {new}"
+    for name, sign in _LOOSER.items():
+        new, old = getattr(now, name), getattr(before, name)
+        if sign * (new - old) > 0:
+            yield f"gate.{name}: {old:g} → {new:g}"
+    floors = {"min_pass_rate": (now.min_pass_rate, before.min_pass_rate)} | {
+        f"min_score.{name}": (now.min_score.get(name), floor)
+        for name, floor in before.min_score.items()
+    }
+    for name, (floor, was) in floors.items():
+        if was is not None and (floor is None or floor < was):
+            yield f"gate.{name}: {was:g} → {_shown(floor)}"
+    for excuse in (*now.accept, *now.quarantine):
+        if excuse not in (*before.accept, *before.quarantine):
+            yield f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
+
+
+def _of_criterion(name: str, now: CriterionFacts, before: CriterionFacts) -> Iterator[str]:
+    if before.threshold is not None and now.threshold != before.threshold:
+        sign = 1 if now.better == "higher" else -1
+        if now.threshold is None or sign * (now.threshold - before.threshold) < 0:
+            yield f"threshold of {name}: {before.threshold:g} → {_shown(now.threshold)}"
+    if _TIERS.index(now.tier) < _TIERS.index(before.tier):
+        yield f"tier of {name}: {before.tier} → {now.tier}"
+    if before.max_growth is not None and (
+        now.max_growth is None or now.max_growth > before.max_growth
+    ):
+        yield f"max_growth of {name}: {before.max_growth:g} → {_shown(now.max_growth)}"
+    if now.fingerprint != before.fingerprint:
+        yield f"criterion {name} has other options, and is not compared"
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"

@@ -1,0 +1,98 @@
+"""What is kept in sight of a stored run: enough for a list of runs, a chart and a badge."""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from ci_eval.columns import Column, Columns, Past
+from ci_eval.findings import GroupKey
+from ci_eval.records import Status, Stored
+from ci_eval.results import Run, RunMeta, TrialResult
+
+
+class Counts(Stored):
+    """How many cases ended how."""
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+
+class NotedGroup(Stored):
+    """One criterion on one evalset with one agent."""
+
+    group: GroupKey
+    cases: Counts = Counts()
+    value: float | None = None
+    """The mean over the cases that were measured."""
+    cost_usd: float | None = None
+    """What asking models for it took, where it asked any and the store knows."""
+
+
+class Noted(Stored):
+    """One stored run, in short."""
+
+    run_id: str
+    created: str
+    """When it began, in UTC, ISO 8601."""
+    commit: str | None = None
+    branch: str | None = None
+    cases: Counts = Counts()
+    """A case passes when all criteria that judge it pass."""
+    groups: tuple[NotedGroup, ...] = ()
+
+
+def note(past: Past) -> Noted:
+    """Return what is kept in sight of a run whose values are there."""
+    return _noted(past.meta, past.columns, {})
+
+
+def note_run(run: Run) -> Noted:
+    """Return what is kept in sight of a run, with what its judges took."""
+    columns, costs = Columns(), dict[tuple[str, str, str], float]()
+    for result in run.results():
+        if not result.confirms:
+            columns.add(result)
+        for place, cost in _judged(result):
+            costs[place] = costs.get(place, 0.0) + cost
+    return _noted(run.meta, columns, costs)
+
+
+def _judged(result: TrialResult) -> Iterator[tuple[tuple[str, str, str], float]]:
+    key = result.key
+    for score in result.scores:
+        if score.judging:
+            yield (key.agent, key.evalset, score.name), score.judging.cost_usd
+
+
+def _noted(meta: RunMeta, columns: Columns, costs: Mapping[tuple[str, str, str], float]) -> Noted:
+    return Noted(
+        run_id=meta.run_id,
+        created=meta.created,
+        commit=meta.commit,
+        branch=meta.branch,
+        cases=_counts([status for _, status in columns.cases(meta.criteria)]),
+        groups=tuple(
+            NotedGroup(
+                group=GroupKey(agent=place[0], evalset=place[1], criterion=place[2]),
+                cases=_counts([cell.status(meta.criteria[place[2]]) for cell in column.values()]),
+                value=_mean(column),
+                cost_usd=costs.get(place),
+            )
+            for place, column in columns.groups.items()
+        ),
+    )
+
+
+def _counts(statuses: list[Status]) -> Counts:
+    return Counts(
+        passed=statuses.count(Status.PASSED),
+        failed=statuses.count(Status.FAILED),
+        errors=statuses.count(Status.ERROR),
+        skipped=statuses.count(Status.SKIPPED),
+    )
+
+
+def _mean(column: Column) -> float | None:
+    values = [cell.value for cell in column.values() if cell.value is not None]
+    return math.fsum(values) / len(values) if values else None

@@ -1,0 +1,168 @@
+"""Fisher's permutation test, over cases: which of its runs are the new ones is exchanged.
+
+If a change made nothing worse, then for each case the new runs could as well have been any other
+of all its runs.  The p-value is the share of all exchanges whose statistic is as low as what was
+observed: exact whatever the distribution of the scores is (Fisher, "The Design of Experiments",
+1935, section 21; Phipson and Smyth, 2010, for drawn instead of counted exchanges).  It is
+monotone, too: a new score that gets worse never gets less significant.
+
+What is exchanged is the mean of a run over its repeats, for these may have more in common with
+each other than with those of other runs.  A case is exchanged in the same way under all criteria,
+so that what they have in common is kept in a statistic of all of them.
+"""
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+
+EXACT = 1 << 16
+"""Up to so many exchanges all of them are counted; of more, some are drawn."""
+MAX_ROWS = 500
+"""More cases than these are put together into so many rows that are exchanged as one."""
+_MAX_WAYS = 1024
+"""Of the exchanges of one case, so many are drawn from at most."""
+_SEED = 20_241_101
+_NEAR = 1e-9
+"""Statistics that differ by less are equal, and were only added up differently."""
+
+Place = tuple[str, ...]
+"""What names a case, whatever the criterion."""
+
+
+class Sample(NamedTuple):
+    """What one case showed under one criterion."""
+
+    new: tuple[float, ...]
+    """A value for each run of the change."""
+    old: tuple[float, ...]
+    """A value for each run of the baseline."""
+
+    @property
+    def difference(self) -> float:
+        """The mean of the new values, less that of the old ones."""
+        return math.fsum(self.new) / len(self.new) - math.fsum(self.old) / len(self.old)
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """A mean difference, with those that exchanges gave instead."""
+
+    observed: float
+    others: "Floats"
+    complete: bool
+    """Whether `others` are all there are, with the observed one among them."""
+
+    @property
+    def lower(self) -> float:
+        """The p-value of "nothing got worse"."""
+        return self._share(int((self.others <= self.observed + _NEAR).sum()))
+
+    @property
+    def upper(self) -> float:
+        """The p-value of "nothing got better"."""
+        return self._share(int((self.others >= self.observed - _NEAR).sum()))
+
+    def _share(self, count: int) -> float:
+        size = len(self.others)
+        return count / size if self.complete else (count + 1) / (size + 1)
+
+
+def permute(groups: Sequence[Mapping[Place, Sample]], *, draws: int) -> list[Permuted]:
+    """Return the mean difference of each of the `groups`, all exchanged in the same ways.
+
+    Each group has at least one sample; where there are too many exchanges to count, `draws`
+    are drawn, always the same ones.
+    """
+    import numpy as np
+
+    tables = [_table(group) for group in groups]
+    shapes: dict[Place, set[int]] = {}
+    for table in tables:
+        for row, adds in table.items():
+            shapes.setdefault(row, set()).add(len(adds))
+    rows = sorted(shapes)
+    total = math.prod(max(each) for each in shapes.values())
+    complete = total <= EXACT and all(len(each) == 1 for each in shapes.values())
+    drawn: Floats | None = None if complete else _draws(len(rows), draws)
+    found = []
+    for group, table in zip(groups, tables, strict=True):
+        sums: Floats = np.zeros(1 if drawn is None else draws)
+        for number, row in enumerate(rows):
+            if drawn is None:
+                # Where a group lacks a case, the exchanges of it change nothing there.
+                step = table[row] if row in table else np.zeros(min(shapes[row]))
+                sums = np.add.outer(sums, step).ravel()
+            elif row in table:
+                picked = (drawn[number] * len(table[row])).astype(np.intp)
+                sums += table[row][picked]
+        observed = math.fsum(float(adds[0]) for adds in table.values())
+        found.append(Permuted(observed / len(group), sums / len(group), complete))
+    return found
+
+
+def mean_of(tests: Sequence[Permuted]) -> Permuted:
+    """Return the mean of mean differences that were exchanged together."""
+    import numpy as np
+
+    observed = math.fsum(each.observed for each in tests) / len(tests)
+    others = np.mean([each.others for each in tests], axis=0)
+    return Permuted(observed, others, tests[0].complete)
+
+
+def _table(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
+    """Return, for each row, what it adds to the statistic under each exchange, as it is first."""
+    import numpy as np
+
+    kinds: dict[tuple[int, int], dict[Place, list[float]]] = {}
+    for place, sample in group.items():
+        shape = len(sample.new), len(sample.old)
+        row = place if len(group) <= MAX_ROWS else _row(place, shape)
+        values = [*sample.new, *sample.old]
+        kept = kinds.setdefault(shape, {}).setdefault(row, [0.0] * len(values))
+        for number, value in enumerate(values):
+            kept[number] += value
+    return {
+        row: ways
+        for shape, kept in kinds.items()
+        for row, ways in zip(kept, np.array([*kept.values()]) @ _ways(*shape).T, strict=True)
+    }
+
+
+def _row(place: Place, shape: tuple[int, int]) -> Place:
+    return str(shape), str(zlib.crc32("\0".join(place).encode()) % MAX_ROWS)
+
+
+@cache
+def _ways(new: int, old: int) -> "Floats":
+    """Return the weight of each value under each exchange; the first is how they stand."""
+    import numpy as np
+
+    size = new + old
+    if math.comb(size, new) <= _MAX_WAYS:
+        chosen = [*combinations(range(size), new)]
+    else:
+        generator = np.random.default_rng(_SEED)
+        drawn = [generator.permutation(size)[:new] for _ in range(_MAX_WAYS - 1)]
+        chosen = [tuple(range(new)), *(tuple(map(int, each)) for each in drawn)]
+    weights = np.full((len(chosen), size), -1 / old)
+    for number, each in enumerate(chosen):
+        weights[number, list(each)] = 1 / new
+    return weights
+
+
+@lru_cache(maxsize=4)
+def _draws(rows: int, draws: int) -> "Floats":
+    """Return a number in [0, 1) for each row and draw."""
+    import numpy as np
+
+    return np.random.default_rng(_SEED).random((rows, draws))

@@ -1,0 +1,92 @@
+"""What a comparison tells besides its criteria and cases: doubts, flaky cases, excuses."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ci_eval import phrases
+from ci_eval.findings import Comparison, Excused, Flaky, Report
+from ci_eval.reporters._changes import Place
+from ci_eval.reporters._findings import MAX_NAMED, Some
+from ci_eval.reporters._rows import Mark
+from ci_eval.results import RunMeta
+from ci_eval.templating import counted
+
+
+@dataclass(frozen=True)
+class TogetherRow:
+    """All criteria that block, taken together, as a row of the table."""
+
+    mark: Mark
+    criteria: int
+    effect: str
+    """The mean change, of the range that each criterion has."""
+    word: str
+    tested: str
+    """The p-value with its level."""
+
+
+@dataclass(frozen=True)
+class FlakyCase:
+    """One case that passes and fails in the baseline."""
+
+    name: str
+    criterion: str
+    rate: str
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """What is accepted or in quarantine, or was."""
+
+    named: str
+    said: str
+    cases: Some[str]
+    """The cases that it covers."""
+
+
+def together_row(comparison: Comparison) -> TogetherRow | None:
+    """Return the row of all criteria together, where they got worse or may have."""
+    found = comparison.together
+    if found is None or found.outcome not in ("regressed", "inconclusive"):
+        return None
+    return TogetherRow(
+        mark="blocks" if found.outcome == "regressed" else "warns",
+        criteria=found.criteria,
+        effect=f"{found.effect:+.1%}".replace("-", "\N{MINUS SIGN}"),
+        word=found.outcome,
+        tested=phrases.tested(found),
+    )
+
+
+def doubt(comparison: Comparison, suspected: int) -> str:
+    """Return how much is in doubt, as the rest of a sentence; nothing where nothing is."""
+    unsure = sum(delta.outcome == "inconclusive" for delta in comparison.deltas)
+    parts = []
+    if unsure:
+        parts.append(counted(unsure, "criterion", "criteria"))
+    if suspected:
+        parts.append(counted(suspected, "case"))
+    verb = "is" if unsure + suspected == 1 else "are"
+    return f"{' and '.join(parts)} {verb} in doubt" if parts else ""
+
+
+def flaky_cases(report: Report) -> Iterator[FlakyCase]:
+    """Yield the cases that pass and fail in the baseline."""
+    for each in report.comparison.flaky if report.comparison else ():
+        name = _place(each).named(report.meta)
+        yield FlakyCase(name, each.group.criterion, phrases.rate(each))
+
+
+def _place(case: Flaky) -> Place:
+    return Place(case.group.agent, case.group.evalset, case.case)
+
+
+def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
+    """Return an excuse with the first of the cases that it covers."""
+    # One evalset needs no name, as everywhere in a document.
+    names = found.cases if len(meta.evalsets) > 1 else [_case(each) for each in found.cases]
+    return Excuse(found.named, phrases.excuse(found), Some(tuple(names[:MAX_NAMED]), len(names)))
+
+
+def _case(place: str) -> str:
+    return place.partition("/")[2] or place

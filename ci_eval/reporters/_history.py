@@ -1,0 +1,121 @@
+"""How the criteria did over the last runs, as lines of blocks and as charts.
+
+GitHub draws a fenced block of the language `mermaid` in comments and in summaries of jobs.  The
+names in a chart are parts of a program there, so nothing of them is kept but letters, digits and
+a few signs.  The grammar: https://mermaid.js.org/syntax/xyChart.html
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ci_eval.findings import GroupKey, Report
+from ci_eval.noted import Noted
+from ci_eval.reporters._rows import Row
+from ci_eval.templating import clean
+
+MAX_RUNS = 30
+"""Of a history that are shown, this run among them."""
+MAX_CHARTS = 3
+
+_COLOURS = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#cf222e"}}}}%%'
+"""The first colour that Mermaid itself takes for a line can hardly be seen on white."""
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_FLAT = 0.2
+"""What moved by less than this share of all there is, or of what it is, looks flat."""
+_GREATEST = 1e12
+_MAX_TITLE = 60
+_SIGNS = frozenset(" _-./")
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The means of one criterion in the last runs, oldest first; the last is this run's."""
+
+    row: Row
+    values: tuple[float | None, ...]
+    """`None` for a run that did not measure it."""
+    interval: tuple[float, float] | None
+
+    @property
+    def measured(self) -> list[float]:
+        """The means of those runs that have one."""
+        return [value for value in self.values if value is not None]
+
+    @property
+    def sparkline(self) -> str:
+        """One block for each run, as high as its mean; a dot for a run without one.
+
+        The least and the greatest mean are the lowest and the highest, unless they hardly differ.
+        """
+        low, high = self.bounds
+        step = (high - low) / len(_BLOCKS)
+        top = len(_BLOCKS) - 1
+        return "".join(
+            "·" if value is None else _BLOCKS[min(max(int((value - low) / step), 0), top)]
+            for value in self.values
+        )
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """What a chart reaches from and to, never the same."""
+        low, high = min(self.measured), max(self.measured)
+        scale = self.interval[1] - self.interval[0] if self.interval else max(abs(low), abs(high))
+        least = _FLAT * scale or 1.0
+        if high - low >= least:
+            return low, high
+        middle = (low + high) / 2
+        low, high = middle - least / 2, middle + least / 2
+        if self.interval:
+            # What lies at an end of the interval has no room beyond it.
+            shift = max(self.interval[0] - low, 0.0) - max(high - self.interval[1], 0.0)
+            low, high = low + shift, high + shift
+        return low, high
+
+    @property
+    def chart(self) -> str:
+        """The means as a chart of Mermaid's; a run without one is left out."""
+        runs = ", ".join(f'"{number}"' for number in range(1, len(self.measured) + 1))
+        low, high = self.bounds
+        lines = (
+            _COLOURS,
+            "xychart-beta",
+            f'  title "{_title(self.row.summary.group)}"',
+            f'  x-axis "the last runs, this one at the right" [{runs}]',
+            f'  y-axis "mean" {low:.6f} --> {high:.6f}',
+            f"  line [{', '.join(f'{value:.6f}' for value in self.measured)}]",
+        )
+        return "\n".join(lines)
+
+
+def trends(report: Report, rows: Sequence[Row], history: Sequence[Noted]) -> Iterator[Trend]:
+    """Yield how each criterion did that was measured before; `history` has the newest run first."""
+    earlier = [run for run in history if run.run_id != report.meta.run_id][: MAX_RUNS - 1]
+    means = [
+        {each.group: each.value for each in run.groups if _shows(each.value)}
+        for run in reversed(earlier)
+    ]
+    for row in rows:
+        before = [run.get(row.summary.group) for run in means]
+        first = next((place for place, value in enumerate(before) if value is not None), None)
+        if first is not None and _shows(row.summary.value):
+            yield Trend(row, (*before[first:], row.summary.value), row.summary.interval)
+
+
+def charted(found: Sequence[Trend]) -> list[Trend]:
+    """Return those that are worth a chart: what regressed, a few of them."""
+    worse = [each for each in found if each.row.delta and each.row.delta.outcome == "regressed"]
+    return worse[:MAX_CHARTS]
+
+
+def _shows(value: float | None) -> bool:
+    """Say whether a chart can show `value`; what is stored may be any number."""
+    return value is not None and abs(value) <= _GREATEST
+
+
+def _title(group: GroupKey) -> str:
+    words = f"{group.criterion} on {group.evalset} with {group.agent}"
+    kept = "".join(
+        letter if letter.isalnum() or letter in _SIGNS else " " for letter in clean(words[:500])
+    )
+    short = " ".join(kept.split())
+    return short if len(short) <= _MAX_TITLE else f"{short[:_MAX_TITLE]}..."

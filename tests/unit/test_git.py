@@ -1,0 +1,108 @@
+"""Asking git: what it gets, what it may do, and how it fails."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from repos import ENV, Repo
+
+from ci_eval import git
+from ci_eval.git import GitError, Repository
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Repo:
+    made = Repo(tmp_path / "repo")
+    made.commit("a", **{"a.txt": "one"})
+    return made
+
+
+def fake_git(folder: Path, script: str) -> Repository:
+    """Return a repository whose git is a shell script."""
+    program = folder / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return Repository(folder, {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"})
+
+
+def refusal(repository: Repository, *args: str) -> str:
+    with pytest.raises(GitError) as caught:
+        repository.run(*args)
+    return str(caught.value)
+
+
+def test_git_gets_no_variable_that_is_not_its_own(tmp_path: Path) -> None:
+    asked = fake_git(tmp_path, "env")
+    env = {**asked.env, "API_KEY": "s3cret", "GIT_DIR": "/other", "GIT_SSH_COMMAND": "ssh -v"}
+    given = env | {"GIT_CONFIG_COUNT": "0", "GIT_CONFIG_GLOBAL": "/dev/null"}
+    named = {line.partition("=")[0] for line in Repository(tmp_path, given).asked("x").split("\n")}
+    assert not named & {"API_KEY", "GIT_DIR", "GIT_SSH_COMMAND"}
+    assert {"PATH", "GIT_CONFIG_COUNT", "GIT_CONFIG_GLOBAL", "GIT_TERMINAL_PROMPT"} <= named
+    assert b"GIT_SSH_COMMAND=ssh -v" in Repository(tmp_path, given).run("x", remote=True)
+
+
+def test_it_is_said_what_git_says_in_one_line_without_logins_and_advice(tmp_path: Path) -> None:
+    said = r"hint: do\nfatal: no \033[31mway\033[0m to https://me:s3cret@host/x\n  at all\n"
+    repository = fake_git(tmp_path, f"printf '{said}' >&2; exit 128")
+    assert refusal(repository, "x") == "fatal: no  [31mway [0m to https://host/x at all"
+
+
+def test_a_flood_is_cut(tmp_path: Path) -> None:
+    repository = fake_git(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1")
+    assert len(refusal(repository, "x")) == 500
+
+
+def test_a_silent_failure_has_a_code(tmp_path: Path) -> None:
+    assert refusal(fake_git(tmp_path, "exit 3"), "fetch") == "git fetch ended with 3"
+
+
+def test_git_that_is_not_there_is_named(tmp_path: Path) -> None:
+    repository = Repository(tmp_path, {"PATH": str(tmp_path)})
+    assert refusal(repository, "x") == "git cannot be started: No such file or directory"
+    assert repository.asked("rev-parse", "HEAD") == ""
+
+
+def test_what_takes_too_long_ends_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "TIMEOUT_S", 0.5)
+    repository = fake_git(tmp_path, f"(sleep 2; touch {tmp_path}/late) & sleep 60")
+    begun = time.monotonic()
+    assert refusal(repository, "status") == "git status was not done after 0.5 s"
+    assert time.monotonic() - begun < 5
+    time.sleep(2)
+    assert not (tmp_path / "late").exists()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_command_line_can_have_is_no_commit(repo: Repo, name: str) -> None:
+    repository = Repository(repo.folder, ENV)
+    assert repository.commit(name) is None
+    assert refusal(repository, "show", name) == "git show cannot be asked about such a name"
+
+
+def test_what_watches_the_work_tree_by_its_settings_is_not_started(repo: Repo) -> None:
+    repo.git("config", "core.fsmonitor", f"touch {repo.folder}/started; false")
+    Repository(repo.folder, ENV).asked("status", "--porcelain")
+    assert not (repo.folder / "started").exists()
+
+
+def test_a_blob_is_copied_as_it_is(repo: Repo, tmp_path: Path) -> None:
+    Repository(repo.folder, ENV).copy("HEAD:a.txt", tmp_path / "copy", most=3)
+    assert (tmp_path / "copy").read_bytes() == b"one"
+
+
+@pytest.mark.parametrize(("name", "said"), [("HEAD:a.txt", "longer than 0 MiB"), ("HEAD:b", "b")])
+def test_a_blob_that_is_too_long_or_not_there_is_not_copied(
+    repo: Repo, tmp_path: Path, name: str, said: str
+) -> None:
+    with pytest.raises(GitError, match=said):
+        Repository(repo.folder, ENV).copy(name, tmp_path / "copy", most=2)
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_tree_is_no_blob(repo: Repo, tmp_path: Path) -> None:
+    with pytest.raises(GitError):
+        Repository(repo.folder, ENV).copy("HEAD^{tree}", tmp_path / "copy", most=10**6)

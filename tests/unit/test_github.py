@@ -1,0 +1,487 @@
+"""GitHub's API over real connections: pages, limits, redirects, refusals, and what it may say."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_github import (
+    EVERYTHING,
+    REPOSITORY,
+    SIGNATURE,
+    TOKEN,
+    FakeGitHub,
+    github,
+    refusal,
+    sha,
+)
+from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
+
+from ci_eval import github as module
+from ci_eval import net
+from ci_eval.github import GitHub, GitHubError, connected
+from ci_eval.net import Request, Response
+from ci_eval.records import Stored
+from ci_eval.world import World
+
+READ = "actions: read"
+SAID: list[str] = []
+
+
+class Thing(Stored):
+    id: int
+    name: str
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    monkeypatch.setattr(module, "_PAUSES_S", (0.0, 0.0, 0.0))
+    SAID.clear()
+    with github() as found:
+        yield found
+
+
+def world(env: dict[str, str], now: float | None = None) -> World:
+    return World(env, Path(), lambda: time.time() if now is None else now, say=SAID.append)
+
+
+def asking(
+    env: dict[str, str], work: Callable[[GitHub], Awaitable[Any]], now: float | None = None
+) -> Any:
+    async def main() -> Any:
+        async with connected(world(env, now)) as found:
+            return await work(found)
+
+    return asyncio.run(main())
+
+
+def things(path: str = "actions/artifacts", **query: Any) -> Callable[[GitHub], Awaitable[Any]]:
+    async def work(found: GitHub) -> list[Thing]:
+        listing = found.listed(path, Thing, needs=READ, member="artifacts", name="a", **query)
+        return [each async for each in listing]
+
+    return work
+
+
+def downloaded(number: int) -> Callable[[GitHub], Awaitable[Any]]:
+    return lambda found: found.download(f"actions/artifacts/{number}/zip", needs=READ)
+
+
+def posted(*, repeatable: bool) -> Callable[[GitHub], Awaitable[Any]]:
+    body = {
+        "name": "n",
+        "head_sha": sha(1),
+        "status": "completed",
+        "conclusion": "neutral",
+        "output": {"title": "t", "summary": "s", "text": "x"},
+    }
+    return lambda found: found.post(
+        "check-runs", body, needs="checks: write", repeatable=repeatable
+    )
+
+
+def refused(
+    env: dict[str, str], work: Callable[[GitHub], Awaitable[Any]] | None = None, **more: Any
+) -> GitHubError:
+    with pytest.raises(GitHubError) as caught:
+        asking(env, work or things(), **more)
+    assert TOKEN not in f"{caught.value} {caught.value.hint} {SAID}"
+    return caught.value
+
+
+def scripted(fake: FakeGitHub, *replies: Reply) -> dict[str, str]:
+    fake.script.extend(replies)
+    return fake.env
+
+
+def page(*names: str, link: str = "") -> Reply:
+    items = [{"id": number, "name": name} for number, name in enumerate(names)]
+    return as_json({"artifacts": items}, headers={"Link": link} if link else {})
+
+
+# --- Who is asked, and as whom ----------------------------------------------------------------
+
+
+def test_a_request_says_what_github_wants_to_know(fake: FakeGitHub) -> None:
+    asking(fake.env, things())
+    sent = fake.request
+    assert sent.path == f"/repos/{REPOSITORY}/actions/artifacts"
+    assert sent.query == {"per_page": ["100"], "name": ["a"]}
+    assert {name: sent.headers[name] for name in ("accept", "authorization", "user-agent")} == {
+        "accept": "application/vnd.github+json",
+        "authorization": f"Bearer {TOKEN}",
+        "user-agent": "ci-eval",
+    }
+    assert sent.headers["x-github-api-version"] == "2022-11-28"
+
+
+def test_a_slash_behind_the_address_makes_no_difference(fake: FakeGitHub) -> None:
+    asking({**fake.env, "GITHUB_API_URL": f"{fake.url}/"}, things())
+    assert fake.request.path == f"/repos/{REPOSITORY}/actions/artifacts"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"INPUT_GITHUB-TOKEN": TOKEN, "GITHUB_TOKEN": "other", "GH_TOKEN": "other"},
+        {"INPUT_GITHUB-TOKEN": "", "GITHUB_TOKEN": TOKEN, "GH_TOKEN": "other"},
+        {"GITHUB_TOKEN": "", "GH_TOKEN": TOKEN},
+    ],
+)
+def test_the_token_of_the_action_comes_first_and_that_of_people_last(
+    fake: FakeGitHub, env: dict[str, str]
+) -> None:
+    assert asking({**fake.env, **env}, things()) == []
+
+
+@pytest.mark.parametrize(
+    ("env", "message", "hint"),
+    [
+        ({"GITHUB_TOKEN": ""}, "there is no token to ask GitHub with", "GITHUB_TOKEN"),
+        (
+            {"GITHUB_TOKEN": "two\nlines"},
+            "GITHUB_TOKEN holds no token: a space, a line break or a letter that none has",
+            "",
+        ),
+        ({"GITHUB_REPOSITORY": ""}, "no repository on GitHub is named", "GITHUB_REPOSITORY="),
+        *(
+            ({"GITHUB_REPOSITORY": name}, f"GITHUB_REPOSITORY is {name!r}", "")
+            for name in (
+                "shop",
+                "../..",
+                "octo/..",
+                "octo/shop/../x",
+                "octo/shop?a=b",
+                "octo/sh op",
+                "ö/shop",
+            )
+        ),
+        ({"GITHUB_API_URL": "api.github.com"}, "GITHUB_API_URL: expected an address", ""),
+    ],
+)
+def test_what_the_environment_lacks_is_said_before_anything_is_sent(
+    fake: FakeGitHub, env: dict[str, str], message: str, hint: str
+) -> None:
+    error = refused({**fake.env, **env})
+    assert str(error).startswith(message)
+    assert hint in error.hint
+    assert fake.requests == []
+
+
+# --- Pages ------------------------------------------------------------------------------------
+
+
+def fill(fake: FakeGitHub, count: int) -> None:
+    for _ in range(count):
+        fake.add_artifact(b"", sha(1), name="a")
+
+
+def test_all_pages_are_read_in_their_order(fake: FakeGitHub) -> None:
+    fill(fake, 205)
+    found = asking(fake.env, things())
+    assert [each.id for each in found] == [each["id"] for each in fake.artifacts]
+    assert [each.query.get("page") for each in fake.requests] == [None, ["2"], ["3"]]
+    assert {each.headers["authorization"] for each in fake.requests} == {f"Bearer {TOKEN}"}
+
+
+def test_no_more_pages_are_read_than_are_taken(fake: FakeGitHub) -> None:
+    fill(fake, 205)
+
+    async def first(found: GitHub) -> int:
+        listing = found.listed("actions/artifacts", Thing, needs=READ, member="artifacts", name="a")
+        async with aclosing(listing) as each:
+            return (await anext(each)).id
+
+    assert asking(fake.env, first) == fake.artifacts[0]["id"]
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize("suffix", ["", ".example.com", "@example.com"])
+def test_a_next_page_elsewhere_is_not_told_the_token(fake: FakeGitHub, suffix: str) -> None:
+    elsewhere = fake.url + suffix if suffix else fake.storage.url
+    link = f'<{elsewhere}/repos/x?page=2>; rel="next"'
+    error = refused(scripted(fake, page("a", link=link)))
+    assert " goes on elsewhere, at http://" in str(error)
+    assert fake.storage.requests == []
+
+
+@pytest.mark.parametrize(
+    "link",
+    ['<x>; rel="prev"', "nonsense", "<", "x; rel=next", '<x; rel="next"'],
+)
+def test_what_names_no_next_page_is_the_end(fake: FakeGitHub, link: str) -> None:
+    found = asking(scripted(fake, page("a", link=link)), things())
+    assert [each.name for each in found] == ["a"]
+    assert len(fake.requests) == 1
+
+
+def test_pages_without_end_are_not_read(fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PAGES", 3)
+    link = f'<{fake.url}/repos/octo/shop/actions/artifacts?name=a>; rel="next"'
+    error = refused(scripted(fake, *[page(link=link)] * 9))
+    assert str(error) == f"{fake.url}/repos/octo/shop/actions/artifacts has more than 3 pages"
+    assert len(fake.requests) == 3
+
+
+# --- What comes back --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (HTML, "which is not JSON"),
+        (as_json({}), " answered no list"),
+        (as_json([1, 2]), " answered what it should not: expected an object, found 1"),
+        (as_json({"artifacts": {"id": 1}}), " answered no list"),
+        (as_json({"artifacts": [{"id": 1}]}), "it should not: 'name' is missing"),
+        (
+            as_json({"artifacts": [{"id": "\x1b[31mred", "name": "n"}]}),
+            "it should not: id: expected a whole number, found ",
+        ),
+        (as_json({"artifacts": [{"id": [TOKEN], "name": "n"}]}), "it should not: id: "),
+        (Reply(b"[" * 100_000), "is nested too deep"),
+    ],
+)
+def test_an_answer_that_is_something_else_is_refused(
+    fake: FakeGitHub, reply: Reply, said: str
+) -> None:
+    error = refused(scripted(fake, reply))
+    assert said in str(error)
+    assert "\x1b" not in str(error)
+
+
+def test_an_answer_without_end_is_refused(
+    fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(net, "MAX_BODY", 1000)
+    assert " sent more than " in str(refused(scripted(fake, Reply(b"[" + b" " * 2000))))
+    assert len(fake.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "hint"),
+    [
+        (
+            refusal(401, "Bad credentials"),
+            "GitHub does not know the token: Bad credentials",
+            "in a workflow, use ${{ github.token }}",
+        ),
+        (
+            refusal(403, "Resource not accessible by integration"),
+            f"/repos/{REPOSITORY}/actions/artifacts: Resource not accessible by integration",
+            "the token needs `permissions: {actions: read}`",
+        ),
+        (
+            refusal(404, "Not Found"),
+            f"/repos/{REPOSITORY}/actions/artifacts, or not for this token",
+            "the token needs `permissions: {actions: read}`",
+        ),
+        (refusal(418, f"I am a \x1b[31mteapot {TOKEN}"), "418: I am a teapot [hidden]", ""),
+        (Reply(b"[]", 451), " answered 451", ""),
+        (Reply(status=301, headers={"Location": "/elsewhere"}), " answered 301", ""),
+    ],
+)
+def test_a_refusal_is_told_in_words_with_the_permission_it_takes(
+    fake: FakeGitHub, reply: Reply, said: str, hint: str
+) -> None:
+    error = refused(scripted(fake, reply))
+    assert str(error).endswith(said)
+    assert (error.hint, error.status) == (hint, reply.status)
+    assert len(fake.requests) == 1
+
+
+def test_who_may_not_write_is_told_that_forks_never_may(fake: FakeGitHub) -> None:
+    fake.permissions = EVERYTHING - {"checks: write"} | {"checks: read"}
+    error = refused(fake.env, posted(repeatable=True))
+    assert error.hint == (
+        "the token needs `permissions: {checks: write}`, which pull requests of forks never get"
+    )
+
+
+# --- Limits, and servers that are not well ----------------------------------------------------
+
+LIMIT = "You have exceeded a secondary rate limit"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refusal(429, LIMIT, **{"Retry-After": "0"}),
+        refusal(403, LIMIT, **{"Retry-After": "0.01"}),
+        refusal(
+            403,
+            "API rate limit exceeded",
+            **{"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1000"},
+        ),
+    ],
+)
+def test_a_limit_is_waited_for_as_long_as_github_says(fake: FakeGitHub, reply: Reply) -> None:
+    assert asking(scripted(fake, reply, page("a")), things(), now=999.99)[0].name == "a"
+    assert [f"GitHub was asked too often: {_message(reply)}; asking again in 0 s"] == SAID
+
+
+def _message(reply: Reply) -> str:
+    return "API rate limit exceeded" if b"API rate" in reply.body else LIMIT
+
+
+@pytest.mark.parametrize("status", [403, 429])
+def test_a_limit_that_names_no_time_is_waited_for_a_minute(
+    fake: FakeGitHub, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        slept.append(pause_s)
+
+    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    asking(scripted(fake, refusal(status, LIMIT), page("a")), things())
+    assert slept == [60]
+
+
+@pytest.mark.parametrize(
+    ("headers", "pause"),
+    [
+        ({"Retry-After": "3600"}, 3600),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "2000"}, 1000),
+    ],
+)
+def test_a_limit_that_lasts_too_long_ends_it_at_once(
+    fake: FakeGitHub, headers: dict[str, str], pause: int
+) -> None:
+    error = refused(scripted(fake, refusal(403, "API rate limit exceeded", **headers)), now=1000)
+    assert str(error) == (
+        f"GitHub was asked too often: API rate limit exceeded; it may be asked again in {pause} s"
+    )
+    assert (len(fake.requests), SAID) == (1, [])
+
+
+def test_all_waiting_together_has_an_end(fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", 0.025)
+    limit = refusal(429, LIMIT, **{"Retry-After": "0.01"})
+    link = f'<{fake.url}/repos/octo/shop/actions/artifacts?name=a>; rel="next"'
+    refused(scripted(fake, *[limit, page("a", link=link)] * 5))
+    assert len(fake.requests) == 5
+    assert len(SAID) == 2
+
+
+def test_limits_without_end_are_not_obeyed_without_end(fake: FakeGitHub) -> None:
+    limit = refusal(429, LIMIT, **{"Retry-After": "0"})
+    refused(scripted(fake, *[limit] * 9))
+    assert len(fake.requests) == 4
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(b"<html>", status) for status in (500, 502, 503, 504)] + [DROPPED, CUT]
+)
+def test_a_server_that_is_not_well_is_asked_again(fake: FakeGitHub, reply: Reply) -> None:
+    assert asking(scripted(fake, reply, reply, page("a")), things())[0].name == "a"
+    # aiohttp sends once more by itself what got no answer at all.
+    assert len(fake.requests) == 3
+    assert 1 <= len(SAID) <= 2
+
+
+def test_a_server_that_stays_unwell_ends_it(fake: FakeGitHub) -> None:
+    error = refused(scripted(fake, *[refusal(502, "Server Error")] * 9))
+    assert " answered 502: " in str(error)
+    assert len(fake.requests) == 4
+
+
+def test_nobody_there_is_said(fake: FakeGitHub) -> None:
+    env = {**fake.env, "GITHUB_API_URL": f"http://127.0.0.1:{closed_port()}"}
+    assert str(refused(env)).endswith("/actions/artifacts could not be reached: Connection refused")
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for(
+    fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", -1)
+    with pytest.raises(GitHubError, match=r"has not answered for 0\.05 s; it may be"):
+        asking(
+            scripted(fake, Reply(b"{}", delay_s=0.4)),
+            lambda found: found._sent(Request("GET", fake.url), again=True, within_s=0.05),
+        )
+
+
+@pytest.mark.parametrize("reply", [refusal(502, "Server Error"), DROPPED])
+def test_what_may_have_been_made_is_made_again_only_where_twice_does_no_harm(
+    fake: FakeGitHub, reply: Reply
+) -> None:
+    refused(scripted(fake, reply), posted(repeatable=False))
+    assert fake.check_runs == []
+    asking(scripted(fake, reply), posted(repeatable=True))
+    assert len(fake.check_runs) == 1
+
+
+def test_what_a_limit_kept_from_being_made_is_made_later(fake: FakeGitHub) -> None:
+    limit = refusal(403, LIMIT, **{"Retry-After": "0"})
+    asking(scripted(fake, limit), posted(repeatable=False))
+    assert len(fake.check_runs) == 1
+
+
+# --- Downloads --------------------------------------------------------------------------------
+
+
+def test_a_file_is_fetched_where_it_is_without_the_token(fake: FakeGitHub) -> None:
+    number = fake.add_artifact(b"\xff\x00\xfe", sha(1))
+    assert asking(fake.env, downloaded(number)) == b"\xff\x00\xfe"
+    sent = fake.storage.request
+    assert TOKEN not in str(sent)
+    assert sent.headers["user-agent"] == "ci-eval"
+
+
+def test_a_file_that_comes_at_once_is_taken(fake: FakeGitHub) -> None:
+    assert asking(scripted(fake, Reply(b"\xff")), downloaded(1)) == b"\xff"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [refusal(404, "Not Found"), refusal(410, "Gone")],
+)
+def test_a_file_that_is_gone_is_none(fake: FakeGitHub, reply: Reply) -> None:
+    assert asking(scripted(fake, reply), downloaded(1)) is None
+
+
+def test_a_file_that_is_gone_from_the_other_host_is_none(fake: FakeGitHub) -> None:
+    number = fake.add_artifact(b"x", sha(1))
+    fake.storage.files.clear()
+    assert asking(fake.env, downloaded(number)) is None
+
+
+def test_what_the_other_host_says_is_not_repeated(fake: FakeGitHub) -> None:
+    number = fake.add_artifact(b"x", sha(1))
+    fake.storage.script.append(Reply(SIGNATURE.encode(), 403))
+    error = refused(fake.env, downloaded(number))
+    assert str(error) == f"{fake.storage.url}/{number}.zip answered 403"
+
+
+def test_a_redirect_is_followed_once(fake: FakeGitHub) -> None:
+    number = fake.add_artifact(b"x", sha(1))
+    fake.storage.script.append(Reply(status=302, headers={"Location": "http://169.254.169.254/"}))
+    assert str(refused(fake.env, downloaded(number))).endswith(".zip answered 302")
+
+
+@pytest.mark.parametrize(
+    ("here", "location", "there"),
+    [
+        ("https://a/x", "https://b/y?sig=1", "https://b/y?sig=1"),
+        ("https://a/x", "/y", "https://a/y"),
+        ("http://a/x", "http://b/y", "http://b/y"),
+        ("http://a/x", "https://b/y", "https://b/y"),
+        ("https://a/x", "http://b/y?sig=1", None),
+        ("https://a/x", "file:///etc/passwd", None),
+        ("http://a/x", "ftp://b/y", None),
+    ],
+)
+def test_a_redirect_leads_to_the_web_and_never_out_of_encryption(
+    here: str, location: str, there: str | None
+) -> None:
+    response = Response(Request("GET", here), 302, {"Location": location}, b"")
+    if there:
+        assert module._target(response) == there
+    else:
+        with pytest.raises(GitHubError) as caught:
+            module._target(response)
+        assert "sig" not in str(caught.value)
