@@ -111,8 +111,10 @@ def main(trials: int, *, check: bool) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("trials", nargs="?", type=int, default=TRIALS)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("trials", nargs="?", type=measure.positive, default=TRIALS)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     sys.exit(main(given.trials, check=given.check))

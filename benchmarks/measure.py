@@ -6,6 +6,7 @@ import resource
 import subprocess
 import sys
 import time
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,6 +111,13 @@ criteria:
   tool_trajectory_avg_score: 1.0
   response_match_score: 0.5
 """
+
+
+def positive(text: str) -> int:
+    """Return the whole number above 0 that an argument of a command is."""
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
 
 
 def report(name: str, cost: Cost) -> None:

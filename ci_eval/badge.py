@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from ci_eval.noted import Counts
+from ci_eval.findings import Counts
 
 MAX_CHARS = 60
 """The longest text on a badge."""

@@ -8,9 +8,10 @@ one that passes ends the suspicion.  Where history shows no variance at all, a f
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from operator import itemgetter
 
 from ci_eval.config_file import GateOptions
 from ci_eval.pairing import Group, Pair
@@ -21,12 +22,15 @@ SHARE = 0.05
 MAX_CONFIRMING = 50
 """How many trials may be drawn to confirm one suspicion."""
 _STEADY_TRIALS = 3
-"""So many trials must agree, where more can be drawn, before a flip in a steady history counts."""
+"""So many trials must agree, where more can be drawn, before a steady history proves anything."""
 
 
 @dataclass(frozen=True)
 class Breaks:
-    """The cases of one group that were solid and now fail every time."""
+    """The cases of one group that were solid and now fail every time.
+
+    Where history shows no variance at all, those that are worse every time by what counts, too.
+    """
 
     group: Group
     suspects: Mapping[str, Pair]
@@ -42,20 +46,22 @@ class Breaks:
 
 
 def breaks(groups: Sequence[Group], gate: GateOptions, rate: float) -> list[Breaks]:
-    """Return what broke in each of the `groups` that has a threshold.
+    """Return what broke in each of the `groups`.
 
-    Noise is called a break in any of them at most at `rate`.
+    Noise is called a break in any of them at most at `rate`, but for what a history without any
+    variance says.
     """
-    counts = [_Count(group, gate) for group in groups if not group.facts.informational]
-    judged = holm([each.p_value() for each in counts], rate)
+    with_threshold = max(sum(not each.facts.informational for each in groups), 1)
+    counts = [_Count(group, gate, rate / with_threshold) for group in groups]
+    judged = holm([each.p_value for each in counts], rate, size=with_threshold)
     return [
         Breaks(
             group=each.group,
             suspects=each.suspects,
-            p_value=each.p_value(),
+            p_value=each.p_value,
             level=one.level,
             proven=each.proven(rejected=one.rejected),
-            wanted=each.wanted(rate / len(counts)),
+            wanted=each.wanted,
         )
         for each, one in zip(counts, judged, strict=True)
     ]
@@ -67,63 +73,110 @@ class _Count:
 
     group: Group
     gate: GateOptions
+    level: float
+    """The p-value that is small enough, were this the only one that is small."""
 
     @cached_property
-    def suspects(self) -> Mapping[str, Pair]:
+    def broken(self) -> Mapping[str, Pair]:
+        """The cases that passed every time and now fail every time."""
+        if self.group.facts.informational:
+            return {}
         return {
-            case: pair for case, pair in self.group.pairs.items() if _suspected(self.group, pair)
+            case: pair
+            for case, pair in self.group.pairs.items()
+            if all(map(self.group.passed, pair.before.observations))
+            and _always(pair, lambda value: not self.group.passed(value))
         }
 
     @cached_property
-    def confirming(self) -> int:
-        """How many trials were drawn to confirm each suspicion."""
-        drawn = (len(pair.now.confirming) for pair in self.suspects.values())
-        return min(drawn, default=0)
+    def moved(self) -> Mapping[str, Pair]:
+        """The cases that are worse every time, where nothing ever varied."""
+        if not self.group.steady:
+            return {}
+        return {
+            case: pair
+            for case, pair in self.group.pairs.items()
+            if pair.before.measured > 1 and _always(pair, partial(_worse, self.group, pair))
+        }
+
+    @property
+    def suspects(self) -> Mapping[str, Pair]:
+        return {**self.broken, **self.moved}
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """How many trials were drawn to confirm suspicions, each number once."""
+        counts = {len(pair.now.confirming) for pair in self.group.pairs.values()}
+        return sorted(counts - {0})
 
     @property
     def may_draw(self) -> bool:
         """Whether more trials can be had, so that nothing is decided before they are there."""
-        return self.gate.on_inconclusive == "rerun" and not self.confirming
+        return self.gate.on_inconclusive == "rerun" and not self.drawn
 
-    def p_value(self) -> float:
-        """Return how probable it is that so many cases broke by chance."""
-        if not self.suspects or (self.may_draw and self.wanted(self.gate.false_block)):
-            return 1.0
-        return self._chance(len(self.suspects), self.confirming)
-
-    def wanted(self, level: float) -> int:
-        """Return how many more trials would prove one of the suspects alone, were all to fail."""
-        if not self.suspects or not self.may_draw:
+    @cached_property
+    def wanted(self) -> int:
+        """How many more trials would prove one of the suspects alone, were all to fail."""
+        if not self.may_draw or not self.suspects:
             return 0
-        counts = range(1, MAX_CONFIRMING + 1)
-        return next((count for count in counts if self._chance(1, count) <= level), 0)
+        counts = range(1, MAX_CONFIRMING + 1) if self.broken else ()
+        by_chance = next((each for each in counts if self._chance(1, each) <= self.level), 0)
+        trials = (pair.now.measured for pair in self.moved.values())
+        return by_chance or max(_STEADY_TRIALS - min(trials, default=_STEADY_TRIALS), 0)
+
+    @property
+    def p_value(self) -> float:
+        """How probable it is that so many cases broke by chance."""
+        return self._judged[0]
+
+    @cached_property
+    def _judged(self) -> tuple[float, frozenset[str]]:
+        """The p-value, and the cases that it speaks of."""
+        if self.wanted:
+            return 1.0, frozenset()
+        # What was not drawn again for itself neither confirms what was, nor speaks against it.
+        looks = self.drawn or [0]
+        tests = []
+        for drawn in looks:
+            names = [
+                case for case, each in self.broken.items() if len(each.now.confirming) >= drawn
+            ]
+            chance = self._chance(len(names), drawn) if names else 1.0
+            tests.append((min(chance * len(looks), 1.0), frozenset(names)))
+        return min(tests, key=itemgetter(0))
+
+    @cached_property
+    def _shapes(self) -> Counter[tuple[int, int]]:
+        """How many cases have so many trials before, and now."""
+        pairs = self.group.pairs.values()
+        return Counter((pair.before.measured, pair.now.measured) for pair in pairs)
 
     def _chance(self, broken: int, confirming: int) -> float:
-        shapes = Counter(
-            (pair.before.measured, pair.now.measured + confirming)
-            for pair in self.group.pairs.values()
+        return at_least(
+            broken,
+            [
+                (many, most_probable_break(before, now + confirming))
+                for (before, now), many in self._shapes.items()
+            ],
         )
-        chances = [(many, most_probable_break(*shape)) for shape, many in shapes.items()]
-        return at_least(broken, chances)
 
     def proven(self, *, rejected: bool) -> frozenset[str]:
-        if rejected:
-            return frozenset(self.suspects)
-        if not self.group.steady:
-            return frozenset()
-        return frozenset(
+        steady = (
             case
-            for case, pair in self.suspects.items()
-            if pair.before.measured > 1
-            and (not self.may_draw or pair.now.measured >= _STEADY_TRIALS)
+            for case, pair in self.moved.items()
+            if not self.may_draw or pair.now.measured >= _STEADY_TRIALS
         )
+        return frozenset(steady) | (self._judged[1] if rejected else frozenset())
 
 
-def _suspected(group: Group, pair: Pair) -> bool:
+def _always(pair: Pair, bad: Callable[[float], bool]) -> bool:
+    """Say whether all that was measured now is `bad`, and nothing is missing."""
     values = [*pair.now.observations, *pair.now.confirming]
-    return (
-        bool(values)
-        and not pair.now.errors
-        and all(map(group.passed, pair.before.observations))
-        and not any(map(group.passed, values))
-    )
+    return bool(values) and not pair.now.errors and all(map(bad, values))
+
+
+def _worse(group: Group, pair: Pair, value: float) -> bool:
+    """Say whether a value fails newly, or is lower than before by what counts."""
+    drop = group.sign * (pair.base - value)
+    flipped = group.passed(pair.base) and not group.passed(value)
+    return flipped or (drop > 0 and drop >= group.least)

@@ -1,7 +1,7 @@
 """The values of a run, by criterion and case, small enough for a hundred thousand cases."""
 
 import math
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from ci_eval.results import CriterionFacts, RunMeta, Score, TrialResult
 class Cell:
     """All observations of one case under one criterion."""
 
-    __slots__ = ("confirming", "errors", "skipped", "units")
+    __slots__ = ("confirming", "errors", "skipped", "unconfirmed", "units")
 
     def __init__(self) -> None:
         self.units: tuple[tuple[float, ...], ...] = ()
@@ -22,6 +22,8 @@ class Cell:
         have more in common than those of different runs."""
         self.confirming: tuple[float, ...] = ()
         """What was measured because the case had failed."""
+        self.unconfirmed = 0
+        """How many trials that were to confirm it ended in an error."""
         self.errors = 0
         self.skipped = 0
 
@@ -31,6 +33,7 @@ class Cell:
         if value is None:
             if score.status is Status.ERROR:
                 self.errors += not result.confirms
+                self.unconfirmed += result.confirms
             else:
                 self.skipped += 1
         elif result.confirms:
@@ -47,8 +50,10 @@ class Cell:
         self.skipped += other.skipped
 
     @property
-    def observations(self) -> list[float]:
+    def observations(self) -> Sequence[float]:
         """Every value that was measured, but for those that only confirm."""
+        if len(self.units) == 1:
+            return self.units[0]
         return [value for unit in self.units for value in unit]
 
     @property
@@ -60,14 +65,18 @@ class Cell:
     def value(self) -> float | None:
         """The mean of what was measured; of equal values exactly that value."""
         values = self.observations
-        if not values:
-            return None
+        if len(values) < 2:
+            return values[0] if values else None
         return values[0] if len({*values}) == 1 else math.fsum(values) / len(values)
 
     @property
     def varied(self) -> bool:
         """Whether the observations differ."""
         return len({*self.observations}) > 1
+
+    def lacks(self, facts: CriterionFacts) -> bool:
+        """Say whether something is missing that could change what is found of the case."""
+        return bool(self.errors or (self.unconfirmed and self.status(facts) is Status.FAILED))
 
     def at_best(self, best: float | None) -> float | None:
         """Return the mean if every observation that is missing had been the `best` there is.
@@ -142,6 +151,25 @@ class Columns:
         """Yield the key of each group."""
         for agent, evalset, criterion in self.groups:
             yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)
+
+    def incomplete(
+        self,
+        criteria: Mapping[str, CriterionFacts],
+        excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
+    ) -> int:
+        """Return of how many cases something is missing that could change what blocks."""
+        places = set()
+        for (agent, evalset, name), column in self.groups.items():
+            facts = criteria[name]
+            judged = not facts.informational or facts.max_growth is not None
+            if judged and facts.tier == "block":
+                left_out = excused.get((agent, evalset, name), ())
+                places |= {
+                    (agent, evalset, case)
+                    for case, cell in column.items()
+                    if case not in left_out and cell.lacks(facts)
+                }
+        return len(places)
 
     def cases(
         self,

@@ -59,6 +59,8 @@ def examine(
     together = None
     for tier in _TIERS:
         tested = [each for each in groups if each.tested and each.facts.tier == tier]
+        # Whatever the order of the results was, equal p-values are ranked in the same way.
+        tested.sort(key=lambda each: (each.key.agent, each.key.evalset, each.key.criterion))
         share = breaking.SHARE * gate.false_block
         drifts = Drifts(tested, gate, rounds, gate.false_block - share)
         findings, mean = drifts.found()
@@ -171,46 +173,32 @@ def _outcome(group: Group, found: Finding | None, examined: Examined) -> tuple[O
         nothing = "the baseline has nothing comparable"
         return "not_compared", excused_all if group.left_out else nothing
     if found is None:
-        return _informal(group)
-    broken = examined.breaks.get(group.key)
-    proven = broken.proven if broken else frozenset()
+        return ("improved" if _gained(group) else "unchanged"), ""
+    broken = examined.breaks[group.key]
     outcomes: tuple[tuple[bool, Outcome, str], ...] = (
-        (
-            any(_dropped_for_certain(group, pair) for pair in group.pairs.values())
-            or bool(proven and group.steady),
-            "regressed",
-            "the baseline never varied here",
-        ),
+        (bool(broken.proven and group.steady), "regressed", "the baseline never varied here"),
         (found.worse, "regressed", "the drop is larger than noise"),
         (
-            bool(proven),
+            bool(broken.proven),
             "regressed",
             "what passed every time before fails now, and not by chance",
         ),
         (found.in_doubt, "inconclusive", "the drop may be noise"),
         (
-            bool(broken and broken.suspects),
+            bool(broken.suspects),
             "inconclusive",
             "what passed every time before fails now, which may be noise",
         ),
-        (found.better, "improved", ""),
+        (found.better or (group.facts.max_growth is not None and _gained(group)), "improved", ""),
     )
     return next(((kind, reason) for yes, kind, reason in outcomes if yes), ("unchanged", ""))
 
 
-def _informal(group: Group) -> tuple[Outcome, str]:
-    """Return what the interval says of a criterion that only informs."""
+def _gained(group: Group) -> bool:
+    """Say whether a measure got better, by the interval of its mean difference."""
     interval = mean_interval(group.differences)
-    improved = interval is not None and interval[0] > 0 and -group.drop >= group.least
-    return ("improved" if improved else "unchanged"), ""
-
-
-def _dropped_for_certain(group: Group, pair: Pair) -> bool:
-    """Say whether a case dropped though its history never varied, without failing newly."""
-    drop = group.sign * (pair.base - pair.value)
-    known = group.steady and pair.before.measured > 1 and not pair.now.varied
-    flipped = group.passed(pair.base) and not group.passed(pair.value)
-    return known and drop > 0 and drop >= group.least and not flipped
+    gained = interval is not None and interval[0] > 0 and -group.drop >= group.least
+    return gained and group.complete
 
 
 def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
@@ -220,16 +208,17 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
     broken = examined.breaks.get(group.key)
     suspects = broken.suspects if broken else {}
     proven = broken.proven if broken else frozenset()
-    whole = Group(group.key, group.facts, group.now, group.before, group.max_drop)
-    for case, pair in whole.pairs.items():
+    for case, pair in group.all_pairs.items():
         was, now = group.passed(pair.base), group.passed(pair.value)
         if pair.now.errors:
+            if pair.before.errors:
+                continue
             kind = "newly_erring"
         elif was and not now:
             kind = "newly_failing"
         elif now and not was:
             kind = "fixed"
-        elif case in group.pairs and _dropped_for_certain(group, pair):
+        elif case in suspects:
             kind = "dropped"
         else:
             continue
@@ -243,7 +232,7 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
                 "change": kind,
                 "value": pair.now.value,
                 "baseline": pair.base,
-                "certain": kind == "dropped" or case in proven,
+                "certain": case in proven,
                 "suspected": case in suspects and case not in proven,
                 "failed": sum(not group.passed(each) for each in values),
                 "trials": len(values),
@@ -253,7 +242,11 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
                     if confirming
                     else None
                 ),
-                "p_value": broken.p_value if broken and case in suspects else None,
+                "p_value": (
+                    broken.p_value
+                    if broken and case in suspects and kind == "newly_failing"
+                    else None
+                ),
                 "excused": excuse.kind if excuse else "",
             }
         )

@@ -17,8 +17,8 @@ MAX_LINES = 40
 """How many trials that did not pass get a line of their own."""
 MAX_PROBLEMS = 50
 """How many problems are printed; the number of the rest is."""
-MAX_SUSPECTED = 5
-"""How many suspected cases are printed; the number of the rest is."""
+MAX_BROKEN = 5
+"""How many single cases that broke or are suspected are printed; the number of the rest is."""
 STEPS = 10
 """How often a run that nobody watches says how far it is."""
 _MARKS = {"passed": "✔", "failed": "✘", "incomplete": "?"}
@@ -185,11 +185,23 @@ def _why(report: Report) -> Iterator[str]:
     if together and together.outcome in ("regressed", "inconclusive"):
         tested = phrases.tested(together)
         yield f"- {phrases.together(together)}{', ' if tested else ''}{tested}"
-    suspected = [each for each in comparison.changes if each.suspected and not each.excused]
-    for change in suspected[:MAX_SUSPECTED]:
-        yield f"? {change.group.criterion} on {change.case}: {phrases.trials(change)}"
-    if len(suspected) > MAX_SUSPECTED:
-        yield f"? and {len(suspected) - MAX_SUSPECTED} more are suspected"
+    yield from _broken(comparison)
+
+
+def _broken(comparison: Comparison) -> Iterator[str]:
+    """Yield the single cases that broke, and those that are suspected, a few of them."""
+    found = [
+        each
+        for each in comparison.changes
+        if (each.certain or each.suspected) and not each.excused and phrases.trials(each)
+    ]
+    found.sort(key=lambda change: not change.certain)
+    for change in found[:MAX_BROKEN]:
+        what = "broke" if change.certain else "is suspected"
+        name = f"{change.case} {what}, {change.group.criterion}"
+        yield f"- {name}: {phrases.trials(change)}"
+    if len(found) > MAX_BROKEN:
+        yield f"- {len(found) - MAX_BROKEN} more broke or are suspected"
 
 
 def say_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -34,7 +34,7 @@ class Bounded:
         self._file = file
         self._shown = shown
         self._left = MAX_OBJECT
-        self._unpack = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
+        self._unpack = _gunzip() if encoding == "gzip" else None
 
     def write(self, data: bytes) -> int:
         """Keep `data`, or what is packed in it.
@@ -45,22 +45,36 @@ class Bounded:
         """
         if self._unpack is None:
             self._keep(data)
-            return len(data)
-        rest = data
-        while rest:
+        else:
             try:
-                self._keep(self._unpack.decompress(rest, _CHUNK))
+                self._unpacked(data)
             except zlib.error as exc:
                 message = f"is said to be gzip, and is not: {exc}"
                 raise UsageError(problems=[Problem(message, self._shown)]) from exc
-            rest = self._unpack.unconsumed_tail
         return len(data)
+
+    def _unpacked(self, rest: bytes) -> None:
+        """Keep what is packed in `rest`, piece by piece, so that a small bomb stays small."""
+        while self._unpack:
+            piece = self._unpack.decompress(rest, _CHUNK)
+            self._keep(piece)
+            rest = self._unpack.unconsumed_tail
+            if self._unpack.eof:
+                # Several packed files, one after the other, are one.
+                rest = self._unpack.unused_data
+                self._unpack = _gunzip()
+            if not rest and len(piece) < _CHUNK:
+                return
 
     def _keep(self, data: bytes) -> None:
         self._left -= len(data)
         if self._left < 0:
             raise too_large(self._shown)
         self._file.write(data)
+
+
+def _gunzip() -> "zlib._Decompress":
+    return zlib.decompressobj(wbits=31)
 
 
 def too_large(shown: str) -> UsageError:

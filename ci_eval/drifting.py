@@ -36,6 +36,7 @@ class Finding:
     worse: bool
     """Whether the test says that it got worse."""
     better: bool
+    """Whether it says the opposite; never where something is missing, or growth is tolerated."""
     in_doubt: bool
     """Whether another look is worth its price."""
     effect: float
@@ -110,9 +111,17 @@ class Drifts:
     def _least(self) -> Iterator[float]:
         """Yield the drop that counts, in shares, for each hypothesis."""
         # Where growth is tolerated, the samples are without it already.
-        yield from (0.0 if each.facts.max_growth else each.max_drop for each in self.groups)
+        for each in self.groups:
+            yield each.max_drop if each.facts.max_growth is None else 0.0
         if self.together:
             yield self.gate.max_drop
+
+    def _can_gain(self) -> Iterator[bool]:
+        """Yield, for each hypothesis, whether it could be told that it got better."""
+        # What is missing counts as the best there is, and what may grow is not compared as it is.
+        yield from (each.complete and each.facts.max_growth is None for each in self.groups)
+        if self.together:
+            yield all(self.groups[number].complete for number in self.together)
 
     def _findings(self, tests: Sequence[Permuted], doubted: Sequence[bool]) -> Iterator[Finding]:
         p_values = [test.lower if yes else 1.0 for test, yes in zip(tests, doubted, strict=True)]
@@ -120,15 +129,15 @@ class Drifts:
         worse = holm(p_values, self.rate, self._level, worth)
         better = holm([test.upper for test in tests], self.rate)
         limit = self.doubt(self.rounds, len(tests))
-        rows = zip(tests, p_values, worse, better, self._least(), strict=True)
-        for test, p_value, down, up, least in rows:
+        rows = zip(tests, p_values, worse, better, self._least(), self._can_gain(), strict=True)
+        for test, p_value, down, up, least, can_gain in rows:
             drop = -test.observed
             counts = drop >= least and drop > 0
             yield Finding(
                 p_value=test.lower,
                 level=down.level,
                 worse=down.rejected and counts,
-                better=up.rejected and -drop >= least,
+                better=can_gain and up.rejected and -drop >= least,
                 in_doubt=counts and not down.rejected and p_value <= limit,
                 effect=test.observed,
             )

@@ -56,8 +56,18 @@ def gate_of(meta: RunMeta) -> GateOptions:
 
 
 def day_of(meta: RunMeta) -> date:
-    """Return the day on which a run began."""
-    return date.fromisoformat(meta.created[:10])
+    """Return the day on which a run began.
+
+    Raises:
+        BaselineError: what was stored of it is none.
+
+    """
+    try:
+        return date.fromisoformat(meta.created[:10])
+    except ValueError as exc:
+        raise BaselineError(
+            f"the stored run {meta.run_id} cannot be read: created: {meta.created[:40]!r} is no date"
+        ) from exc
 
 
 def excused(meta: RunMeta, gate: GateOptions, columns: Columns) -> Excuses:

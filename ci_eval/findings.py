@@ -65,7 +65,8 @@ class CaseChange(Stored):
     certain: bool = False
     """Whether this is not noise, by itself."""
     suspected: bool = False
-    """Whether it passed every time before and fails every time now, which may be noise still."""
+    """Whether it passed every time before and fails every time now, or never varied and is worse
+    every time, which may be noise still."""
     failed: int = 0
     """How many of the trials now failed."""
     trials: int = 0
@@ -157,6 +158,8 @@ class GroupSummary(Stored):
     failed: int = 0
     errors: int = 0
     skipped: int = 0
+    incomplete: int = 0
+    """Cases that lack an observation, those among them that fail whatever it had shown."""
     value: float | None = None
     """The mean over the measured cases."""
     threshold: float | None = None
@@ -178,6 +181,8 @@ class Totals(Stored):
     failed: int = 0
     errors: int = 0
     skipped: int = 0
+    incomplete: int = 0
+    """Cases that lack an observation, those among them that fail whatever it had shown."""
     retried: int = 0
     """Trials that were started more than once."""
     duration_s: float = 0.0
@@ -207,6 +212,39 @@ class Verdict(Stored):
     reasons: tuple[Reason, ...] = ()
 
 
+class Counts(Stored):
+    """How many cases ended how."""
+
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+
+class NotedGroup(Stored):
+    """One criterion on one evalset with one agent."""
+
+    group: GroupKey
+    cases: Counts = Counts()
+    value: float | None = None
+    """The mean over the cases that were measured."""
+    cost_usd: float | None = None
+    """What asking models for it took, where it asked any and the store knows."""
+
+
+class Noted(Stored):
+    """One stored run, in short."""
+
+    run_id: str
+    created: str
+    """When it began, in UTC, ISO 8601."""
+    commit: str | None = None
+    branch: str | None = None
+    cases: Counts = Counts()
+    """A case passes when all criteria that judge it pass."""
+    groups: tuple[NotedGroup, ...] = ()
+
+
 class Report(Stored):
     """Everything a template sees, but for the single results."""
 
@@ -220,5 +258,7 @@ class Report(Stored):
     """What asking models for verdicts took in all; `None` where none was asked."""
     simulation: JudgeUsage | None = None
     """What asking models for what users say took in all; `None` where none was asked."""
+    history: tuple[Noted, ...] = ()
+    """The stored runs in short, newest first, as far as the store tells."""
     worst: tuple[TrialResult, ...] = ()
     """The results that matter most to a reader, a bounded number, with their evidence."""

@@ -53,6 +53,7 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
         failed=ended[Status.FAILED],
         errors=ended[Status.ERROR],
         skipped=ended[Status.SKIPPED],
+        incomplete=sum(cell.lacks(facts) for cell in cells),
         value=sum(values) / len(values) if values else None,
         threshold=facts.threshold,
         informational=facts.informational,
@@ -75,6 +76,7 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
         failed=ended[Status.FAILED],
         errors=ended[Status.ERROR],
         skipped=ended[Status.SKIPPED],
+        incomplete=columns.incomplete(meta.criteria, excuses),
     )
 
 
@@ -99,7 +101,7 @@ def decide(
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else gate.missing_baseline()
-    reasons += gate.completeness()
+    reasons += gate.completeness(compared=comparison is not None and mode != "threshold")
     severities = {reason.severity for reason in reasons}
     outcome: Literal["passed", "failed", "incomplete"] = "passed"
     if "blocks" in severities:
@@ -213,16 +215,18 @@ class _Gate:
         severity, message = said[self.options.on_missing]
         yield Reason.model_validate({"severity": severity, "message": message})
 
-    def completeness(self) -> Iterator[Reason]:
+    def completeness(self, *, compared: bool) -> Iterator[Reason]:
         """Yield what keeps a verdict from being reached."""
-        errors, judged = self.totals.errors, self.totals.passed + self.totals.failed
+        judged = self.totals.passed + self.totals.failed
+        # A case that fails whatever is missing may yet have got worse because of what is missing.
+        errors = self.totals.incomplete if compared else self.totals.errors
         if errors > self.options.max_errors:
             message = f"{_cases(errors)} of {self.totals.cases} could not be measured"
             yield Reason(severity="incomplete", message=message)
         elif errors:
             message = f"{_cases(errors)} could not be measured, which gate.max_errors allows"
             yield Reason(severity="warns", message=message)
-        if not judged and errors <= self.options.max_errors:
+        if not judged and self.totals.errors <= self.options.max_errors:
             yield Reason(severity="incomplete", message="no case was judged by any criterion")
         used = {group.group.criterion for group in self.groups}
         measured = {group.group.criterion for group in self.groups if group.value is not None}
@@ -230,6 +234,18 @@ class _Gate:
             if name in used - measured:
                 message = f"{name} measured nothing, and a mean of {floor:g} is required"
                 yield Reason(severity="incomplete", message=message)
+        yield from self._incomplete_floors()
+
+    def _incomplete_floors(self) -> Iterator[Reason]:
+        """Yield the means with a floor of which more is missing than may be."""
+        for group in self.groups:
+            floor = self.options.min_score.get(group.group.criterion)
+            if floor is not None and group.incomplete > self.options.max_errors:
+                message = (
+                    f"{_named(group.group)} could not be measured on {_cases(group.incomplete)}, "
+                    f"and a mean of {floor:g} is required"
+                )
+                yield Reason(severity="incomplete", message=message, group=group.group)
 
 
 def _flipped(comparison: Comparison, delta: Delta) -> str:

@@ -22,6 +22,7 @@ _TIERS = ("inform", "warn", "block")
 def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     """Yield, in words, what `now` lets through and `before` did not."""
     yield from _of_gate(gate_of(now), gate_of(before))
+    yield from _of_floors(now, gate_of(now), gate_of(before))
     for name, facts in now.criteria.items():
         if name in before.criteria:
             yield from _of_criterion(name, facts, before.criteria[name])
@@ -44,16 +45,21 @@ def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:
         new, old = getattr(now, name), getattr(before, name)
         if sign * (new - old) > 0:
             yield f"gate.{name}: {old:g} → {new:g}"
-    floors = {"min_pass_rate": (now.min_pass_rate, before.min_pass_rate)} | {
-        f"min_score.{name}": (now.min_score.get(name), floor)
-        for name, floor in before.min_score.items()
-    }
-    for name, (floor, was) in floors.items():
-        if was is not None and (floor is None or floor < was):
-            yield f"gate.{name}: {was:g} → {_shown(floor)}"
     for excuse in (*now.accept, *now.quarantine):
         if excuse not in (*before.accept, *before.quarantine):
             yield f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
+
+
+def _of_floors(run: RunMeta, now: GateOptions, before: GateOptions) -> Iterator[str]:
+    rate, was = now.min_pass_rate, before.min_pass_rate
+    if was is not None and (rate is None or rate < was):
+        yield f"gate.min_pass_rate: {was:g} → {_shown(rate)}"
+    for name, least in before.min_score.items():
+        floor, facts = now.min_score.get(name), run.criteria.get(name)
+        # Where lower is better, what is required is the most that the mean may be.
+        sign = -1 if facts and facts.better == "lower" else 1
+        if floor is None or sign * (floor - least) < 0:
+            yield f"gate.min_score.{name}: {least:g} → {_shown(floor)}"
 
 
 def _of_criterion(name: str, now: CriterionFacts, before: CriterionFacts) -> Iterator[str]:

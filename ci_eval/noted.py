@@ -4,42 +4,9 @@ import math
 from collections.abc import Iterator, Mapping
 
 from ci_eval.columns import Column, Columns, Past
-from ci_eval.findings import GroupKey
-from ci_eval.records import Status, Stored
+from ci_eval.findings import Counts, GroupKey, Noted, NotedGroup
+from ci_eval.records import Status
 from ci_eval.results import Run, RunMeta, TrialResult
-
-
-class Counts(Stored):
-    """How many cases ended how."""
-
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
-
-
-class NotedGroup(Stored):
-    """One criterion on one evalset with one agent."""
-
-    group: GroupKey
-    cases: Counts = Counts()
-    value: float | None = None
-    """The mean over the cases that were measured."""
-    cost_usd: float | None = None
-    """What asking models for it took, where it asked any and the store knows."""
-
-
-class Noted(Stored):
-    """One stored run, in short."""
-
-    run_id: str
-    created: str
-    """When it began, in UTC, ISO 8601."""
-    commit: str | None = None
-    branch: str | None = None
-    cases: Counts = Counts()
-    """A case passes when all criteria that judge it pass."""
-    groups: tuple[NotedGroup, ...] = ()
 
 
 def note(past: Past) -> Noted:

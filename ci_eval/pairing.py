@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from ci_eval.columns import Cell, Column, Columns, Past, best_of, passes
 from ci_eval.config_file import Excuse
@@ -16,6 +17,9 @@ from ci_eval.findings import GroupKey, Vanished
 from ci_eval.permuting import Place, Sample
 from ci_eval.results import CriterionFacts, RunMeta
 from ci_eval.stats import mean_interval
+
+_ENOUGH = 50
+"""So many cases have more exchanges than anybody could count."""
 
 
 def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> tuple[Columns, list[str]]:
@@ -99,9 +103,15 @@ class Pair:
     regression is one whatever had been observed."""
     base: float
 
-    def observed(self, look: int) -> list[float]:
-        """Return what was measured now, up to a round."""
-        return [value for unit in self.now.units[: look + 1] for value in unit]
+    def rounds(self, look: int) -> list[tuple[float, ...]]:
+        """Return what was measured now in as many rounds as there are up to a look."""
+        # A round in which nothing of the case was measured tells nothing of it.
+        return [unit for unit in self.now.units if unit][: look + 1]
+
+    @property
+    def runs_before(self) -> list[tuple[float, ...]]:
+        """What each run of the baseline measured."""
+        return [unit for unit in self.before.units if unit]
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,8 @@ class Group:
     max_drop: float
     left_out: Mapping[str, Excuse] = field(default_factory=dict)
     """Cases that decide nothing: they are in quarantine, or what they do is accepted."""
+    kept: dict[int, Mapping[Place, Sample]] = field(default_factory=dict, repr=False)
+    """The samples at each look that were asked for."""
 
     @property
     def sign(self) -> float:
@@ -130,13 +142,18 @@ class Group:
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
         """The cases that decide, which both runs measured."""
+        return {case: pair for case, pair in self.all_pairs.items() if case not in self.left_out}
+
+    @cached_property
+    def all_pairs(self) -> Mapping[str, Pair]:
+        """The cases that both runs measured, those that decide nothing among them."""
         best = best_of(self.facts)
         found: dict[str, Pair] = {}
         for case, cell in self.now.items():
             before = self.before.get(case)
             base = before.value if before else None
             value = cell.at_best(best)
-            if before and base is not None and value is not None and case not in self.left_out:
+            if before and base is not None and value is not None:
                 found[case] = Pair(cell, before, value, base)
         return found
 
@@ -145,7 +162,8 @@ class Group:
         """What drops are shares of: the interval, else the mean of the baseline."""
         if self.facts.interval:
             return self.facts.interval[1] - self.facts.interval[0]
-        return abs(math.fsum(each.base for each in self.pairs.values())) / max(len(self.pairs), 1)
+        bases = [each.base for each in self.all_pairs.values()]
+        return abs(math.fsum(bases)) / max(len(bases), 1)
 
     @property
     def least(self) -> float:
@@ -168,46 +186,59 @@ class Group:
         """The 95 % confidence interval of the mean difference, in the criterion's own direction."""
         return mean_interval([self.sign * each for each in self.differences])
 
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing of the cases that decide."""
+        return not any(each.now.errors for each in self.pairs.values())
+
     @cached_property
     def steady(self) -> bool:
-        """Whether history shows no variance at all, though it could have."""
-        cells = [each.before for each in self.pairs.values()]
+        """Whether history shows no variance at all, though it could have.
+
+        A flaky case in quarantine is part of history: to excuse it makes no other one steady.
+        """
+        cells = [each.before for each in self.all_pairs.values()]
         # A case that was observed once says nothing of how much the others vary.
         return any(each.measured > 1 for each in cells) and not any(each.varied for each in cells)
 
     @property
     def exchanges(self) -> int:
-        """In how many ways its runs can be exchanged, or a number that is great enough."""
+        """In how many ways its runs can be exchanged, or a number that is great enough.
+
+        Those of cases that are excused count, so that an excuse hands nothing to another guard.
+        """
         ways = 1
-        for sample in self.samples(0).values():
+        best = best_of(self.facts)
+        for pair in islice(self.all_pairs.values(), _ENOUGH):
+            sample = self._sample(pair, 0, best)
             ways *= math.comb(len(sample.new) + len(sample.old), len(sample.new))
-            if ways > 1 << 40:
-                break
         return ways
 
     def passed(self, value: float) -> bool:
         """Say whether `value` is good enough."""
         return passes(value, self.facts)
 
-    def samples(self, look: int) -> dict[Place, Sample]:
+    def samples(self, look: int) -> Mapping[Place, Sample]:
         """Return what permutations exchange, with the rounds up to `look`, in shares."""
-        best = best_of(self.facts)
-        return {
-            (self.key.agent, self.key.evalset, case): self._sample(pair, look, best)
-            for case, pair in self.pairs.items()
-        }
+        if look not in self.kept:
+            best = best_of(self.facts)
+            self.kept[look] = {
+                (self.key.agent, self.key.evalset, case): self._sample(pair, look, best)
+                for case, pair in self.pairs.items()
+            }
+        return self.kept[look]
 
     def _sample(self, pair: Pair, look: int, best: float | None) -> Sample:
-        units = pair.now.units[: look + 1]
+        rounds, runs = pair.rounds(look), pair.runs_before
         # Runs are exchanged as a whole where they are alike, else one by one what they observed.
-        sizes = {len(each) for each in (*units, *pair.before.units)}
+        sizes = {len(each) for each in (*rounds, *runs)}
         if len(sizes) == 1 and not pair.now.errors:
-            new = [math.fsum(each) / len(each) for each in units]
-            old = [math.fsum(each) / len(each) for each in pair.before.units]
+            new = [math.fsum(each) / len(each) for each in rounds]
+            old = [math.fsum(each) / len(each) for each in runs]
         else:
             missing = [best] * pair.now.errors if best is not None else []
-            new = [*pair.observed(look), *missing]
-            old = pair.before.observations
+            new = [*(value for each in rounds for value in each), *missing]
+            old = [*pair.before.observations]
         shares = self.sign / (self.scale or 1.0)
         margin = 1 + self.sign * -(self.facts.max_growth or 0.0)
         return Sample(

@@ -6,6 +6,8 @@ from ci_eval.templating import counted, difference
 
 _LEAST_P = 1e-6
 """Nothing is said of how much lower a p-value is."""
+_NO_CHANCE = 0.001
+"""A case whose p-value is greater is certain for another reason: its history never varied."""
 SHALLOW = (
     "the clone is shallow, so a nearer one may not have been found: "
     "'fetch-depth: 0' of actions/checkout lets it see all commits"
@@ -19,12 +21,12 @@ def tier(found: Tier) -> str:
 
 
 def tested(found: Delta | Together) -> str:
-    """Return the p-value with the level that it was held against; nothing where none was.
+    """Return the p-value with the level that it was held against; nothing where none decided.
 
     >>> tested(Together(criteria=4, effect=-0.1, p_value=0.0124, level=0.005, outcome="unchanged"))
     'p = 0.012, level 0.005'
     """
-    if found.p_value is None or (isinstance(found, Delta) and found.steady):
+    if found.p_value is None or (isinstance(found, Delta) and _by_cases(found)):
         return ""
     p_value = _shown(found.p_value, 3)
     if found.level is None:
@@ -34,8 +36,15 @@ def tested(found: Delta | Together) -> str:
     # Which of them is greater must be seen.
     while digits < 6 and _looks_below(p_value, level) != (found.p_value <= found.level):
         digits += 1
-        p_value, level = _shown(found.p_value, 2 + digits), _significant(found.level, digits)
+        p_value, level = _shown(found.p_value, 1 + digits), _significant(found.level, digits)
     return f"p {p_value}, level {level}"
+
+
+def _by_cases(delta: Delta) -> bool:
+    """Say whether single cases decided, and not the test of all of them."""
+    level = delta.level
+    missed = delta.p_value is not None and level is not None and delta.p_value > level
+    return delta.steady or (delta.outcome == "regressed" and missed)
 
 
 def _shown(value: float, decimals: int) -> str:
@@ -91,6 +100,8 @@ def trials(change: CaseChange) -> str:
         said += f", 0 of {change.trials_before:,} did before"
     if change.confirmed:
         said += f"; of those drawn to confirm it {_fail(*change.confirmed)}"
+    if change.certain and change.p_value is not None and change.p_value <= _NO_CHANCE:
+        said += f", p {_shown(change.p_value, 3)}"
     return said
 
 

@@ -12,7 +12,7 @@ from ci_eval.compare import compare, examine
 from ci_eval.config import Config
 from ci_eval.config_file import GateOptions
 from ci_eval.errors import NothingSelectedError, UsageError
-from ci_eval.findings import Comparison, Report
+from ci_eval.findings import Comparison, Noted, Report
 from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import Repository
@@ -80,6 +80,8 @@ class Before:
     """The runs of the baseline, nearest first; none where nothing was stored yet."""
     lineage: Lineage = field(default_factory=Lineage)
     """Where they were looked for."""
+    history: Sequence[Noted] = ()
+    """The stored runs in short, newest first."""
 
 
 def load_baseline(config: Config, world: World) -> Before | None:
@@ -88,7 +90,8 @@ def load_baseline(config: Config, world: World) -> Before | None:
     if store is None:
         return None
     lineage = store.lineage(world)
-    return Before(store.load(lineage, config.suite, world), lineage)
+    runs = store.load(lineage, config.suite, world)
+    return Before(runs, lineage, store.history(config.suite, world))
 
 
 def recall(stored: Run) -> Observed:
@@ -99,8 +102,10 @@ def recall(stored: Run) -> Observed:
     return Observed(stored, tally)
 
 
-def judge(observed: Observed, gate: GateOptions, before: Before | None) -> Report:
-    """Compare a run with its baseline and decide."""
+def judge(
+    observed: Observed, gate: GateOptions, before: Before | None, *, worst: int = MAX_WORST
+) -> Report:
+    """Compare a run with its baseline and decide; of the `worst` results the report has so many."""
     meta, columns = observed.run.meta, observed.tally.columns
     comparison = (
         compare(meta, columns, before.runs, gate, before.lineage)
@@ -122,7 +127,8 @@ def judge(observed: Observed, gate: GateOptions, before: Before | None) -> Repor
         verdict=decide(gate, counted, groups, comparison, baseline_configured=before is not None),
         judging=sum(asked.values(), JudgeUsage()) if asked else None,
         simulation=observed.tally.simulation,
-        worst=tuple(_worst(observed.run, columns, comparison)),
+        history=tuple(before.history) if before else (),
+        worst=tuple(_worst(observed.run, columns, comparison, worst)),
     )
 
 
@@ -215,7 +221,9 @@ def _fingerprint(criterion: AnyCriterion, judging: Judging, world: World) -> str
     return fingerprint([criterion.type_name, criterion.options(), *more])
 
 
-def _worst(observed: Run, columns: Columns, comparison: Comparison | None) -> Iterator[TrialResult]:
+def _worst(
+    observed: Run, columns: Columns, comparison: Comparison | None, limit: int
+) -> Iterator[TrialResult]:
     """Yield the results to show: what changed for the worse first, then failures and errors."""
     wanted: dict[tuple[str, str, str], None] = {}
     changes = sorted(
@@ -231,7 +239,7 @@ def _worst(observed: Run, columns: Columns, comparison: Comparison | None) -> It
     for place, status in columns.cases(observed.meta.criteria):
         if status in (Status.FAILED, Status.ERROR):
             wanted[place] = None
-    chosen = {place: rank for rank, place in enumerate(wanted) if rank < MAX_WORST}
+    chosen = {place: rank for rank, place in enumerate(wanted) if rank < limit}
     if not chosen:
         return
     found: dict[tuple[str, str, str], TrialResult] = {}

@@ -33,7 +33,8 @@ def effective_size(
     `together` are the numbers of those whose mean is a test of its own.
     """
     size = len(groups) + bool(together)
-    if size == 1 or len(groups) > MAX_GROUPS:
+    once = all(len(each.old) < 2 for group in groups for each in group.values())
+    if size == 1 or len(groups) > MAX_GROUPS or once:
         return size
     import numpy as np
 
@@ -62,23 +63,31 @@ def _covariance(groups: Sequence[Mapping[Place, Sample]]) -> "Floats":
     import numpy as np
 
     found = np.zeros((len(groups), len(groups)))
-    deviations = [
-        {place: _deviations(each.old) / len(group) for place, each in group.items()}
-        for group in groups
-    ]
+    deviations = [_deviations(group) for group in groups]
     for one, first in enumerate(deviations):
         for two, second in enumerate(deviations[: one + 1]):
-            found[one, two] = found[two, one] = sum(
-                float(values @ second[place])
-                for place, values in first.items()
-                if place in second and len(second[place]) == len(values)
-            )
+            common = [place for place in first if place in second]
+            if not common:
+                continue
+            here = np.concatenate([first[place] for place in common])
+            there = np.concatenate([second[place] for place in common])
+            if len(here) == len(there):
+                found[one, two] = found[two, one] = here @ there
     return found
 
 
-def _deviations(values: Sequence[float]) -> "Floats":
+def _deviations(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
+    """Return how far each run is from the mean of its case, as it counts for the mean of all."""
     import numpy as np
 
-    found = np.array(values)
-    # An unbiased share of the variance, so that cases with many runs count no more than others.
-    return (found - found.mean()) / np.sqrt(max(len(found) - 1, 1))
+    kinds: dict[int, dict[Place, tuple[float, ...]]] = {}
+    for place, sample in group.items():
+        kinds.setdefault(len(sample.old), {})[place] = sample.old
+    found: dict[Place, Floats] = {}
+    for runs, kept in kinds.items():
+        values = np.array([*kept.values()])
+        values -= values.mean(axis=1, keepdims=True)
+        # An unbiased share of the variance, so that cases with many runs count no more than others.
+        values /= len(group) * max(runs - 1, 1) ** 0.5
+        found |= dict(zip(kept, values, strict=True))
+    return found

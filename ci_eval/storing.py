@@ -9,8 +9,8 @@ from ci_eval import lineage
 from ci_eval.columns import Past
 from ci_eval.errors import UsageError
 from ci_eval.extension import Plugin
+from ci_eval.findings import Noted
 from ci_eval.lineage import Lineage
-from ci_eval.noted import Noted
 from ci_eval.results import Run
 from ci_eval.world import World
 

@@ -1,5 +1,6 @@
 """What all tests share: `support` can be imported, and golden files be compared and refreshed."""
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,9 @@ import pytest
 TESTS = Path(__file__).parent
 # With `importmode=importlib` nothing else puts it there.
 sys.path.insert(0, str(TESTS))
+# Whoever runs the tests: commands do as on somebody's machine, unless a test says otherwise.
+for _name in ("GITHUB_ACTIONS", "GITLAB_CI"):
+    os.environ.pop(_name, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

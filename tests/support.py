@@ -17,11 +17,16 @@ from ci_eval.findings import (
     CaseChange,
     Comparison,
     Delta,
+    Excused,
+    Flaky,
     GroupKey,
     GroupSummary,
+    Noted,
+    NotedGroup,
     Outcome,
     Reason,
     Report,
+    Together,
     Totals,
     Verdict,
 )
@@ -265,6 +270,73 @@ def _verdict(cases: list[Case], comparison: Comparison | None, more: tuple[Reaso
         reasons.insert(0, Reason(severity="blocks", message=message))
     mode: Literal["regression", "threshold"] = "regression" if comparison else "threshold"
     return Verdict(outcome=outcome, mode=mode, reasons=(*reasons, *more))
+
+
+def compared(report: Report, **changes: object) -> Report:
+    """Return `report` with parts of its comparison changed."""
+    assert report.comparison
+    comparison = report.comparison.model_copy(update=changes)
+    return report.model_copy(update={"comparison": comparison})
+
+
+def compared_in_full(report: Report) -> Report:
+    """Return `report` with everything that a comparison may tell."""
+    other = GROUP.model_copy(update={"criterion": "tone"})
+    drop = Delta(
+        group=other,
+        cases=3,
+        value=0.7,
+        baseline=0.8,
+        effect=-0.1,
+        interval=(-0.25, 0.05),
+        p_value=0.031,
+        level=0.0067,
+        outcome="inconclusive",
+        tier="warn",
+    )
+    assert report.comparison
+    (delta,) = report.comparison.deltas
+    report = compared(
+        report,
+        deltas=(delta.model_copy(update={"level": 0.005}), drop),
+        baseline_distance=3,
+        baseline_branch="main",
+        shallow=True,
+        rounds=2,
+        confirming=4,
+        together=Together(
+            criteria=2, effect=-0.031, p_value=0.0042, level=0.0044, outcome="regressed"
+        ),
+        flaky=(Flaky(group=GROUP, case="advises", failed=3, trials=15),),
+        flaky_total=1,
+        excused=(
+            Excused(
+                kind="quarantined",
+                named="tracks",
+                owner="search",
+                reason="the index is rebuilt",
+                until="2026-12-01",
+                cases=("smoke/tracks",),
+            ),
+            Excused(
+                kind="accepted", named="tone/*", reason="curt", until="2026-01-31", expired=True
+            ),
+        ),
+        loosened=("gate.max_drop: 0.02 → 0.1",),
+    )
+    tone = GroupSummary(group=other, passed=2, failed=1, value=0.7, threshold=0.7, tier="warn")
+    return report.model_copy(update={"groups": (*report.groups, tone), "history": HISTORY})
+
+
+HISTORY = tuple(
+    Noted(
+        run_id=f"run-{number}",
+        created=f"2026-03-{number:02}T03:06:07+00:00",
+        groups=(NotedGroup(group=GROUP, value=value),),
+    )
+    for number, value in ((3, 0.9), (1, 0.8), (0, 0.5))
+)
+"""Of the criterion `quality`, newest first."""
 
 
 # --- What GitHub makes of a document --------------------------------------------------------

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from ci_eval.documents import read_text
 from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.explain import describe, explain
+from ci_eval.findings import Noted
 from ci_eval.json_text import JsonText, parse_strict
 from ci_eval.lineage import is_commit
-from ci_eval.noted import Noted
 from ci_eval.records import SCHEMA_VERSION, Stored
 
 README = """\

@@ -13,9 +13,10 @@ from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.baselines._runs_index import README, folder_of, index_text, read_index
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.findings import Noted
 from ci_eval.git import Repository
 from ci_eval.lineage import Lineage, Origin, default_branch, is_commit
-from ci_eval.noted import Noted, note_run
+from ci_eval.noted import note_run
 from ci_eval.plugins import baseline
 from ci_eval.results import Run
 from ci_eval.storing import BaselineStore

@@ -9,8 +9,9 @@ from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.columns import Past
 from ci_eval.documents import contained
 from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.findings import Noted
 from ci_eval.lineage import Lineage
-from ci_eval.noted import Noted, note
+from ci_eval.noted import note
 from ci_eval.plugins import baseline
 from ci_eval.results import Run
 from ci_eval.run_file import replacing

@@ -13,9 +13,10 @@ from pydantic import Field, field_validator
 from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem, UsageError
+from ci_eval.findings import Noted
 from ci_eval.gcs import Bucket, ChangedError, Entry, GcsOptions, Storage
 from ci_eval.lineage import Lineage, Origin
-from ci_eval.noted import Noted, note
+from ci_eval.noted import note
 from ci_eval.places import Place
 from ci_eval.plugins import baseline
 from ci_eval.results import Run, RunMeta

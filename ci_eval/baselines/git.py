@@ -12,9 +12,10 @@ from ci_eval.baselines._document import stored_runs
 from ci_eval.baselines.file import FileStore
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem
+from ci_eval.findings import Noted
 from ci_eval.git import GitError, Repository
 from ci_eval.lineage import Lineage
-from ci_eval.noted import Noted, note
+from ci_eval.noted import note
 from ci_eval.plugins import baseline
 from ci_eval.world import World
 

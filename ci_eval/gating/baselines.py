@@ -85,13 +85,13 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
     wiring.require_suite(loaded, meta)
     mode = "both" if loaded.gate.mode == "both" else "regression"
     gate = loaded.gate.model_copy(update={"mode": mode})
-    report = pipeline.judge(observed, gate, wiring.before(loaded, world, meta))
+    report = pipeline.judge(observed, gate, wiring.before(loaded, world, meta), worst=0)
     if as_json:
         print_comparison(report)
     elif report.comparison is None:
         console.say("the baseline holds no other run to compare with")
     else:
-        show_comparison(report)
+        show_comparison(report, "the baseline")
     return ExitCode.PASSED
 
 

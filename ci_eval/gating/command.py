@@ -34,11 +34,11 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
     base, observed = wiring.recall(before), wiring.recall(after)
     _refuse_strangers(base, observed, before, after)
     runs = [Past(base.run.meta, base.tally.columns)]
-    found = pipeline.judge(observed, by, pipeline.Before(runs))
+    found = pipeline.judge(observed, by, pipeline.Before(runs), worst=0)
     if as_json:
         print_comparison(found)
     else:
-        show_comparison(found)
+        show_comparison(found, before)
         if gate:
             console.say(found.verdict.outcome.upper())
     return EXIT_CODES[found.verdict.outcome] if gate else ExitCode.PASSED

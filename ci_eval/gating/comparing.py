@@ -36,8 +36,8 @@ def print_comparison(report: Report) -> None:
     print_json({**found.model_dump(mode="json"), "verdict": verdict} if found else None)
 
 
-def show_comparison(report: Report) -> None:
-    """Print what changed; there must be a comparison."""
+def show_comparison(report: Report, beside: str) -> None:
+    """Print what changed against what is called `beside`; there must be a comparison."""
     found = report.comparison
     if found is None:
         return
@@ -45,7 +45,7 @@ def show_comparison(report: Report) -> None:
     for title, lines in sections(found):
         say_list(title, lines)
     say()
-    say(f"compared with {against(found)}")
+    say(f"compared with {beside}: {against(found)}")
     for reason in report.verdict.reasons:
         say(f"- {reason.message}")
 
@@ -125,7 +125,9 @@ def _delta(delta: Delta) -> tuple[str, ...]:
         *("-" if value is None else plain(value) for value in (delta.baseline, delta.value)),
         difference(delta.effect),
         f"{difference(interval[0])} to {difference(interval[1])}" if interval else "-",
-        "-" if delta.p_value is None else p_value(delta.p_value).removeprefix("p ").removeprefix("= "),
+        "-"
+        if delta.p_value is None
+        else p_value(delta.p_value).removeprefix("p ").removeprefix("= "),
         delta.outcome.replace("_", " "),
     )
 

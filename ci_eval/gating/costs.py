@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from ci_eval.columns import Past
-from ci_eval.noted import Noted
+from ci_eval.findings import Noted
 from ci_eval.observing import Observed
 from ci_eval.records import Record
 from ci_eval.results import JudgeUsage

@@ -47,7 +47,9 @@ class ExplainedCriterion(Record):
     """The smallest drop that counts, in the criterion's own unit."""
     blocks_from: float | None = None
     """About the smallest drop that would have counted, with the noise there was; `None` where
-    none could have."""
+    none could have, or the cases do not differ in how they changed."""
+    visible: bool = True
+    """Whether there are enough cases and runs for any drop to be told from noise."""
     proven: int = 0
     """Cases that broke for certain."""
     suspected: int = 0
@@ -129,7 +131,8 @@ def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]
             better=report.meta.criteria[delta.group.criterion].better,
             level=_level(delta, report, gate),
             least=least,
-            blocks_from=_blocks_from(delta, report, least),
+            blocks_from=_blocks_from(delta, least, report),
+            visible=_visible(delta, report),
             proven=sum(each.certain for each in counted),
             suspected=sum(each.suspected for each in counted),
             excused=len(own) - len(counted),
@@ -165,26 +168,33 @@ def _level(delta: Delta, report: Report, gate: GateOptions) -> Level | None:
     )
 
 
-def _blocks_from(delta: Delta, report: Report, least: float | None) -> float | None:
+def _visible(delta: Delta, report: Report) -> bool:
+    found = report.comparison
+    if found is None or delta.level is None:
+        return False
+    # With k runs beside the new one, a case can be exchanged in k + 1 ways.
+    return delta.steady or delta.cases * math.log(len(found.baseline_runs) + 1) >= -math.log(
+        delta.level
+    )
+
+
+def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | None:
     """Return the drop at which the test would have rejected, by how the cases differ.
 
     The permutation test is near to a t-test on the differences of the cases, whose standard error
     is half the interval by the quantile it was made with.
     """
-    found = report.comparison
-    if found is None or delta.level is None or least is None or not delta.cases:
+    if least is None or delta.level is None or not _visible(delta, report):
         return None
     if delta.steady:
         return least
-    # With k runs beside the new one, a case can be exchanged in k + 1 ways.
-    fewest = -delta.cases * math.log(len(found.baseline_runs) + 1)
-    if delta.interval is None or fewest > math.log(delta.level):
+    if delta.interval is None or delta.interval[0] == delta.interval[1]:
         return None
     freedom = delta.cases - 1
     error = (delta.interval[1] - delta.interval[0]) / 2 / t_quantile(0.975, freedom)
     needed = t_quantile(1 - min(delta.level, 0.5), freedom) * error
-    facts = report.meta.criteria[delta.group.criterion]
-    return least + needed if facts.max_growth is not None else max(least, needed)
+    grows = report.meta.criteria[delta.group.criterion].max_growth is not None
+    return least + needed if grows else max(least, needed)
 
 
 def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:

@@ -3,10 +3,11 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ci_eval import breaking
+from ci_eval.columns import Cell
 from ci_eval.config_file import GateOptions
 from ci_eval.drifting import Drifts
 from ci_eval.errors import UsageError
@@ -91,7 +92,13 @@ class Outlook(Record):
     hypotheses: Mapping[Tier, int]
     """How many are tested together, for each tier."""
     looks: int
+    """How often it is looked at what was drawn, at most."""
+    budget: float
+    """How many times its planned trials a run may come to."""
     criteria: tuple[Sensitivity, ...]
+    together: float | None
+    """The smallest drop that is found where all criteria that block drop alike, as a share of
+    their intervals; `None` where there are not several, or nothing tells."""
     cost: Cost
     """Of one run as it is planned."""
     cost_of_repeats: Cost | None = None
@@ -162,7 +169,9 @@ def outlook(asked: Asked, before: Before, taken: Taken) -> Outlook:
         false_block=asked.gate.false_block,
         hypotheses={tier: each.size for tier, each in families.items() if each.groups},
         looks=asked.gate.looks,
+        budget=asked.gate.rerun_budget if asked.gate.looks > 1 else 1.0,
         criteria=found,
+        together=families["block"].together(),
         cost=taken.of(cases * asked.repeats),
         cost_of_repeats=taken.of(cases * int(repeats)) if repeats else None,
         cost_of_cases=taken.of(math.ceil(cases * factor) * asked.repeats) if factor else None,
@@ -198,6 +207,18 @@ class _Family:
         """Yield what is seen of each criterion."""
         for group in self.groups:
             yield self._of(group)
+
+    def together(self) -> float | None:
+        """Return the drop that is seen where all criteria with an interval drop by as much."""
+        groups = [self.groups[number] for number in self._drifts.together]
+        cells = [*_means(groups).values()]
+        noise = noise_of(cells)
+        if noise is None or not self._drifts.visible:
+            return None
+        # What counts here is in shares, and the cases are those of all criteria.
+        one = self._setting(groups[0], noise, self._asked.repeats)
+        setting = replace(one, cases=len(cells), least=self._asked.gate.max_drop)
+        return setting.detectable(self._asked.power, 1.0)
 
     def _of(self, group: Group) -> Sensitivity:
         noise = noise_of(pair.before for pair in group.pairs.values())
@@ -280,6 +301,32 @@ class _Family:
         steady = group.steady and min(shapes) > 1
         proven = steady or (trials is not None and (drawn or trials <= repeats))
         return Break(trials=trials, drawn=drawn, proven=proven)
+
+
+def _means(groups: Sequence[Group]) -> Mapping[tuple[str, str, str], Cell]:
+    """Return what each case adds to the mean over all groups, times the number of cases.
+
+    In what is added up for a case, what its criteria have in common is kept.
+    """
+    found: dict[tuple[str, str, str], Cell] = {}
+    for group in groups:
+        for case, pair in group.pairs.items():
+            place = (group.key.agent, group.key.evalset, case)
+            share = 1 / (group.scale * len(group.pairs) * len(groups))
+            units = [tuple(value * share for value in unit) for unit in pair.before.units]
+            known = found.setdefault(place, Cell())
+            known.units = tuple(_added(known.units, units)) if known.units else tuple(units)
+    for cell in found.values():
+        cell.units = tuple(tuple(value * len(found) for value in unit) for unit in cell.units)
+    return found
+
+
+def _added(
+    units: Sequence[tuple[float, ...]], more: Sequence[tuple[float, ...]]
+) -> Iterator[tuple[float, ...]]:
+    """Yield the sums, trial by trial, as far as both were measured."""
+    for one, other in zip(units, more, strict=False):
+        yield tuple(map(sum, zip(one, other, strict=False)))
 
 
 def _mean(group: Group) -> float:

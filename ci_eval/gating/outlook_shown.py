@@ -26,6 +26,8 @@ def show_outlook(found: Outlook) -> None:
     say()
     say(f"found in {percent(found.power)} of runs, where every case drops by as much:")
     say_table(_HEADS, [_row(each) for each in found.criteria])
+    if found.together is not None:
+        say(f"where all criteria that block drop alike: {percent(found.together)} of their ranges")
     doubts = [f"{named(each.group)}: {line}" for each in found.criteria for line in _doubts(each)]
     say_list("to be noted", doubts)
     breaks = [f"{named(e.group)}: {_break(e.single, e)}" for e in found.criteria if e.single]
@@ -41,6 +43,8 @@ def show_outlook(found: Outlook) -> None:
     ):
         if cost:
             say(f"{title}: {_cost(cost)}")
+    if found.budget > 1:
+        say(f"with reruns at most {found.budget:g} times as much, where something is in doubt")
 
 
 def _row(each: Sensitivity) -> tuple[str, ...]:

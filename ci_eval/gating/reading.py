@@ -65,6 +65,8 @@ def read_report(path: Path, *, shown: str) -> Report:
 
 
 def _is_report(path: Path) -> bool:
-    """Say whether a file begins as a report does; a run has results instead of totals."""
+    """Say whether a file is called, or begins, as a report does; a run has no totals."""
+    if path.name == REPORT_FILE:
+        return True
     head = JsonFile(path, shown=str(path), max_depth=RESULT_DEPTH).head()
-    return path.name == REPORT_FILE or (isinstance(head, dict) and "totals" in head)
+    return isinstance(head, dict) and "totals" in head

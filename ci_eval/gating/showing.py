@@ -48,7 +48,7 @@ def _compared(found: Explanation) -> Iterator[str]:
     if comparison is None:
         yield "nothing was compared with a baseline"
         return
-    yield f"compared with {against(comparison)}"
+    yield f"compared with the baseline: {against(comparison)}"
     if comparison.shallow:
         yield "the clone is shallow, so a nearer run may not have been found"
     yield f"each case was tried {counted(found.repeats, 'time')} a round"
@@ -109,6 +109,8 @@ def _why(level: Level) -> str:
 
 def _reach(each: ExplainedCriterion) -> str:
     verb = "blocked" if each.delta.tier == "block" else "counted"
+    if each.visible and each.blocks_from is None:
+        return f"the cases changed alike, which does not tell what drop would have {verb}"
     if each.blocks_from is None:
         return (
             f"no drop could have {verb}: {counted(each.delta.cases, 'case')} and "

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ci_eval.console import say, say_table
-from ci_eval.findings import GroupKey
+from ci_eval.findings import GroupKey, Noted
 from ci_eval.lineage import Lineage
-from ci_eval.noted import Noted, note
+from ci_eval.noted import note
 from ci_eval.pipeline import Before
 from ci_eval.templating import counted, difference, duration, plain
 

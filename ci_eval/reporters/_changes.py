@@ -7,7 +7,7 @@ from ci_eval.results import RunMeta, Tier
 from ci_eval.trials import TrialKey
 
 Kind = Literal["regressed", "suspected", "noise"]
-_KINDS: tuple[Kind, ...] = ("regressed", "suspected", "noise")
+KINDS: tuple[Kind, ...] = ("regressed", "suspected", "noise")
 
 
 class Place(NamedTuple):
@@ -83,4 +83,4 @@ def _rank(worsening: Worsening) -> tuple[int, bool, bool, float]:
     size = 0.0
     if change.value is not None and change.baseline is not None:
         size = abs(change.value - change.baseline)
-    return _KINDS.index(worsening.kind), not change.certain, not change.suspected, -size
+    return KINDS.index(worsening.kind), not change.certain, not change.suspected, -size

@@ -30,8 +30,8 @@ class FlakyCase:
     """One case that passes and fails in the baseline."""
 
     name: str
-    criterion: str
-    rate: str
+    rates: tuple[tuple[tuple[str, ...], str], ...]
+    """How often it fails, with the criteria under which it does so."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,14 @@ def doubt(comparison: Comparison, suspected: int) -> str:
 
 
 def flaky_cases(report: Report) -> Iterator[FlakyCase]:
-    """Yield the cases that pass and fail in the baseline."""
+    """Yield the cases that pass and fail in the baseline, as far as the report has them."""
+    found: dict[Place, dict[str, list[str]]] = {}
     for each in report.comparison.flaky if report.comparison else ():
-        name = _place(each).named(report.meta)
-        yield FlakyCase(name, each.group.criterion, phrases.rate(each))
+        rates = found.setdefault(_place(each), {})
+        rates.setdefault(phrases.rate(each), []).append(each.group.criterion)
+    for place, rates in found.items():
+        pairs = tuple((tuple(criteria), rate) for rate, criteria in rates.items())
+        yield FlakyCase(place.named(report.meta), pairs)
 
 
 def _place(case: Flaky) -> Place:

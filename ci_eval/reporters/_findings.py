@@ -9,7 +9,7 @@ from typing import Generic, Literal, TypeVar
 from ci_eval import phrases
 from ci_eval.findings import Report
 from ci_eval.records import Status
-from ci_eval.reporters._changes import Kind, Place, Worsening, worsened
+from ci_eval.reporters._changes import KINDS, Kind, Place, Worsening, worsened
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
 from ci_eval.reporters._rows import judged_by_threshold
 from ci_eval.results import RunMeta, Score, TrialResult
@@ -156,11 +156,10 @@ class Findings:
         )
 
     def _shown_as_worse(self, place: Place) -> bool:
-        changes = self._worsened.get(place)
+        changes = self._worsened.get(place, ())
         # Where failing is enough to block, it matters more than that it may be noise.
-        return bool(changes) and not (
-            changes[0].kind == "noise" and judged_by_threshold(self.report)
-        )
+        shown = ("regressed", "suspected") if judged_by_threshold(self.report) else KINDS
+        return any(each.kind in shown for each in changes)
 
     def _counts(self, place: Place) -> bool:
         """Say whether a case that failed is one of those the verdict counts."""

@@ -8,8 +8,7 @@ a few signs.  The grammar: https://mermaid.js.org/syntax/xyChart.html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_eval.findings import GroupKey, Report
-from ci_eval.noted import Noted
+from ci_eval.findings import GroupKey, Noted, Report
 from ci_eval.reporters._rows import Row
 from ci_eval.templating import clean
 
@@ -48,10 +47,11 @@ class Trend:
         The least and the greatest mean are the lowest and the highest, unless they hardly differ.
         """
         low, high = self.bounds
-        step = (high - low) / len(_BLOCKS)
         top = len(_BLOCKS) - 1
         return "".join(
-            "·" if value is None else _BLOCKS[min(max(int((value - low) / step), 0), top)]
+            "·"
+            if value is None
+            else _BLOCKS[min(max(round((value - low) / (high - low) * top), 0), top)]
             for value in self.values
         )
 
@@ -81,8 +81,8 @@ class Trend:
             "xychart-beta",
             f'  title "{_title(self.row.summary.group)}"',
             f'  x-axis "the last runs, this one at the right" [{runs}]',
-            f'  y-axis "mean" {low:.6f} --> {high:.6f}',
-            f"  line [{', '.join(f'{value:.6f}' for value in self.measured)}]",
+            f'  y-axis "mean" {_plain(low)} --> {_plain(high)}',
+            f"  line [{', '.join(map(_plain, self.measured))}]",
         )
         return "\n".join(lines)
 
@@ -110,6 +110,11 @@ def charted(found: Sequence[Trend]) -> list[Trend]:
 def _shows(value: float | None) -> bool:
     """Say whether a chart can show `value`; what is stored may be any number."""
     return value is not None and abs(value) <= _GREATEST
+
+
+def _plain(value: float) -> str:
+    """Return `value` as Mermaid reads it: without an exponent."""
+    return f"{value:.9f}".rstrip("0").rstrip(".")
 
 
 def _title(group: GroupKey) -> str:

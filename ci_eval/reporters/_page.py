@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ci_eval import phrases
-from ci_eval.findings import Comparison, GroupSummary, Reason, Report, Totals, Vanished, Verdict
-from ci_eval.noted import Noted
+from ci_eval.findings import (
+    Comparison,
+    GroupSummary,
+    Noted,
+    Reason,
+    Report,
+    Totals,
+    Vanished,
+    Verdict,
+)
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._compared import (
     Excuse,
@@ -94,6 +102,8 @@ class Page:
     """Why something could not be measured, as far as the report has results."""
     flaky: Some[FlakyCase]
     """Cases that passed and failed in the baseline."""
+    flaky_more: bool
+    """Whether there are others that the report does not name."""
     excused: Some[Excuse]
     """What is accepted or in quarantine, and what was."""
     trends: Some[Trend]
@@ -138,7 +148,6 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     first = findings.first()
     deciding, warnings, others = _sorted_reasons(report.verdict.reasons, comparison.loosened)
     suspected = findings.worse("suspected")
-    flaky = some(flaky_cases(report))
     found = list(trends(report, rows, _past(report)))
     return Page(
         meta=report.meta,
@@ -169,7 +178,8 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         failing=findings.failing(bounds.evidence if by_threshold else 0),
         failing_counts=by_threshold,
         troubles=findings.troubles(),
-        flaky=Some(flaky.shown, max(comparison.flaky_total, flaky.total)),
+        flaky=some(flaky_cases(report)),
+        flaky_more=comparison.flaky_total > len(comparison.flaky),
         excused=some(excuse_of(each, report.meta) for each in comparison.excused),
         trends=some(found),
         trend_runs=max((len(each.values) for each in found), default=0),
@@ -215,7 +225,7 @@ def _sorted_reasons(
 
 
 def _past(report: Report) -> Sequence[Noted]:
-    return tuple(getattr(report, "history", ()))
+    return report.history
 
 
 def _leading(messages: list[str]) -> Some[str]:

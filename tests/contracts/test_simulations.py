@@ -281,6 +281,16 @@ def test_a_bound_is_met_at_its_edge_and_never_by_nothing(gate, pull_requests):
     assert not gate.Bound("blocked", least=1.0).met(counts(99))
 
 
+def test_a_rough_bound_is_missed_where_the_interval_lies_beyond_too(gate, pull_requests):
+    def met(blocked: int) -> bool:
+        counts = pull_requests.Counts(prs=100)
+        counts.found["blocked"] = blocked
+        return gate.Bound("blocked", most=0.02, roughly=True).met(counts)
+
+    assert met(4)  # from 1.6 %
+    assert not met(5)  # from 2.2 %
+
+
 def test_trials_are_bounded_on_average_and_at_most(gate, pull_requests):
     counts = pull_requests.Counts(prs=4, trials=[1.0, 1.0, 1.0, 2.0])
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.badge import Badge
-from ci_eval.noted import Counts
+from ci_eval.findings import Counts
 
 COUNTS = st.builds(Counts, **dict.fromkeys(("passed", "failed", "errors"), st.integers(0, 50)))
 

@@ -23,10 +23,16 @@ def written(data: bytes, encoding: str, size: int) -> bytes:
     return kept.getvalue()
 
 
-@given(st.binary(max_size=5000), st.integers(1, 700))
-def test_whatever_comes_in_pieces_is_whole(data, size):
-    assert written(data, "", size) == data
-    assert written(gzip.compress(data), "gzip", size) == data
+@given(st.binary(max_size=500), st.integers(0, 900), st.integers(5, 70), st.integers(9, 50))
+def test_whatever_comes_in_pieces_is_whole(data, many, size, chunk):
+    data += b"x" * many
+    twice = gzip.compress(data) + gzip.compress(data)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(downloads, "_CHUNK", chunk)
+
+        assert written(data, "", size) == data
+        assert written(gzip.compress(data), "gzip", size) == data
+        assert written(twice, "gzip", size) == data + data
 
 
 @given(st.integers(0, 3000))

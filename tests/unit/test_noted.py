@@ -6,7 +6,8 @@ from runs import columns, make_run, meta, past, results
 
 from ci_eval.baselines.file import FileStore
 from ci_eval.columns import Past
-from ci_eval.noted import Counts, Noted, note, note_run
+from ci_eval.findings import Counts, Noted
+from ci_eval.noted import note, note_run
 from ci_eval.results import JudgeUsage, Run
 from ci_eval.world import World
 

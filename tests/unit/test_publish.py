@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from support import make_report
+from support import compared, make_report
 
 from ci_eval.errors import ExitCode, Problem
-from ci_eval.findings import Report
+from ci_eval.findings import Report, Together
 from ci_eval.publish import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES, annotate, outputs, publish
 
 ALL = ("junit", "markdown", "summary", "annotations")
@@ -161,6 +161,26 @@ def test_a_certain_change_counts_where_the_mean_does_not_show_it(out: Path) -> N
         update={"deltas": (delta.model_copy(update={"outcome": "unchanged"}),)}
     )
     report = REPORT.model_copy(update={"comparison": quiet})
+    assert outputs(report, out, ExitCode.FAILED, {})["regressions"] == "1"
+
+
+def test_what_is_excused_is_no_regression(out: Path) -> None:
+    report = make_report("greets fail 0.2 was 0.9")
+    assert report.comparison
+    (delta,), (change,) = report.comparison.deltas, report.comparison.changes
+    report = compared(
+        report,
+        deltas=(delta.model_copy(update={"outcome": "not_compared"}),),
+        changes=(change.model_copy(update={"excused": "accepted"}),),
+    )
+    assert outputs(report, out, ExitCode.PASSED, {})["regressions"] == "0"
+
+
+def test_what_only_all_criteria_together_show_is_one_regression(out: Path) -> None:
+    found = Together(criteria=4, effect=-0.03, p_value=0.001, level=0.004, outcome="regressed")
+    report = compared(make_report("greets pass 0.9 was 0.9"), together=found)
+    assert outputs(report, out, ExitCode.FAILED, {})["regressions"] == "1"
+    report = compared(make_report("greets fail 0.2 was 0.9"), together=found)
     assert outputs(report, out, ExitCode.FAILED, {})["regressions"] == "1"
 
 

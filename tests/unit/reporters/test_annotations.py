@@ -26,15 +26,41 @@ def test_a_regression_is_an_error_at_its_case() -> None:
     assert verdict == "::error title=shop failed::quality on smoke with support regressed by 0.375"
     assert regression == (
         "::error file=evals/smoke.evalset.json,line=20,title=refunds%3A regressed::"
-        "quality regressed from 0.950 to 0.200"
+        "quality regressed from 0.950 to 0.200: 3 of 3 trials fail, 0 of 15 did before"
     )
 
 
-def test_what_may_be_noise_is_a_warning() -> None:
-    (warning,) = lines("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe")
-    assert warning.startswith(
-        "::warning file=evals/smoke.evalset.json,line=20,title=refunds%3A got worse"
+def test_what_is_suspected_is_a_warning_and_what_noise_does_is_nothing() -> None:
+    (warning,) = lines("greets fail 0.2 was 0.9 noise / refunds fail 0.2 was 0.95 maybe")
+    assert warning == (
+        "::warning file=evals/smoke.evalset.json,line=20,title=refunds%3A suspected%2C "
+        "which may be noise::quality is 0.200, below 0.8; suspected: 3 of 3 trials fail, "
+        "0 of 15 did before"
     )
+
+
+def test_a_regression_of_a_criterion_that_only_warns_is_a_warning() -> None:
+    text = "greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95"
+    report = make_report(text)
+    comparison = report.comparison
+    assert comparison
+    (delta,) = comparison.deltas
+    comparison = comparison.model_copy(
+        update={"deltas": (delta.model_copy(update={"tier": "warn"}),)}
+    )
+    found = lines(text, report.model_copy(update={"comparison": comparison}))
+    assert [line.partition(" ")[0] for line in found] == ["::error", "::warning"]
+    assert found[1].endswith("0 of 15 did before, only warns")
+
+
+def test_what_is_excused_is_no_annotation() -> None:
+    text = "greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"
+    report = make_report(text)
+    comparison = report.comparison
+    assert comparison
+    changes = [c.model_copy(update={"excused": "quarantined"}) for c in comparison.changes]
+    comparison = comparison.model_copy(update={"changes": tuple(changes)})
+    assert lines(text, report.model_copy(update={"comparison": comparison})) == []
 
 
 def test_by_thresholds_every_failure_is_an_error() -> None:

@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 import pytest
-from support import make_report, make_results, streamed
+from support import compared_in_full, make_report, make_results, streamed
 
 from ci_eval.findings import Reason
 from ci_eval.plugins import reporter
@@ -27,6 +27,8 @@ REASONS = {
 @pytest.mark.parametrize("name", REPORTS)
 def test_whole_documents(name: str, kind: str, golden: Callable[[str, str], None]) -> None:
     report = make_report(REPORTS[name], reasons=REASONS.get(name, ()))
+    if name == "regressed":
+        report = compared_in_full(report)
     document = reporter[kind]()
     text = "".join(document.render(report, streamed(make_results(REPORTS[name]))))
     golden(f"{name}.{document.file}", text)

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
 from lxml import etree
-from support import make_report, make_results, streamed
+from support import compared_in_full, make_report, make_results, streamed
 
 from ci_eval.findings import CaseChange, Report
 from ci_eval.records import Json, Status
@@ -67,7 +67,9 @@ def test_a_reader_gets_the_same_numbers() -> None:
     assert stated == (5, 2, 1, 1, 6.25)
     (failure,) = next(each for each in suite if each.name == "refunds").result
     assert failure.type == "ci_eval.Regression"
-    assert failure.message == "quality regressed from 0.950 to 0.200"
+    assert failure.message == (
+        "quality regressed from 0.950 to 0.200: 3 of 3 trials fail, 0 of 15 did before"
+    )
     assert "- I have refunded 20 euros" in failure.text
 
 
@@ -189,9 +191,57 @@ def test_a_regression_above_the_threshold_is_a_failure_of_the_repeats_that_show_
     failures = [each.find("failure") for each in parsed(report, results).iter("testcase")]
     assert [failure is not None for failure in failures] == [True, False, True, False]
     assert failures[0] is not None
-    assert failures[0].get("message") == "quality regressed from 0.950 to 0.600"
+    assert failures[0].get("message", "").startswith("quality regressed from 0.950 to 0.600: ")
     assert failures[0].text == "quality: 0.600, threshold >= 0.5, baseline 0.950"
     assert "<failure" not in written(dropped(report, mode="threshold"), results)
+
+
+def test_a_suspected_trial_says_so_and_one_that_noise_fails_does_not() -> None:
+    text = "a fail 0.2 was 0.9 maybe / b fail 0.2 was 0.9 noise"
+    found = [
+        failure.get("message")
+        for failure in parsed(make_report(text), make_results(text)).iter("failure")
+    ]
+    assert found == [
+        "quality is 0.200, below 0.8; suspected: 3 of 3 trials fail, 0 of 15 did before",
+        "quality is 0.200, below 0.8; this alone does not block",
+    ]
+
+
+def test_the_comparison_is_in_the_properties_of_the_suite() -> None:
+    report = compared_in_full(make_report("refunds fail 0.2 was 0.9"))
+    suite = parsed(report, make_results("refunds fail 0.2 was 0.9")).find("testsuite/properties")
+    assert suite is not None
+    told = {each.get("name"): each.get("value") for each in suite}
+    assert (
+        told.items()
+        >= {
+            "baseline.commit": "fedcba9876543210fedcba9876543210fedcba98",
+            "baseline.distance": "3",
+            "rounds": "2",
+            "confirming": "4",
+            "loosened.1": "gate.max_drop: 0.02 → 0.1",
+            "change.quality": "regressed",
+            "p_value.quality": "0.004",
+            "level.quality": "0.005",
+            "effect.tone": "-0.1",
+            "interval.tone": "-0.25 to 0.05",
+            "tier.tone": "warn",
+        }.items()
+    )
+    assert "tier.quality" not in told
+
+
+def test_trials_that_were_drawn_again_have_names_of_their_own() -> None:
+    results = [case("a"), case("a", repeat=1, round=1), case("a", repeat=2, confirms=True)]
+    found = [*parsed(make_report("a pass 1.0"), results).iter("testcase")]
+    assert [each.get("name") for each in found] == ["a", "a [repeat 2]", "a [repeat 3]"]
+    assert [each.items() for each in found[1].iter("property")] == [
+        [("name", "round"), ("value", "1")]
+    ]
+    assert [each.items() for each in found[2].iter("property")] == [
+        [("name", "confirms"), ("value", "true")]
+    ]
 
 
 def test_what_has_no_number_is_no_regression() -> None:

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from lxml import html as lxml_html
 from support import (
     GROUP,
+    compared,
+    compared_in_full,
     make_meta,
     make_report,
     make_results,
@@ -18,10 +20,15 @@ from ci_eval.findings import (
     CaseChange,
     Comparison,
     Delta,
+    Excused,
+    Flaky,
     GroupKey,
     GroupSummary,
+    Noted,
+    NotedGroup,
     Reason,
     Report,
+    Together,
     Totals,
     Vanished,
     Verdict,
@@ -29,11 +36,12 @@ from ci_eval.findings import (
 from ci_eval.records import EvalSet, Json, Status
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import MAX_BYTES, Summary
-from ci_eval.results import Score, TrialResult
+from ci_eval.results import CriterionFacts, Score, Tier, TrialResult
+from ci_eval.templating import NONE
 from ci_eval.trials import Failure, TrialKey
 
 ELEMENTS = (
-    {"blockquote", "br", "code", "details", "h2", "h4", "li", "p", "pre", "strong", "sub"}
+    {"blockquote", "br", "code", "details", "em", "h2", "h4", "li", "p", "pre", "strong", "sub"}
     | {"summary", "ul"}
     | {"table", "tbody", "td", "th", "thead", "tr"}
 )
@@ -141,7 +149,8 @@ def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
 
 def test_a_suspected_case_may_be_noise() -> None:
     text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
-    assert "> [!NOTE]\n> **shop passed:** nothing regressed, 1 criterion and 1 case are in doubt;" in text
+    doubt = "nothing regressed, 1 criterion and 1 case are in doubt; 1 of 2 cases passed"
+    assert f"> [!NOTE]\n> **shop passed:** {doubt}" in text
     assert "got worse" not in text
     assert "#### 1 suspected case\n\n<sub>Passed every time before and fails every time now" in text
     assert "0.950 → 0.200 (3 of 3 trials fail, 0 of 15 did before)</summary>" in text
@@ -285,6 +294,179 @@ def test_many_criteria_of_one_case_are_counted() -> None:
     assert text.count("because") == 4
 
 
+# --- What a comparison tells ----------------------------------------------------------------
+
+
+def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
+    told = Reason(
+        severity="warns",
+        message="this change loosens what it is judged by: gate.max_drop: 0.02 → 0.1",
+    )
+    loosened = ("gate.max_drop: 0.02 → 0.1",)
+    report = make_report("greets fail 0.1 was 0.9 / refunds error", reasons=[told])
+    text = comment(compared(report, loosened=loosened))
+    first, _, second = text.splitlines()[2:5]
+    assert first.startswith("> **shop failed:** quality on smoke")
+    assert second == "> ⚠️ **It loosens what it is judged by:** `gate.max_drop: 0.02 → 0.1`."
+    assert text.count("gate.max_drop") == 1
+    passed = make_report("greets pass 0.9 was 0.9", reasons=[told])
+    assert "> [!NOTE]\n> **shop passed:**" in comment(compared(passed, loosened=loosened))
+    several = tuple(Reason(severity="blocks", message=f"reason {n}") for n in range(2))
+    text = comment(with_verdict(compared(report, loosened=loosened), reasons=several))
+    assert text.splitlines()[2] == "> **shop failed** for 2 reasons."
+    assert text.index("It loosens") < text.index("> - reason 0")
+
+
+def test_what_noise_does_is_folded_and_what_is_suspected_stands_apart() -> None:
+    text = comment(make_report("a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9 maybe / c pass 1.0"))
+    assert "got worse" not in text
+    assert "#### 1 suspected case\n" in text
+    alarming, _, rest = text.rpartition("<details><summary>Details")
+    assert "<code>a</code>" not in alarming
+    assert "- **Worse, as by chance (1):** `a`\n" in rest
+
+
+def test_in_a_criterion_that_drifted_each_case_that_got_worse_is_evidence() -> None:
+    text = "a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9"
+    assert "#### 2 cases got worse" in comment(make_report(text))
+    report = make_report(text)
+    assert report.comparison
+    (delta,) = report.comparison.deltas
+    # It regressed by the case that is certain; by all of them it did not.
+    single = delta.model_copy(update={"p_value": 0.4, "level": 0.02})
+    text = comment(compared(report, deltas=(single,)))
+    assert "#### 1 case got worse" in text
+    assert "- **Worse, as by chance (1):** `a`\n" in text
+
+
+def test_what_noise_did_still_counts_where_failing_is_enough() -> None:
+    report = with_verdict(make_report("a fail 0.2 was 0.9 noise"), mode="both", outcome="failed")
+    assert "#### 1 case failed\n\n<details open><summary><code>a</code>" in comment(report)
+
+
+@pytest.mark.parametrize("tier", ["warn", "inform"])
+def test_a_criterion_that_does_not_block_says_so(tier: Tier) -> None:
+    report = make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95")
+    assert report.comparison
+    (delta,) = report.comparison.deltas
+    report = compared(report, deltas=(delta.model_copy(update={"tier": tier}),))
+    groups = (report.groups[0].model_copy(update={"tier": tier}),)
+    report = report.model_copy(update={"groups": groups})
+    report = with_verdict(report, outcome="passed", reasons=())
+    text = comment(report)
+    assert "> **shop passed:** nothing that blocks regressed;" in text
+    assert "| ⚠️ | `quality` |" in text
+    assert f"| regressed, only {tier}s<br>" in text
+    assert f"0 of 15 did before), only {tier}s</summary>" in text
+
+
+def test_all_criteria_together_have_a_row_where_they_got_worse() -> None:
+    report = make_report("greets pass 0.9 was 0.9")
+    found = Together(criteria=4, effect=-0.031, p_value=0.002, level=0.004, outcome="regressed")
+    text = comment(compared(report, together=found))
+    cells = ("❌", "*all 4 that block, together*", NONE, NONE, NONE, "\N{MINUS SIGN}3.1%")
+    word = "regressed<br><sub>p = 0.002, level 0.004</sub>"
+    assert f"| {' | '.join(cells)} | {word} |\n" in text
+    calm = found.model_copy(update={"outcome": "unchanged"})
+    assert "together" not in comment(compared(report, together=calm))
+
+
+def test_a_measure_that_grew_is_in_the_table_with_what_is_tolerated() -> None:
+    report = make_report("greets pass 0.9 was 0.9")
+    group = GROUP.model_copy(update={"criterion": "tokens"})
+    facts = CriterionFacts(criterion="ci/tokens", better="lower", max_growth=0.2, tier="warn")
+    tokens = GroupSummary(
+        group=group, passed=2, value=1_321.4, informational=True, better="lower", tier="warn"
+    )
+    delta = Delta(
+        group=group,
+        cases=2,
+        value=1_321.4,
+        baseline=1_000.0,
+        effect=321.4,
+        interval=(200.0, 450.0),
+        p_value=0.001,
+        level=0.01,
+        outcome="regressed",
+        tier="warn",
+    )
+    assert report.comparison
+    meta = report.meta.model_copy(update={"criteria": {**report.meta.criteria, "tokens": facts}})
+    report = report.model_copy(update={"groups": (*report.groups, tokens), "meta": meta})
+    table = comment(compared(report, deltas=(*report.comparison.deltas, delta)))
+    assert (
+        "| ⚠️ | `tokens` | 1,321 | ≤&nbsp;+20.0% | 1,000 | "
+        "+321<br><sub>+200&nbsp;to&nbsp;+450</sub> | regressed, only warns<br>"
+        "<sub>2 cases, p = 0.001, level 0.01</sub> |"
+    ) in table
+    calm = compared(report, deltas=(delta.model_copy(update={"outcome": "unchanged"}),))
+    assert "| ✅ | `tokens`" not in comment(calm)
+    assert "| `tokens` | 1,321 | 1,000 |" in comment(calm).rpartition("<details>")[2]
+
+
+def test_the_baseline_is_told_with_its_place_and_what_was_drawn() -> None:
+    report = compared(
+        make_report("greets pass 0.9 was 0.9"),
+        baseline_distance=3,
+        baseline_branch="ma|n",
+        shallow=True,
+        rounds=2,
+        confirming=4,
+    )
+    text = comment(report)
+    assert (
+        "2 d 2 h older, 3 commits before the merge base with ma&#124;n, pooled with 1 other run."
+        in text
+    )
+    assert "The clone is shallow" in text
+    assert "<code>fetch-depth: 0</code>" in text
+    assert "Decided after 2 more rounds and 4 trials to confirm single cases.</sub>" in text
+
+
+def test_flaky_cases_and_exceptions_are_folded_with_what_is_to_be_known_of_them() -> None:
+    many = tuple(f"smoke/c{n}" for n in range(7))
+    other = GROUP.model_copy(update={"criterion": "tone"})
+    report = compared(
+        make_report("greets pass 0.9 was 0.9"),
+        flaky=(
+            Flaky(group=GROUP, case="greets", failed=3, trials=15),
+            Flaky(group=other, case="greets", failed=3, trials=15),
+            Flaky(group=GROUP, case="refunds", failed=3, trials=15),
+            Flaky(group=other, case="refunds", failed=1, trials=15),
+        ),
+        flaky_total=5,
+        excused=(
+            Excused(kind="quarantined", named="c*", owner="search", until="2027-01-01", cases=many),
+            Excused(kind="accepted", named="x", reason="curt", until="2026-01-01", expired=True),
+        ),
+    )
+    folded = comment(report).partition("<summary>2 flaky cases and more · 2 exceptions")[2]
+    for line in (
+        "- `greets` · <code>quality</code> <code>tone</code> fails 3 of 15\n",
+        "- `refunds` · <code>quality</code> fails 3 of 15, <code>tone</code> fails 1 of 15\n",
+        "- `c*` in quarantine until 2027-01-01, search (`c0`, `c1`, `c2`, `c3`, `c4` and 2 more,",
+        "- `x` was accepted until 2026-01-01, which is over: curt\n",
+    ):
+        assert line in folded
+
+
+def test_a_failing_case_that_is_excused_says_so_behind_the_others() -> None:
+    report = make_report("a fail 0.1 was 0.1 / b fail 0.2 was 0.2")
+    excuse = Excused(kind="quarantined", named="a", until="2027-01-01", cases=("smoke/a",))
+    text = comment(compared(report, excused=(excuse,)))
+    assert text.index("- `b` · <code>quality</code> 0.200") < text.index(
+        "- `a` · <code>quality</code> 0.100 &#60; 0.8, in quarantine\n"
+    )
+
+
+def test_the_history_is_folded_with_a_chart_of_what_regressed() -> None:
+    text = comment(compared_in_full(make_report("refunds fail 0.2 was 0.9")))
+    folded = text.partition("<details><summary>History · the last 4 runs</summary>")[2]
+    assert "| `quality` | `▄▇█▁` | 0.200 | 0.200 | 0.900 |\n" in folded
+    assert "\n\n```mermaid\n%%{init: " in folded
+    assert "History" not in comment(make_report("refunds fail 0.2 was 0.9"))
+
+
 # --- How much of it -------------------------------------------------------------------------
 
 HUGE: dict[str, Json] = {
@@ -339,6 +521,23 @@ def test_a_criterion_that_could_not_be_measured_is_named() -> None:
 @pytest.mark.parametrize("count", [1, 30, 3_000, 100_000])
 def test_documents_fit_whatever_the_number_of_cases(count: int) -> None:
     report = many(count)
+    report = compared(
+        report,
+        flaky=tuple(
+            Flaky(group=GROUP, case=f"flaky{n}", failed=1, trials=9) for n in range(min(count, 200))
+        ),
+        flaky_total=count,
+        excused=(
+            Excused(
+                kind="quarantined",
+                named="*",
+                until="2027-01-01",
+                cases=tuple(f"smoke/case{n}" for n in range(count)),
+            ),
+        )
+        * 50,
+        loosened=tuple(f"gate.x{n}" for n in range(count)),
+    )
     text = comment(report)
     assert len(text) <= MAX_CHARACTERS
     assert len(summary(report).encode()) <= MAX_BYTES
@@ -460,7 +659,13 @@ def hostile(texts: Sequence[str]) -> Report:
     change = CaseChange(
         group=group, case=case, change="newly_failing", value=0.1, baseline=0.9, certain=True
     )
-    return Report(
+    other = group.model_copy(update={"criterion": f"{criterion} 2"})
+    history = (
+        Noted(run_id=value, created=kind, groups=(NotedGroup(group=group, value=0.5),)),
+        Noted(run_id=reason, created=kind, groups=(NotedGroup(group=group, value=1e300),)),
+        Noted(run_id=case, created=kind, groups=(NotedGroup(group=group, value=0.6),)),
+    )
+    report = Report(
         meta=make_meta(suite).model_copy(
             update={
                 "agents": (agent, "b"),
@@ -483,8 +688,29 @@ def hostile(texts: Sequence[str]) -> Report:
             baseline_runs=(value,),
             baseline_created=value,
             baseline_commit=value,
+            baseline_branch=evalset,
+            shallow=True,
             deltas=(Delta(group=group, cases=1, value=0.1, baseline=0.9, outcome="regressed"),),
-            changes=(change, change.model_copy(update={"case": value, "change": "fixed"})),
+            changes=(
+                change,
+                change.model_copy(update={"case": value, "change": "fixed"}),
+                change.model_copy(
+                    update={"case": reason, "group": other, "certain": False, "suspected": True}
+                ),
+                change.model_copy(update={"case": agent, "group": other, "certain": False}),
+            ),
+            flaky=(Flaky(group=group, case=reason, failed=1, trials=2),),
+            excused=(
+                Excused(
+                    kind="quarantined",
+                    named=case,
+                    owner=value,
+                    reason=reason,
+                    until=kind,
+                    cases=(f"{evalset}/{value}", reason),
+                ),
+            ),
+            loosened=(f"tier of {criterion}", value),
             added=(value,),
             vanished=(Vanished(kind="case", name=value, where=reason),),
             not_comparable=(reason,),
@@ -500,3 +726,4 @@ def hostile(texts: Sequence[str]) -> Report:
         ),
         worst=results,
     )
+    return report.model_copy(update={"history": history})

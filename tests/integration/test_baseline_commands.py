@@ -1,0 +1,253 @@
+"""`ci-eval baseline …` and `ci-eval compare`, in a temporary project, by the command."""
+
+import json
+import shutil
+
+import pytest
+from project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
+
+WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
+RUN = "ci-eval-report/run.json"
+
+
+@pytest.fixture
+def project(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    made = Project(tmp_path, capsys)
+    made.add("baseline: {store: file}\n")
+    return made
+
+
+@pytest.fixture
+def on_github(project, monkeypatch, tmp_path):
+    """Let a workflow run the commands, for an event."""
+
+    def runs_for(event, payload=None, **variables):
+        (tmp_path / "event.json").write_text(json.dumps(payload or {}))
+        monkeypatch.setenv("GITHUB_ACTIONS", "true")
+        monkeypatch.setenv("GITHUB_EVENT_NAME", event)
+        monkeypatch.setenv("GITHUB_EVENT_PATH", str(tmp_path / "event.json"))
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        return project
+
+    return runs_for
+
+
+OPENED = {"action": "opened", "repository": {"default_branch": "main"}}
+
+
+def stored(project):
+    return project.folder / ".ci-eval/baseline.json"
+
+
+# --- save -------------------------------------------------------------------------------------
+
+
+def test_a_pull_request_stores_nothing_and_keeps_its_verdict(on_github):
+    project = on_github("pull_request", OPENED)
+    ended = project.ci_eval("run", "--baseline-save")
+
+    assert ended.code == 0
+    assert "not stored: this is a pull request" in ended.err
+    assert not stored(project).exists()
+
+
+def test_saving_from_a_pull_request_is_refused_with_the_way_out(on_github):
+    project = on_github("pull_request", OPENED)
+    project.ci_eval("run")
+    ended = project.ci_eval("baseline", "save")
+
+    assert ended.code == 4
+    assert "a workflow that runs on pushes to 'main' stores what was merged" in ended.err
+    assert not stored(project).exists()
+    assert project.ci_eval("baseline", "save", "--from-pull-request").code == 0
+    assert stored(project).exists()
+
+
+def test_a_push_to_the_default_branch_is_stored(on_github):
+    project = on_github(
+        "push", OPENED, GITHUB_REF_TYPE="branch", GITHUB_REF_NAME="main", GITHUB_HEAD_REF=""
+    )
+
+    assert project.ci_eval("run", "--baseline-save").code == 0
+    assert stored(project).exists()
+
+
+def test_a_store_that_cannot_be_written_changes_no_verdict_and_is_told(on_github):
+    project = on_github(
+        "push", OPENED, GITHUB_REF_TYPE="branch", GITHUB_REF_NAME="main", GITHUB_HEAD_REF=""
+    )
+    (project.folder / ".ci-eval").write_text("a file where a folder should be")
+    ended = project.ci_eval("run", "--baseline-save")
+
+    assert ended.code == 0
+    assert "warning: .ci-eval/baseline.json: cannot be written" in ended.err
+    assert "::warning" in ended.out
+
+
+def test_a_run_of_another_suite_is_refused(project):
+    project.ci_eval("run")
+    project.config(CONFIG.replace("name: shop", "name: bank") + "baseline: {store: file}\n")
+
+    for command in ("save", "diff"):
+        ended = project.ci_eval("baseline", command)
+        assert ended.code == 4
+        assert "the run is of the suite 'shop', and ci-eval.yaml is that of 'bank'" in ended.err
+    assert not stored(project).exists()
+
+
+@pytest.mark.parametrize("named", ["nowhere", "nowhere/run.json", "."])
+def test_where_there_is_no_run_that_is_said(project, named):
+    for command in ("save", "diff"):
+        ended = project.ci_eval("baseline", command, named)
+        assert ended.code == 4
+        assert "no such file" in ended.err
+        assert "name a run.json, or the folder that `ci-eval run` wrote" in ended.err
+
+
+def test_a_folder_stands_for_the_run_in_it(project):
+    project.ci_eval("run", "--out", "elsewhere")
+
+    assert project.ci_eval("baseline", "save", "elsewhere").code == 0
+    assert "was stored already" in project.ci_eval("baseline", "save", "elsewhere/run.json").err
+
+
+# --- show, prune ------------------------------------------------------------------------------
+
+
+def test_an_empty_baseline_is_shown_as_that(project):
+    ended = project.ci_eval("baseline", "show")
+
+    assert ended.code == 0
+    assert "nothing is stored to compare 'shop' with" in ended.err
+    assert project.ci_eval("baseline", "show", "--json").json == []
+
+
+def test_the_stored_runs_are_shown_with_their_means_and_their_trend(project):
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run", "--baseline-save")
+    project.traces(GREETS, REFUNDS, TRACKS)
+    project.ci_eval("run", "--baseline-save")
+
+    newest, oldest = project.ci_eval("baseline", "show", "--json").json
+    assert (newest["cases"]["passed"], oldest["cases"]["failed"]) == (3, 1)
+    assert newest["suite"] == "shop"
+    assert (newest["distance"], newest["commit"]) == (None, None)
+    assert 0 <= newest["age_s"] < 600
+    shown = project.ci_eval("baseline", "show").err
+    assert "1.000  +0.333  0.667 1.000" in shown
+    assert "2 runs of 'shop'" in shown
+
+
+def test_a_store_that_nothing_can_be_removed_from_says_so(project):
+    project.ci_eval("run", "--baseline-save")
+    before = stored(project).read_bytes()
+    ended = project.ci_eval("baseline", "prune", "--keep", "1")
+
+    assert ended.code == 4
+    assert "nothing can be removed from a 'file' store" in ended.err
+    assert stored(project).read_bytes() == before
+    assert project.ci_eval("baseline", "prune").code == 4
+    assert project.ci_eval("baseline", "prune", "--keep", "0").code == 4
+
+
+def test_a_corrupt_baseline_is_told_by_every_command(project):
+    project.ci_eval("run")
+    stored(project).parent.mkdir()
+    stored(project).write_text("{")
+
+    for arguments in (
+        ("baseline", "show"),
+        ("baseline", "save"),
+        ("baseline", "diff"),
+        ("gate", "power"),
+        ("gate", "explain", "-c", "ci-eval.yaml"),
+    ):
+        ended = project.ci_eval(*arguments)
+        assert ended.code == 6, arguments
+        assert ".ci-eval/baseline.json:1" in ended.err
+    assert stored(project).read_text() == "{"
+
+
+# --- diff, compare ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_runs(project):
+    project.ci_eval("run", "--baseline-save", "--out", "before")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    project.ci_eval("run", "--out", "after")
+    return project
+
+
+def test_a_stored_run_is_not_compared_with_itself(project):
+    project.ci_eval("run", "--baseline-save")
+    ended = project.ci_eval("baseline", "diff")
+
+    assert ended.code == 0
+    assert "the baseline holds no other run to compare with" in ended.err
+    assert project.ci_eval("baseline", "diff", "--json").json is None
+
+
+def test_what_changed_is_told_case_by_case(two_runs):
+    two_runs.evalset(GREETS, changed(REFUNDS, "Something else."))
+    two_runs.traces(GREETS, REFUNDS)
+    two_runs.ci_eval("run", "--out", "after")
+    ended = two_runs.ci_eval("baseline", "diff", "after")
+
+    assert ended.code == 0
+    assert "- case tracks on smoke" in ended.err
+    assert "- case smoke/refunds: its content changed" in ended.err
+    assert "compared with the baseline: 1 run" in ended.err
+
+
+def test_two_report_folders_are_compared(two_runs):
+    ended = two_runs.ci_eval("compare", "before", "after")
+
+    assert ended.code == 0
+    assert "worse (1):" in ended.err
+    assert "refunds (tool_trajectory_avg_score on smoke with bot): fails now" in ended.err
+    assert "compared with before: 1 run" in ended.err
+
+
+def test_the_verdict_is_the_exit_code_where_that_is_asked_for(two_runs):
+    two_runs.config(CONFIG + "gate: {on_inconclusive: fail}\n")
+    strict = two_runs.ci_eval("compare", "before", "after", "-c", "ci-eval.yaml", "--gate")
+
+    assert two_runs.ci_eval("compare", "before", "after", "-c", "ci-eval.yaml").code == 0
+    assert strict.code == 1
+    assert "FAILED" in strict.err
+    assert two_runs.ci_eval("compare", "before", "after", "--gate").code == 0
+
+
+def test_what_counts_can_be_said_in_the_command(two_runs):
+    loose = two_runs.ci_eval("compare", "before", "after", "--max-drop", "0.5", "--json").json
+    plain = two_runs.ci_eval("compare", "before", "after", "--json").json
+    wide = two_runs.ci_eval("compare", "before", "after", "--false-block", "0.5", "--json").json
+
+    assert [each["level"] for each in wide["deltas"]] > [each["level"] for each in plain["deltas"]]
+    assert plain["verdict"]["outcome"] == "passed"
+    assert loose["changes"] == plain["changes"]
+    for wrong in (("--max-drop", "2"), ("--false-block", "0"), ("--false-block", "1")):
+        assert two_runs.ci_eval("compare", "before", "after", *wrong).code == 4
+
+
+def test_a_run_beside_itself_is_no_comparison(two_runs):
+    shutil.copytree(two_runs.folder / "before", two_runs.folder / "copy")
+    ended = two_runs.ci_eval("compare", "before", "copy", "--gate")
+
+    assert ended.code == 4
+    assert "before and copy are the same run" in ended.err
+
+
+def test_runs_that_have_nothing_in_common_are_no_comparison(two_runs):
+    two_runs.config(CONFIG.replace("bot:", "other:"))
+    two_runs.ci_eval("run", "--out", "other")
+    ended = two_runs.ci_eval("compare", "before", "other", "--gate")
+
+    assert ended.code == 4
+    assert "have no criterion on any evalset with any agent in common" in ended.err
+    assert "(other on smoke by" in ended.err

@@ -1,0 +1,167 @@
+"""`ci-eval gate …`, in a temporary project, by the command."""
+
+import json
+
+import pytest
+from project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
+
+WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
+
+
+@pytest.fixture
+def project(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI", "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+    made = Project(tmp_path, capsys)
+    made.add("baseline: {store: file}\n")
+    return made
+
+
+@pytest.fixture
+def regressed(project):
+    for _ in range(2):
+        project.ci_eval("run", "--baseline-save")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    assert project.ci_eval("run").code == 1
+    return project
+
+
+# --- explain ----------------------------------------------------------------------------------
+
+
+def test_a_verdict_is_explained_from_its_report_alone(regressed):
+    (regressed.folder / "ci-eval.yaml").unlink()
+    (regressed.folder / ".ci-eval/baseline.json").unlink()
+    ended = regressed.ci_eval("gate", "explain")
+
+    assert ended.code == 0
+    assert "FAILED: judged is what got worse than in the baseline" in ended.err
+    assert "- blocks: tool_trajectory_avg_score on smoke with bot regressed" in ended.err
+    assert "compared with the baseline: 2 runs" in ended.err
+    assert "single cases: 1 proven, 0 suspected, 0 excused" in ended.err
+    assert "it blocks as long as 1 broken case fail" in ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize("named", ["ci-eval-report", "ci-eval-report/report.json"])
+def test_a_report_is_named_by_its_folder_or_its_file(regressed, named):
+    found = regressed.ci_eval("gate", "explain", named, "--json").json
+
+    assert found["verdict"]["outcome"] == "failed"
+    assert found["criteria"][0]["level"]["false_block"] == 0.02
+    assert found["comparison"]["baseline_runs"]
+
+
+def test_a_run_without_a_report_is_judged_again(regressed):
+    (regressed.folder / "ci-eval-report/report.json").unlink()
+
+    for arguments in ((), ("ci-eval-report/run.json",), ("-c", "ci-eval.yaml")):
+        ended = regressed.ci_eval("gate", "explain", *arguments)
+        assert ended.code == 0
+        assert "FAILED" in ended.err
+
+
+def test_another_configuration_judges_otherwise(regressed):
+    text = CONFIG + "baseline: {store: file}\ngate: {mode: threshold, min_pass_rate: 0.5}\n"
+    (regressed.folder / "other.yaml").write_text(text)
+    ended = regressed.ci_eval("gate", "explain", "-c", "other.yaml")
+
+    assert "PASSED: judged is each case by its thresholds" in ended.err
+    assert "nothing was compared with a baseline" in ended.err
+    assert "pass rate: 0.667, required 0.5" in ended.err
+    assert "FAILED" in regressed.ci_eval("gate", "explain").err
+
+
+def test_what_another_configuration_made_of_a_run_is_explained_by_that_one(regressed):
+    regressed.add("gate: {max_drop: 0.9}\n")
+    regressed.ci_eval("report", "-c", "ci-eval.yaml")
+
+    assert regressed.ci_eval("gate", "explain", "--json").json["gate"]["max_drop"] == 0.9
+
+
+def test_without_a_report_and_a_configuration_nothing_is_explained(regressed):
+    (regressed.folder / "ci-eval-report/report.json").unlink()
+    (regressed.folder / "ci-eval.yaml").unlink()
+    ended = regressed.ci_eval("gate", "explain")
+
+    assert ended.code == 4
+    assert "no configuration says how to judge its run" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "report.json:1: is not JSON"),
+        ("[]", "report.json:1: is no report of ci-eval"),
+        ('{"schema_version": 1}', "report.json:1: is no report of ci-eval"),
+        ('{"verdict": {}, "schema_version": 99}', "report.json:1: has schema version 99"),
+        ('{"verdict": {},\n"schema_version": 1}', "report.json:1: verdict: 'outcome' is missing"),
+    ],
+)
+def test_what_is_no_report_is_told(project, text, message):
+    project.ci_eval("run")
+    (project.folder / "ci-eval-report/report.json").write_text(text)
+    ended = project.ci_eval("gate", "explain")
+
+    assert ended.code == 4
+    assert message in ended.err
+
+
+def test_nothing_to_explain_is_told(project):
+    ended = project.ci_eval("gate", "explain")
+
+    assert ended.code == 4
+    assert "ci-eval-report: no such file" in ended.err
+    assert project.ci_eval("gate", "explain", "--json").json["error"] == "UsageError"
+
+
+def test_names_in_a_report_steer_no_terminal_and_no_runner(regressed):
+    path = regressed.folder / "ci-eval-report/report.json"
+    path.write_text(path.read_text().replace('"refunds"', '"\\u001b[31m\\n::error::x"'))
+    ended = regressed.ci_eval("gate", "explain")
+
+    assert ended.code == 0
+    assert "\x1b" not in ended.err
+    assert "\n::" not in ended.err
+
+
+# --- power ------------------------------------------------------------------------------------
+
+
+def test_power_needs_a_baseline_with_runs(project):
+    ended = project.ci_eval("gate", "power")
+
+    assert ended.code == 4
+    assert "nothing is stored of 'shop'" in ended.err
+    project.config(CONFIG)
+    assert "names no baseline" in project.ci_eval("gate", "power").err
+
+
+def test_one_run_tells_nothing_of_how_much_cases_vary(project):
+    project.ci_eval("run", "--baseline-save")
+    ended = project.ci_eval("gate", "power")
+
+    assert ended.code == 4
+    assert "the baseline has one run, with each case tried once" in ended.err
+    assert "try each case twice at least" in ended.err
+
+
+def test_a_suite_that_never_varied_sees_every_flip(project):
+    for _ in range(2):
+        project.ci_eval("run", "--baseline-save")
+    ended = project.ci_eval("gate", "power", "--drop", "0.1", "--run", "ci-eval-report")
+
+    assert ended.code == 0
+    assert "it never varied: one case that drops is enough" in ended.err
+    assert "is proven, for the baseline never varied" in ended.err
+    assert "a run as it is planned: 3 trials, agents not known" in ended.err
+    assert "judges $0.00" in ended.err
+    found = project.ci_eval("gate", "power", "--json").json
+    assert {each["steady"] for each in found["criteria"]} == {True}
+    assert json.dumps(found["cost"]["agents_usd"]) == "null"
+
+
+def test_what_is_asked_of_power_must_make_sense(project):
+    for wrong in (("--drop", "0"), ("--drop", "2"), ("--power", "1"), ("--run", "nowhere")):
+        assert project.ci_eval("gate", "power", *wrong).code == 4
