@@ -62,7 +62,10 @@ INPUTS = (
     Input("baseline-save", "flag"),
 )
 WORKING_DIRECTORY = "working-directory"
-"""The one input that is no option: where the command is run."""
+"""An input that is no option: where the command is run."""
+TOKEN = "github-token"
+"""An input that is no option: what speaks to GitHub reads it from the environment, where it never
+gets into a command line."""
 
 
 class Command(NamedTuple):
@@ -109,6 +112,7 @@ def read_inputs(env: Mapping[str, str]) -> Command:
         if name.startswith("INPUT_") and value.strip()
     }
     folder = Path(env.get("GITHUB_WORKSPACE", ".")) / given.pop(WORKING_DIRECTORY, ".")
+    given.pop(TOKEN, None)
     problems = []
     if not folder.is_dir():
         problems.append(_problem(WORKING_DIRECTORY, f"there is no folder {str(folder)!r}"))
@@ -120,7 +124,7 @@ def read_inputs(env: Mapping[str, str]) -> Command:
             arguments += known.arguments(given.pop(known.name))
         except ValueError as exc:
             problems.append(_problem(known.name, str(exc)))
-    names = (*(known.name for known in INPUTS), WORKING_DIRECTORY)
+    names = (*(known.name for known in INPUTS), WORKING_DIRECTORY, TOKEN)
     for name in sorted(given):
         message = f"the action has no such input{did_you_mean(name, names)}"
         problems.append(Problem(message, where=f"input {name!r}", severity="warning"))

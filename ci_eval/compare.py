@@ -17,7 +17,7 @@ from ci_eval.excusing import Excuses, excused, listed
 from ci_eval.findings import CaseChange, Comparison, Delta, Flaky, GroupKey, Outcome, Together
 from ci_eval.lineage import Lineage
 from ci_eval.loosening import loosened
-from ci_eval.pairing import Group, Pair, added, groups_of, pool, vanished
+from ci_eval.pairing import Group, added, groups_of, pool, vanished
 from ci_eval.results import RunMeta, Tier
 from ci_eval.stats import mean_interval
 
@@ -184,6 +184,11 @@ def _outcome(group: Group, found: Finding | None, examined: Examined) -> tuple[O
             "what passed every time before fails now, and not by chance",
         ),
         (found.in_doubt, "inconclusive", "the drop may be noise"),
+        (
+            bool(broken.suspects and group.steady),
+            "inconclusive",
+            "what never varied is worse now, which may be noise",
+        ),
         (
             bool(broken.suspects),
             "inconclusive",

@@ -65,9 +65,8 @@ def day_of(meta: RunMeta) -> date:
     try:
         return date.fromisoformat(meta.created[:10])
     except ValueError as exc:
-        raise BaselineError(
-            f"the stored run {meta.run_id} cannot be read: created: {meta.created[:40]!r} is no date"
-        ) from exc
+        found = f"created: {meta.created[:40]!r} is no date"
+        raise BaselineError(f"the stored run {meta.run_id} cannot be read: {found}") from exc
 
 
 def excused(meta: RunMeta, gate: GateOptions, columns: Columns) -> Excuses:

@@ -234,7 +234,8 @@ class _Gate:
             if name in used - measured:
                 message = f"{name} measured nothing, and a mean of {floor:g} is required"
                 yield Reason(severity="incomplete", message=message)
-        yield from self._incomplete_floors()
+        if errors <= self.options.max_errors:
+            yield from self._incomplete_floors()
 
     def _incomplete_floors(self) -> Iterator[Reason]:
         """Yield the means with a floor of which more is missing than may be."""

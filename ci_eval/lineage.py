@@ -113,8 +113,14 @@ def base_branch(env: Mapping[str, str]) -> str | None:
 
 
 def current_branch(repository: Repository) -> str | None:
-    """Return the branch that is checked out; `None` for a pull request, or where none is."""
+    """Return the branch that is checked out; `None` for a pull request, or where none is.
+
+    Of a pull request that was merged it is the branch that it got into.
+    """
     env = repository.env
+    match event(env).get("pull_request"):
+        case {"merged": True, "base": {"ref": str(branch)}}:
+            return branch
     if env.get("GITHUB_HEAD_REF") or env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"):
         return None
     return own_branch(env) or repository.asked("symbolic-ref", "--quiet", "--short", "HEAD") or None

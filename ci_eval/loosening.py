@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from ci_eval.config_file import GateOptions
 from ci_eval.excusing import gate_of
+from ci_eval.records import Json
 from ci_eval.results import CriterionFacts, RunMeta
 
 _STRICTNESS = {
@@ -16,6 +17,8 @@ _STRICTNESS = {
 """From the loosest to the strictest."""
 _LOOSER = {"max_drop": 1, "max_errors": 1, "false_block": -1}
 """Whether a number that grows (1) or shrinks (-1) lets more through."""
+_NO_PLACE = ("branches", "search", "squash", "window")
+"""Options of a store that do not say where it is."""
 _TIERS = ("inform", "warn", "block")
 
 
@@ -31,8 +34,17 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
             yield f"criterion {name} is switched off"
     if now.repeats < before.repeats:
         yield f"run.repeats: {before.repeats} → {now.repeats}"
-    if before.store and now.store != before.store:
+    if before.store and _place(now) != _place(before):
         yield "baseline: it is looked for elsewhere"
+
+
+def _place(meta: RunMeta) -> dict[str, Json]:
+    """Return what says where the baseline is, without what only says how it is used."""
+    place = {name: value for name, value in meta.store.items() if name not in _NO_PLACE}
+    match place.get("gcs"):
+        case dict() as reached:
+            place["gcs"] = {name: reached[name] for name in reached if name != "timeout_s"}
+    return place
 
 
 def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:

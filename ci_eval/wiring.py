@@ -2,9 +2,10 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -217,7 +218,9 @@ def save_after_run(config: Config, given: str, around: World) -> None:
         console.say_problems(warnings)
         if exc.hint:
             console.say(exc.hint)
-        publish.annotate(warnings, around.env)
+        # The runner reads both streams; on stdout there may be JSON.
+        with redirect_stdout(sys.stderr):
+            publish.annotate(warnings, around.env)
 
 
 @contextmanager

@@ -3,6 +3,11 @@
 greets   1 1 0.5
 refunds  error 1
 weather  skip
+
+After `|` comes what another round of repeats showed, after `!` what was drawn to confirm.
+
+greets   1 0 | 0 1
+refunds  0 ! 0 0 0
 """
 
 from collections.abc import Iterator
@@ -28,13 +33,19 @@ def results(
     for line in text.strip().splitlines():
         case, *words = line.split()
         fingerprint = case.partition("@")[2]
+        rounds, confirms = 0, False
         for repeat, word in enumerate(words):
+            if word in ("|", "!"):
+                rounds, confirms = rounds + (word == "|"), word == "!"
+                continue
             key = TrialKey(agent=agent, evalset=evalset, case=case.partition("@")[0], repeat=repeat)
             yield TrialResult(
                 key=key,
                 status=_status(word, facts),
                 scores=(_score(word, criterion, facts),),
                 case_fingerprint=fingerprint,
+                round=0 if confirms else rounds,
+                confirms=confirms,
             )
 
 

@@ -240,8 +240,10 @@ def _turning(
             continue
         name = named(each.delta.group)
         if each.proven:
-            cases = f"{each.proven} broken case{'s' * (each.proven > 1)}"
-            yield f"{name}: it blocks as long as {cases} fail"
+            cases = (
+                "1 broken case fails" if each.proven == 1 else f"{each.proven} broken cases fail"
+            )
+            yield f"{name}: it blocks as long as {cases}"
         elif each.blocks_from is not None:
             yield f"{name}: a drop of less than about {each.blocks_from:.3g} would not have blocked"
     yield from _turning_beside(report)

@@ -1,4 +1,4 @@
-"""What a comparison tells besides its criteria and cases: doubts, flaky cases, excuses."""
+"""What a comparison tells besides its criteria and cases: its baseline, doubts, excuses."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,8 +8,25 @@ from ci_eval.findings import Comparison, Excused, Flaky, Report
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._findings import MAX_NAMED, Some
 from ci_eval.reporters._rows import Mark
+from ci_eval.reporters._times import moment
 from ci_eval.results import RunMeta
 from ci_eval.templating import counted
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a run was compared with."""
+
+    run: str
+    """Its nearest run."""
+    age_s: float | None
+    """Seconds from that run to this one."""
+    distance: str
+    """Where it lies in the history of the commits."""
+    shallow: bool
+    """Whether a nearer one may be there that the clone does not know of."""
+    drawn: str
+    """What was drawn again because something was in doubt."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,19 @@ class Excuse:
     said: str
     cases: Some[str]
     """The cases that it covers."""
+
+
+def baseline_of(report: Report) -> Baseline:
+    """Return what is to be known of the baseline of a report."""
+    comparison = report.comparison or Comparison()
+    now, then = moment(report.meta.created), moment(comparison.baseline_created)
+    return Baseline(
+        run=next(iter(comparison.baseline_runs), "unknown"),
+        age_s=(now - then).total_seconds() if now and then else None,
+        distance=phrases.distance(report),
+        shallow=phrases.shallow(comparison),
+        drawn=phrases.drawn(comparison),
+    )
 
 
 def together_row(comparison: Comparison) -> TogetherRow | None:
@@ -87,9 +117,11 @@ def _place(case: Flaky) -> Place:
 
 def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
     """Return an excuse with the first of the cases that it covers."""
+    names = found.cases[:MAX_NAMED]
     # One evalset needs no name, as everywhere in a document.
-    names = found.cases if len(meta.evalsets) > 1 else [_case(each) for each in found.cases]
-    return Excuse(found.named, phrases.excuse(found), Some(tuple(names[:MAX_NAMED]), len(names)))
+    if len(meta.evalsets) <= 1:
+        names = tuple(map(_case, names))
+    return Excuse(found.named, phrases.excuse(found), Some(names, len(found.cases)))
 
 
 def _case(place: str) -> str:

@@ -8,7 +8,8 @@ a few signs.  The grammar: https://mermaid.js.org/syntax/xyChart.html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_eval.findings import GroupKey, Noted, Report
+from ci_eval.findings import GroupKey, Report
+from ci_eval.reporters._findings import Bounds, Some
 from ci_eval.reporters._rows import Row
 from ci_eval.templating import clean
 
@@ -87,9 +88,30 @@ class Trend:
         return "\n".join(lines)
 
 
-def trends(report: Report, rows: Sequence[Row], history: Sequence[Noted]) -> Iterator[Trend]:
-    """Yield how each criterion did that was measured before; `history` has the newest run first."""
-    earlier = [run for run in history if run.run_id != report.meta.run_id][: MAX_RUNS - 1]
+@dataclass(frozen=True)
+class History:
+    """How criteria did over the last runs."""
+
+    trends: Some[Trend]
+    runs: int
+    """How many runs the longest of them shows."""
+    charts: tuple[str, ...]
+    """Those of what regressed, for Mermaid."""
+
+
+def history_of(report: Report, rows: Sequence[Row], bounds: Bounds) -> History:
+    """Return the history of the criteria in `rows`."""
+    found = tuple(trends(report, rows))
+    return History(
+        trends=Some(found[: bounds.rows], len(found)),
+        runs=max((len(each.values) for each in found), default=0),
+        charts=tuple(each.chart for each in charted(found)),
+    )
+
+
+def trends(report: Report, rows: Sequence[Row]) -> Iterator[Trend]:
+    """Yield how each criterion did that was measured before."""
+    earlier = [run for run in report.history if run.run_id != report.meta.run_id][: MAX_RUNS - 1]
     means = [
         {each.group: each.value for each in run.groups if _shows(each.value)}
         for run in reversed(earlier)

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ci_eval import phrases
 from ci_eval.findings import (
     Comparison,
     GroupSummary,
-    Noted,
     Reason,
     Report,
     Totals,
@@ -23,18 +21,19 @@ from ci_eval.findings import (
 )
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._compared import (
+    Baseline,
     Excuse,
     FlakyCase,
     TogetherRow,
+    baseline_of,
     doubt,
     excuse_of,
     flaky_cases,
     together_row,
 )
 from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
-from ci_eval.reporters._history import Trend, charted, trends
-from ci_eval.reporters._rows import Row, judged_by_threshold, rows_of
-from ci_eval.reporters._times import moment
+from ci_eval.reporters._history import History, history_of
+from ci_eval.reporters._rows import Row, first_rows, judged_by_threshold, rows_of
 from ci_eval.results import JudgeUsage, RunMeta
 from ci_eval.templating import clean, render
 
@@ -56,16 +55,7 @@ class Page:
     comparison: Comparison | None
     compared: bool
     """Whether the verdict rests on a comparison."""
-    baseline_run: str
-    """The newest run of the baseline."""
-    baseline_age_s: float | None
-    """Seconds from the newest run of the baseline to this one."""
-    baseline_distance: str
-    """Where it lies in the history of the commits."""
-    shallow: bool
-    """Whether a nearer one may be there that the clone does not know of."""
-    drawn: str
-    """What was drawn again because something was in doubt."""
+    baseline: Baseline
     reasons: Some[str]
     """Why it blocks; where nothing does, why there is no verdict."""
     warnings: Some[str]
@@ -80,6 +70,9 @@ class Page:
     together: TogetherRow | None
     """All criteria that block, taken together, where they got worse or may have."""
     criteria: Some[Row]
+    """Those that got worse or failed, and some others."""
+    calm: Some[Row]
+    """The others, where they are many."""
     measures: Some[Row]
     """The criteria that only inform."""
     judged: Some[GroupSummary]
@@ -106,12 +99,8 @@ class Page:
     """Whether there are others that the report does not name."""
     excused: Some[Excuse]
     """What is accepted or in quarantine, and what was."""
-    trends: Some[Trend]
+    history: History
     """How criteria did over the last runs."""
-    trend_runs: int
-    """How many runs the longest of them shows."""
-    charts: tuple[str, ...]
-    """The trends of what regressed, for Mermaid."""
     fixed: Some[str]
     added: Some[str]
     vanished: Some[str]
@@ -146,28 +135,25 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         return Some(found[: bounds.rows], len(found))
 
     first = findings.first()
-    deciding, warnings, others = _sorted_reasons(report.verdict.reasons, comparison.loosened)
+    leading, others = first_rows(rows)
+    deciding, warnings, notes = _sorted_reasons(report.verdict.reasons, comparison.loosened)
     suspected = findings.worse("suspected")
-    found = list(trends(report, rows, _past(report)))
     return Page(
         meta=report.meta,
         totals=report.totals,
         verdict=report.verdict,
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
-        baseline_run=next(iter(comparison.baseline_runs), "unknown"),
-        baseline_age_s=_age(report),
-        baseline_distance=phrases.distance(report),
-        shallow=phrases.shallow(comparison),
-        drawn=phrases.drawn(comparison),
+        baseline=baseline_of(report),
         reasons=_leading(deciding),
         warnings=_leading(warnings),
-        notes=some([*others, *report.meta.warnings, *_overrides(report.meta)]),
+        notes=some([*notes, *report.meta.warnings, *_overrides(report.meta)]),
         loosened=_leading([*comparison.loosened]),
         regression=any(delta.outcome == "regressed" for delta in comparison.deltas),
         doubt=doubt(comparison, suspected.total),
         together=together_row(comparison),
-        criteria=some(row for row in rows if row.decides),
+        criteria=some(leading),
+        calm=some(others),
         measures=some(row for row in rows if row.summary.informational),
         judged=some(each for each in report.groups if each.judging),
         judging=report.judging,
@@ -181,9 +167,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         flaky=some(flaky_cases(report)),
         flaky_more=comparison.flaky_total > len(comparison.flaky),
         excused=some(excuse_of(each, report.meta) for each in comparison.excused),
-        trends=some(found),
-        trend_runs=max((len(each.values) for each in found), default=0),
-        charts=tuple(each.chart for each in charted(found)),
+        history=history_of(report, rows, bounds),
         fixed=some(
             dict.fromkeys(
                 Place.of_change(change).named(report.meta)
@@ -224,10 +208,6 @@ def _sorted_reasons(
     return incomplete, warnings, rest
 
 
-def _past(report: Report) -> Sequence[Noted]:
-    return report.history
-
-
 def _leading(messages: list[str]) -> Some[str]:
     return Some(tuple(messages[:MAX_REASONS]), len(messages))
 
@@ -238,12 +218,6 @@ def _overrides(meta: RunMeta) -> list[str]:
 
 def _gone(each: Vanished) -> str:
     return f"{each.kind} {each.where}/{each.name}" if each.where else f"{each.kind} {each.name}"
-
-
-def _age(report: Report) -> float | None:
-    now = moment(report.meta.created)
-    then = moment(report.comparison.baseline_created) if report.comparison else None
-    return (now - then).total_seconds() if now and then else None
 
 
 def _try_command(meta: RunMeta, place: Place) -> str:

@@ -1,5 +1,6 @@
 """The table of criteria: one row for each criterion on each evalset with each agent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,6 +8,8 @@ from ci_eval import phrases
 from ci_eval.findings import Delta, GroupKey, GroupSummary, Report
 
 Mark = Literal["blocks", "warns", "good", "none"]
+FEW = 10
+"""So many rows are shown in any case, before what they rest on."""
 _MARKS: tuple[Mark, ...] = ("blocks", "warns", "good", "none")
 
 
@@ -43,6 +46,14 @@ def rows_of(report: Report) -> list[Row]:
     named = {each.group for each in report.verdict.reasons if each.severity == "blocks"}
     rows = [_row(report, each, deltas.get(each.group), named) for each in report.groups]
     return sorted(rows, key=lambda row: _MARKS.index(row.mark))
+
+
+def first_rows(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+    """Return the rows to begin with, of those that decide, and the rest, which are all good."""
+    deciding = [row for row in rows if row.decides]
+    alarming = sum(row.mark in ("blocks", "warns") for row in deciding)
+    count = max(alarming, FEW)
+    return deciding[:count], deciding[count:]
 
 
 def judged_by_threshold(report: Report) -> bool:

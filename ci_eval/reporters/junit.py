@@ -228,7 +228,8 @@ class _Document:
 
 
 def _comparison_properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    yield "baseline.runs", " ".join(comparison.baseline_runs)
+    yield "baseline.run", next(iter(comparison.baseline_runs), "")
+    yield "baseline.runs", str(len(comparison.baseline_runs))
     yield "baseline.commit", comparison.baseline_commit or ""
     steps = comparison.baseline_distance
     yield "baseline.distance", "" if steps is None else str(steps)

@@ -81,11 +81,12 @@ def test_a_store_that_cannot_be_written_changes_no_verdict_and_is_told(on_github
         "push", OPENED, GITHUB_REF_TYPE="branch", GITHUB_REF_NAME="main", GITHUB_HEAD_REF=""
     )
     (project.folder / ".ci-eval").write_text("a file where a folder should be")
-    ended = project.ci_eval("run", "--baseline-save")
+    ended = project.ci_eval("run", "--baseline-save", "--json")
 
     assert ended.code == 0
     assert "warning: .ci-eval/baseline.json: cannot be written" in ended.err
-    assert "::warning" in ended.out
+    assert "::warning" in ended.err
+    assert ended.json["verdict"]["outcome"] == "passed"
 
 
 def test_a_run_of_another_suite_is_refused(project):

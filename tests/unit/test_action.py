@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ci_eval import action, cli, isolation
-from ci_eval.action import INPUTS, WORKING_DIRECTORY, read_inputs
+from ci_eval.action import INPUTS, TOKEN, WORKING_DIRECTORY, read_inputs
 from ci_eval.errors import ExitCode, UsageError
 from ci_eval.publish import outputs
 
@@ -43,8 +43,11 @@ def problems(**inputs: str) -> list[str]:
 
 
 def test_action_yml_lists_the_inputs_that_are_read(documented: dict[str, Any]) -> None:
-    assert list(documented["inputs"]) == [INPUTS[0].name, WORKING_DIRECTORY] + [
-        known.name for known in INPUTS[1:]
+    assert list(documented["inputs"]) == [
+        INPUTS[0].name,
+        WORKING_DIRECTORY,
+        *(known.name for known in INPUTS[1:]),
+        TOKEN,
     ]
 
 
@@ -75,6 +78,7 @@ def test_the_defaults_in_action_yml_are_those_of_the_command_line(
         "failed": "false",
         "resume": "false",
         "baseline-save": "false",
+        TOKEN: "${{ github.token }}",
     }
 
 
@@ -91,6 +95,10 @@ def test_the_documented_type_is_the_one_that_is_checked(documented: dict[str, An
 
 
 # --- Reading the inputs ----------------------------------------------------------------------
+
+
+def test_the_token_is_no_argument() -> None:
+    assert command(github_token="ghs_secret") == command()
 
 
 def test_nothing_given_is_a_plain_run() -> None:

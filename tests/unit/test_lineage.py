@@ -418,3 +418,14 @@ def test_the_order_in_which_runs_are_stored_does_not_matter(stored, chance) -> N
     chance.shuffle(shuffled)
     assert chosen(*shuffled) == chosen(*stored)
     assert "own" not in {each.commit for each in LINE.choose(stored, lambda each: each, 99)}
+
+
+def test_a_pull_request_that_was_merged_is_on_the_branch_it_got_into(
+    repo: Repo, tmp_path: Path
+) -> None:
+    def branch(*, merged: bool) -> str | None:
+        told = event(tmp_path, pull_request={"merged": merged, "base": {"ref": "release"}})
+        return current_branch(Repository(repo.folder, ENV | PULL_REQUEST | told))
+
+    assert branch(merged=True) == "release"
+    assert branch(merged=False) is None

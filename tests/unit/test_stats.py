@@ -1,6 +1,5 @@
-"""The statistics, against tables and by their laws."""
+"""The statistics, worked by hand and by their laws; `tests/vectors` holds them against scipy."""
 
-import itertools
 import math
 from statistics import NormalDist
 
@@ -9,11 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.stats import (
-    EXACT_PAIRS,
-    drift_test,
-    flip_test,
+    MAX_COUNTED,
+    Z95,
+    Judgement,
+    at_least,
     holm,
     mean_interval,
+    most_probable_break,
     t_cdf,
     t_quantile,
     wilson_interval,
@@ -52,7 +53,18 @@ def test_an_interval_worked_by_hand():
     found = mean_interval([-0.4, -0.1, -0.3, 0.0, -0.2])
 
     assert found == pytest.approx((-0.3963, -0.0037), abs=1e-4)
-    assert mean_interval([0.5]) is None
+
+
+@pytest.mark.parametrize("values", [[], [0.5]])
+def test_so_few_values_have_no_interval(values):
+    assert mean_interval(values) is None
+
+
+def test_equal_values_have_an_interval_without_a_width():
+    assert mean_interval([0.25] * 4) == (0.25, 0.25)
+
+
+# --- Shares -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -86,76 +98,147 @@ def test_an_interval_of_a_share_holds_it_and_stays_between_nothing_and_all(count
     assert successes / count - 1e-12 <= high <= 1
 
 
-def by_counting(differences: list[float]) -> float:
-    signs = list(itertools.product((1, -1), repeat=len(differences)))
-    total = sum(differences)
-    sums = [sum(s * d for s, d in zip(sign, differences, strict=True)) for sign in signs]
-    return sum(each <= total + 1e-9 for each in sums) / len(signs)
+@given(st.integers(2, 500), st.floats(0, 1), st.floats(0.001, 1), st.floats(0.5, 4))
+def test_a_lower_share_has_a_lower_interval(count, share, less, z):
+    above = wilson_interval(share * count, count, z)
+    below = wilson_interval(share * (1 - less) * count, count, z)
+
+    assert above
+    assert below
+    assert below[0] <= above[0] + 1e-12
+    assert below[1] <= above[1] + 1e-12
 
 
-@given(st.lists(st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.25, 1.0]), min_size=1, max_size=9))
-def test_the_drift_test_counts_every_assignment_of_signs(differences):
-    assert drift_test(differences) == pytest.approx(by_counting(differences))
+@given(st.integers(1, 500), st.floats(0, 1))
+def test_more_cases_never_raise_what_a_share_is_at_most(count, share):
+    fewer = wilson_interval(share * count, count, Z95)
+    more = wilson_interval(share * (count + 1), count + 1, Z95)
+
+    assert fewer
+    assert more
+    assert more[1] <= fewer[1] + 1e-12
 
 
-def test_no_change_is_no_drift():
-    assert drift_test([0.0, 0.0]) == 1.0
-    assert drift_test([]) == 1.0
+# --- Breaks -----------------------------------------------------------------------------------
 
 
-def test_six_cases_that_all_dropped_are_one_of_sixty_four_ways():
-    assert drift_test([-0.1, -0.2, -0.3, -0.1, -0.2, -0.5]) == 1 / 64
+@pytest.mark.parametrize(
+    ("before", "now", "chance"),
+    [
+        # one half each
+        (1, 1, 1 / 4),
+        (3, 3, 1 / 64),
+        # (3/4)³ · 1/4
+        (3, 1, 27 / 256),
+        # (15/18)¹⁵ · (3/18)³
+        (15, 3, 0.000300488),
+    ],
+)
+def test_the_chance_of_a_break_worked_by_hand(before, now, chance):
+    assert most_probable_break(before, now) == pytest.approx(chance, rel=1e-5)
 
 
-def test_many_pairs_are_normal():
-    differences = [-0.1, 0.08, -0.05] * 20
-    exact = drift_test(differences[:EXACT_PAIRS])
-    below = drift_test([*differences[:EXACT_PAIRS], 1e-9])
-
-    assert below == pytest.approx(exact, abs=0.01)
+@given(st.integers(1, 60), st.integers(1, 60), st.floats(0, 1))
+def test_no_case_breaks_more_often_than_that(before, now, solid):
+    assert solid**before * (1 - solid) ** now <= most_probable_break(before, now) * (1 + 1e-9)
 
 
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=14), st.integers(0, 13), st.floats(0, 1))
-def test_a_value_that_gets_worse_never_makes_drift_less_significant(differences, at, drop):
-    worse = list(differences)
-    worse[at % len(worse)] -= drop
-
-    assert drift_test(worse) <= drift_test(differences)
+@given(st.integers(1, 60), st.integers(1, 60))
+def test_each_trial_that_fails_makes_chance_less_probable(before, now):
+    assert most_probable_break(before, now + 1) < most_probable_break(before, now)
 
 
-def test_flips_are_at_most_as_many_as_a_coin_gives():
-    assert flip_test(0, 5) == 1.0
-    assert flip_test(3, 3) == 1 / 64
-    # 10 choose 6, 7, … of 1/4, summed by hand
-    assert flip_test(6, 10) == pytest.approx(0.019728, abs=1e-6)
+def test_things_that_happen_by_themselves_are_counted():
+    # of two coins and a die that shows a six: 1/4 · 1/6, and all but nothing of all three
+    chances = [(2, 0.5), (1, 1 / 6)]
+
+    assert at_least(3, chances) == pytest.approx(1 / 24)
+    assert at_least(1, chances) == pytest.approx(1 - 1 / 4 * 5 / 6)
+    assert at_least(0, chances) == 1
+    assert at_least(4, chances) == pytest.approx(0, abs=1e-15)
 
 
-def test_many_flips_are_normal():
-    assert flip_test(280, 1001) == pytest.approx(flip_test(280, 1000), abs=0.002)
+@pytest.mark.parametrize(("chance", "expected"), [(0.0, 0.0), (1.0, 1.0)])
+def test_what_never_and_what_always_happens_is_counted(chance, expected):
+    assert at_least(3, [(5, chance)]) == expected
 
 
-@given(st.integers(1, 40), st.integers(1, 40))
-def test_one_more_flip_is_never_less_significant(cases, flips):
-    flips = min(flips, cases)
-
-    assert flip_test(flips, cases) <= flip_test(flips - 1, cases)
+chances_of = st.lists(st.tuples(st.integers(1, 30), st.floats(0.01, 0.99)), min_size=1, max_size=4)
 
 
-@given(st.floats(0, 1), st.integers(1, 6))
-def test_no_solidity_flips_more_often_than_the_test_allows(solidity, cases):
-    """Try every outcome of `cases` cases that pass with the same probability before and now."""
-    flip = solidity * (1 - solidity)
-    for flips in range(cases + 1):
-        exact = sum(
-            math.comb(cases, k) * flip**k * (1 - flip) ** (cases - k)
-            for k in range(flips, cases + 1)
-        )
-        assert exact <= flip_test(flips, cases) + 1e-12
+@given(chances_of, st.integers(1, 40))
+def test_more_are_never_more_probable(chances, count):
+    assert at_least(count + 1, chances) <= at_least(count, chances) + 1e-12
+
+
+@given(st.integers(MAX_COUNTED + 1, 2000), st.floats(0.1, 0.6))
+def test_the_bound_for_many_is_never_too_small(count, chance):
+    # The normal tail is smaller than the binomial one by less than this.
+    size, spread = 2000, math.sqrt(2000 * chance * (1 - chance))
+    normal = 1 - NormalDist(size * chance, spread).cdf(count + 0.5)
+
+    assert at_least(count, [(size, chance)]) >= min(normal, 1.0) * 0.5
+
+
+def test_of_so_many_as_are_to_be_expected_nothing_is_said():
+    assert at_least(1000, [(2000, 0.5)]) == 1
+    assert at_least(2000, [(2000, 0.5)]) == pytest.approx(0.5**2000, abs=1e-300)
+
+
+# --- Several tests ----------------------------------------------------------------------------
+
+
+def rejected(found: list[Judgement]) -> list[bool]:
+    return [each.rejected for each in found]
 
 
 def test_holm_stops_at_the_first_that_is_not_small_enough():
     # a third of 0.05 allows 0.01, a half 0.02; all of it does not allow 0.06
-    assert holm([0.06, 0.01, 0.02], 0.05) == [False, True, True]
+    assert rejected(holm([0.06, 0.01, 0.02], 0.05)) == [False, True, True]
     # a third does not allow 0.02, which alone would be enough
-    assert holm([0.02, 0.04, 0.03], 0.05) == [False, False, False]
+    assert rejected(holm([0.02, 0.04, 0.03], 0.05)) == [False, False, False]
     assert holm([], 0.05) == []
+
+
+def test_what_is_not_reached_any_more_is_held_against_the_level_that_stopped():
+    first, second = holm([0.04, 0.03], 0.05)
+
+    assert (first.level, second.level) == (0.025, 0.025)
+
+
+def test_related_tests_share_the_rate_among_as_many_as_they_are_worth():
+    # three tests that are worth one and a half: 0.05 / 1.5, then 0.05 / 1.5, then 0.05
+    found = holm([0.03, 0.033, 0.05], 0.05, size=1.5)
+
+    assert rejected(found) == [True, True, True]
+    assert [each.level for each in found] == pytest.approx([0.05 / 1.5, 0.05 / 1.5, 0.05])
+
+
+def test_a_level_may_spend_only_a_part_of_the_share():
+    found = holm([0.01, 0.02], 0.05, level=lambda share: share / 10)
+
+    assert rejected(found) == [False, False]
+    assert found[0].level == 0.0025
+
+
+p_values = st.lists(st.floats(0, 1), min_size=1, max_size=8)
+
+
+@given(p_values, st.integers(0, 7), st.floats(0, 1), st.floats(1, 9))
+def test_a_smaller_p_value_never_takes_a_rejection_back(values, at, factor, size):
+    smaller = [*values]
+    smaller[at % len(values)] *= factor
+    before = rejected(holm(values, 0.1, size=size))
+    after = rejected(holm(smaller, 0.1, size=size))
+
+    assert all(now or not was for was, now in zip(before, after, strict=True))
+
+
+@given(p_values, st.randoms(use_true_random=False))
+def test_the_order_of_tests_changes_nothing(values, random):
+    order = [*range(len(values))]
+    random.shuffle(order)
+    shuffled = holm([values[each] for each in order], 0.1)
+    straight = holm(values, 0.1)
+
+    assert [each.rejected for each in shuffled] == [straight[each].rejected for each in order]

@@ -103,6 +103,7 @@ def test_the_smallest_number_that_is_good_is_found():
 # --- Beside the test itself -------------------------------------------------------------------
 
 CASES, RUNS, REPEATS, SIMULATED = 40, 5, 3, 200
+ONCE = GateOptions()
 
 
 def scored(*rounds):
@@ -118,7 +119,7 @@ def scored(*rounds):
     return found
 
 
-def share_found(draw, drop, gate=GateOptions()):
+def share_found(draw, drop, gate=ONCE):
     """Return how often the gate finds a drop among simulated runs."""
     rng = np.random.default_rng(7)
     found = 0

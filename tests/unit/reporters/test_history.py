@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import GROUP, HISTORY, compared_in_full, make_report
+from support import GROUP, compared_in_full, make_report
 
 from ci_eval.findings import GroupKey, Noted, NotedGroup, Report
 from ci_eval.reporters._history import MAX_CHARTS, MAX_RUNS, Trend, charted, trends
@@ -24,7 +24,8 @@ def trend(*values: float | None, interval: tuple[float, float] | None = (0.0, 1.
 
 
 def shown(*history: Noted, report: Report = REPORT) -> list[tuple[float | None, ...]]:
-    return [each.values for each in trends(report, rows_of(report), history)]
+    report = report.model_copy(update={"history": history})
+    return [each.values for each in trends(report, rows_of(report))]
 
 
 def test_the_newest_run_is_at_the_right_and_this_one_behind_it() -> None:
@@ -78,7 +79,7 @@ def test_a_chart_is_a_program_of_known_lines() -> None:
 
 def test_only_what_regressed_has_a_chart_and_few_of_them() -> None:
     report = compared_in_full(make_report("refunds fail 0.2 was 0.9"))
-    found = list(trends(report, rows_of(report), HISTORY))
+    found = list(trends(report, rows_of(report)))
     assert [each.row.summary.group.criterion for each in charted(found)] == ["quality"]
     assert len(charted(found * 9)) == MAX_CHARTS
     assert charted([trend(0.5, 0.6)]) == []
@@ -101,9 +102,9 @@ def test_no_name_can_leave_the_title_of_a_chart(names: list[str]) -> None:
 )
 def test_any_numbers_make_lines_of_bounded_length(past: list[float | None], now: float) -> None:
     summary = REPORT.groups[0].model_copy(update={"value": now, "interval": None})
-    report = REPORT.model_copy(update={"groups": (summary,)})
-    history = [run(f"r{n}", value) for n, value in enumerate(past)]
-    for each in trends(report, rows_of(report), history):
+    history = tuple(run(f"r{n}", value) for n, value in enumerate(past))
+    report = REPORT.model_copy(update={"groups": (summary,), "history": history})
+    for each in trends(report, rows_of(report)):
         assert len(each.sparkline) == len(each.values) <= MAX_RUNS
         assert set(each.sparkline) <= {*BARS, "·"}
         assert len(each.chart) < 2_000

@@ -217,6 +217,8 @@ def test_the_comparison_is_in_the_properties_of_the_suite() -> None:
         told.items()
         >= {
             "baseline.commit": "fedcba9876543210fedcba9876543210fedcba98",
+            "baseline.run": "run-1",
+            "baseline.runs": "2",
             "baseline.distance": "3",
             "rounds": "2",
             "confirming": "4",

@@ -307,14 +307,16 @@ def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     text = comment(compared(report, loosened=loosened))
     first, _, second = text.splitlines()[2:5]
     assert first.startswith("> **shop failed:** quality on smoke")
-    assert second == "> ⚠️ **It loosens what it is judged by:** `gate.max_drop: 0.02 → 0.1`."
+    assert (
+        second == "> ⚠️ **This change loosens what it is judged by:** `gate.max_drop: 0.02 → 0.1`."
+    )
     assert text.count("gate.max_drop") == 1
     passed = make_report("greets pass 0.9 was 0.9", reasons=[told])
     assert "> [!NOTE]\n> **shop passed:**" in comment(compared(passed, loosened=loosened))
     several = tuple(Reason(severity="blocks", message=f"reason {n}") for n in range(2))
     text = comment(with_verdict(compared(report, loosened=loosened), reasons=several))
     assert text.splitlines()[2] == "> **shop failed** for 2 reasons."
-    assert text.index("It loosens") < text.index("> - reason 0")
+    assert text.index("This change loosens") < text.index("> - reason 0")
 
 
 def test_what_noise_does_is_folded_and_what_is_suspected_stands_apart() -> None:
@@ -465,6 +467,22 @@ def test_the_history_is_folded_with_a_chart_of_what_regressed() -> None:
     assert "| `quality` | `▄▇█▁` | 0.200 | 0.200 | 0.900 |\n" in folded
     assert "\n\n```mermaid\n%%{init: " in folded
     assert "History" not in comment(make_report("refunds fail 0.2 was 0.9"))
+
+
+def test_of_many_criteria_those_that_are_good_are_folded() -> None:
+    report = make_report("greets pass 0.9 / refunds fail 0.2")
+    good = GroupSummary(group=GROUP, passed=2, value=1.0, threshold=0.8)
+    groups = [
+        good.model_copy(update={"group": GROUP.model_copy(update={"criterion": f"good{n:02}"})})
+        for n in range(20)
+    ]
+    text = comment(report.model_copy(update={"groups": (*groups, *report.groups)}))
+    first, _, rest = text.partition("<details><summary>11 more criteria, none of them worse")
+    assert [line[:20] for line in first.splitlines() if line.startswith("| ❌")] == [
+        "| ❌ | `quality` | 0.5"
+    ]
+    assert first.count("| ✅ |") == 9
+    assert rest.count("| ✅ |") == 11
 
 
 # --- How much of it -------------------------------------------------------------------------
