@@ -106,7 +106,7 @@ class _Count:
     @cached_property
     def drawn(self) -> list[int]:
         """How many trials were drawn to confirm suspicions, each number once."""
-        counts = {len(pair.now.confirming) for pair in self.group.pairs.values()}
+        counts = {len(pair.now.confirming) for pair in self.group.all_pairs.values()}
         return sorted(counts - {0})
 
     @property
@@ -148,7 +148,8 @@ class _Count:
     @cached_property
     def _shapes(self) -> Counter[tuple[int, int]]:
         """How many cases have so many trials before, and now."""
-        pairs = self.group.pairs.values()
+        # Those that are excused could have broken, too: to excuse them proves nothing of others.
+        pairs = self.group.all_pairs.values()
         return Counter((pair.before.measured, pair.now.measured) for pair in pairs)
 
     def _chance(self, broken: int, confirming: int) -> float:

@@ -43,11 +43,13 @@ class Cell:
             units[result.round] += (value,)
             self.units = tuple(units)
 
-    def pool(self, other: "Cell") -> None:
-        """Add what another run measured."""
-        self.units += other.units
-        self.errors += other.errors
-        self.skipped += other.skipped
+    def pooled(self, other: "Cell") -> "Cell":
+        """Return what both measured together."""
+        both = Cell()
+        both.units = self.units + other.units
+        both.errors = self.errors + other.errors
+        both.skipped = self.skipped + other.skipped
+        return both
 
     @property
     def observations(self) -> Sequence[float]:

@@ -51,7 +51,8 @@ def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> tuple[Columns, 
                 if past.columns.fingerprints[place] != now.fingerprints[place]:
                     changed[f"case {key[1]}/{case}: its content changed"] = None
                 else:
-                    target.setdefault(case, Cell()).pool(cell)
+                    # Of a single run the cells are taken as they are: nobody changes them.
+                    target[case] = target[case].pooled(cell) if case in target else cell
     return pooled, list(changed)
 
 

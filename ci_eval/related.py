@@ -66,12 +66,15 @@ def _covariance(groups: Sequence[Mapping[Place, Sample]]) -> "Floats":
     deviations = [_deviations(group) for group in groups]
     for one, first in enumerate(deviations):
         for two, second in enumerate(deviations[: one + 1]):
-            common = [place for place in first if place in second]
-            if not common:
-                continue
-            here = np.concatenate([first[place] for place in common])
-            there = np.concatenate([second[place] for place in common])
-            if len(here) == len(there):
+            # Runs are told apart by their place: there must be as many of a case.
+            common = [
+                place
+                for place, runs in first.items()
+                if place in second and len(second[place]) == len(runs)
+            ]
+            if common:
+                here = np.concatenate([first[place] for place in common])
+                there = np.concatenate([second[place] for place in common])
                 found[one, two] = found[two, one] = here @ there
     return found
 

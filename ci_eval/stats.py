@@ -128,7 +128,12 @@ def t_cdf(t: float, freedom: int) -> float:
 
     By the regularised incomplete beta function (Abramowitz and Stegun, 26.7.1).
     """
-    tail = 0.5 * _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+    square = t * t
+    if square < 1:
+        # Near the middle, the tail would be the difference of nearly equal numbers.
+        middle = 0.5 * _beta(square / (freedom + square), 0.5, freedom / 2)
+        return 0.5 - middle if t <= 0 else 0.5 + middle
+    tail = 0.5 * _beta(freedom / (freedom + square), freedom / 2, 0.5)
     return tail if t <= 0 else 1 - tail
 
 

@@ -1,5 +1,6 @@
 """What is spent at each look."""
 
+from itertools import pairwise
 from random import Random
 from statistics import NormalDist
 
@@ -32,7 +33,7 @@ def test_ever_more_is_spent(looks):
     spent = spending(looks)
 
     assert len(spent) == looks
-    assert all(one < two for one, two in zip(spent, spent[1:], strict=False))
+    assert all(one < two for one, two in pairwise(spent))
     assert spent[-1] == 1
 
 

@@ -26,7 +26,7 @@ CLOSE = {"rel": 1e-9, "abs": 1e-12}
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 5, 10, 29, 99, 999, 99_999])
-@pytest.mark.parametrize("probability", [0.55, 0.6, 0.9, 0.95, 0.975, 0.99, 0.9999])
+@pytest.mark.parametrize("probability", [0.5001, 0.6, 0.9, 0.95, 0.975, 0.99, 0.9999])
 def test_quantiles_of_t(probability, freedom):
     assert t_quantile(probability, freedom) == pytest.approx(
         stats.t.ppf(probability, freedom), **CLOSE

@@ -150,7 +150,7 @@ def setting_of(draw, **more):
     cells = {case: Cell() for case in history[0]}
     for column in history:
         for case, one in column.items():
-            cells[case].pool(one)
+            cells[case] = cells[case].pooled(one)
     once = noise_of(cells.values()).of_run(REPEATS)
     return Setting(CASES, RUNS, once, once, rate=0.95 * 0.02, least=0.02, **more)
 

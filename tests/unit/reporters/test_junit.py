@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
 from lxml import etree
-from support import compared_in_full, make_report, make_results, streamed
+from support import compared, compared_in_full, make_report, make_results, streamed
 
 from ci_eval.findings import CaseChange, Report
 from ci_eval.records import Json, Status
@@ -232,6 +232,19 @@ def test_the_comparison_is_in_the_properties_of_the_suite() -> None:
         }.items()
     )
     assert "tier.quality" not in told
+
+
+@given(st.text(st.characters(codec=None, exclude_categories=())))
+def test_whatever_a_comparison_says_the_document_is_read(text: str) -> None:
+    report = compared(
+        compared_in_full(make_report("a pass 0.9 was 0.9")),
+        loosened=(text,),
+        baseline_runs=(text,),
+        baseline_commit=text,
+        baseline_branch=text,
+    )
+    document = parsed(report, make_results("a pass 0.9"))
+    assert len(document.findall("testsuite/testcase")) == 1
 
 
 def test_trials_that_were_drawn_again_have_names_of_their_own() -> None:
