@@ -5,12 +5,16 @@ q^m (1 - q)^n, which is at most m^m n^n / (m + n)^(m + n), whatever q is.  So th
 that do is at most a sum of such chances, and a single one of many is only suspected.  More trials
 of what is suspected, and of nothing else, tell: each that fails makes chance less probable, and
 one that passes ends the suspicion.  Where history shows no variance at all, a flip is a flip.
+
+All of that takes trials for independent of each other.  Where history shows that the repeats of a
+run always agree though runs do not, only runs are counted.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from operator import itemgetter
 
 from ci_eval.config_file import GateOptions
@@ -23,6 +27,8 @@ MAX_CONFIRMING = 50
 """How many trials may be drawn to confirm one suspicion."""
 _STEADY_TRIALS = 3
 """So many trials must agree, where more can be drawn, before a steady history proves anything."""
+_ALL = 1 << 30
+"""A look after all rounds."""
 
 
 @dataclass(frozen=True)
@@ -146,17 +152,33 @@ class _Count:
         return min(tests, key=itemgetter(0))
 
     @cached_property
+    def _repeats_agree(self) -> bool:
+        """Whether the repeats of a run of the baseline never differed, though runs did."""
+        flipped = False
+        for pair in self.group.all_pairs.values():
+            runs = [unit for unit in pair.before.units if len(unit) > 1]
+            seen = [{*map(self.group.passed, unit)} for unit in runs]
+            if any(len(each) > 1 for each in seen):
+                return False
+            flipped = flipped or len({*chain.from_iterable(seen)}) > 1
+        return flipped
+
+    @cached_property
     def _shapes(self) -> Counter[tuple[int, int]]:
         """How many cases have so many trials before, and now."""
         # Those that are excused could have broken, too: to excuse them proves nothing of others.
         pairs = self.group.all_pairs.values()
+        if self._repeats_agree:
+            return Counter((len(pair.runs_before), len(pair.rounds(_ALL))) for pair in pairs)
         return Counter((pair.before.measured, pair.now.measured) for pair in pairs)
 
     def _chance(self, broken: int, confirming: int) -> float:
+        # Where repeats say what the first one said, a run is no more than one trial.
+        more = 0 if self._repeats_agree else confirming
         return at_least(
             broken,
             [
-                (many, most_probable_break(before, now + confirming))
+                (many, most_probable_break(before, now + more))
                 for (before, now), many in self._shapes.items()
             ],
         )

@@ -23,6 +23,8 @@ from ci_eval.stats import mean_interval
 
 MAX_FLAKY = 200
 """How many flaky cases a comparison names."""
+_ROUNDING = 1e-9
+"""Means that differ by a smaller share of the scale were only added up differently."""
 _TIERS: tuple[Tier, ...] = ("block", "warn")
 
 
@@ -47,7 +49,7 @@ def examine(
     meta: RunMeta, columns: Columns, baseline: Sequence[Past], gate: GateOptions
 ) -> Examined:
     """Pair a run with its baseline, and test what changed."""
-    pooled, not_comparable = pool(meta, columns, baseline)
+    pooled = pool(meta, columns, baseline)
     excuses = excused(meta, gate, columns)
     groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
     rounds = max(
@@ -72,7 +74,7 @@ def examine(
         }
         if tier == "block":
             together = mean
-    return Examined(groups, not_comparable, excuses, found, together, broken, rounds)
+    return Examined(groups, pooled.changed, excuses, found, together, broken, rounds)
 
 
 def compare(
@@ -150,7 +152,7 @@ def _delta(group: Group, examined: Examined) -> Delta:
     values = [cell.value for cell in group.now.values() if cell.value is not None]
     pairs = group.pairs.values()
     found = examined.drifts.get(group.key)
-    outcome, reason = _outcome(group, found, examined)
+    outcome, reason = _outcome(group, examined)
     return Delta(
         group=group.key,
         cases=len(pairs),
@@ -167,42 +169,43 @@ def _delta(group: Group, examined: Examined) -> Delta:
     )
 
 
-def _outcome(group: Group, found: Finding | None, examined: Examined) -> tuple[Outcome, str]:
+def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
+    """Return what became of a group, and why: the gravest that holds."""
     if not group.pairs:
         excused_all = "all its cases are accepted or in quarantine"
         nothing = "the baseline has nothing comparable"
         return "not_compared", excused_all if group.left_out else nothing
-    if found is None:
-        return ("improved" if _gained(group) else "unchanged"), ""
-    broken = examined.breaks[group.key]
-    outcomes: tuple[tuple[bool, Outcome, str], ...] = (
-        (bool(broken.proven and group.steady), "regressed", "the baseline never varied here"),
-        (found.worse, "regressed", "the drop is larger than noise"),
-        (
-            bool(broken.proven),
-            "regressed",
-            "what passed every time before fails now, and not by chance",
-        ),
-        (found.in_doubt, "inconclusive", "the drop may be noise"),
-        (
-            bool(broken.suspects and group.steady),
-            "inconclusive",
-            "what never varied is worse now, which may be noise",
-        ),
-        (
-            bool(broken.suspects),
-            "inconclusive",
-            "what passed every time before fails now, which may be noise",
-        ),
-        (found.better or (group.facts.max_growth is not None and _gained(group)), "improved", ""),
-    )
-    return next(((kind, reason) for yes, kind, reason in outcomes if yes), ("unchanged", ""))
+    for outcome, reason in _outcomes(group, examined):
+        return outcome, reason
+    return "unchanged", ""
+
+
+def _outcomes(group: Group, examined: Examined) -> Iterator[tuple[Outcome, str]]:
+    found, broken = examined.drifts.get(group.key), examined.breaks.get(group.key)
+    if found and broken:
+        if broken.proven and group.steady:
+            yield "regressed", "the baseline never varied here"
+        if found.worse:
+            yield "regressed", "the drop is larger than noise"
+        if broken.proven:
+            yield "regressed", "what passed every time before fails now, and not by chance"
+        if found.in_doubt:
+            yield "inconclusive", "the drop may be noise"
+        if broken.suspects and group.steady:
+            yield "inconclusive", "what never varied is worse now, which may be noise"
+        if broken.suspects:
+            yield "inconclusive", "what passed every time before fails now, which may be noise"
+        if found.better:
+            yield "improved", ""
+    if (found is None or group.facts.max_growth is not None) and _gained(group):
+        yield "improved", ""
 
 
 def _gained(group: Group) -> bool:
     """Say whether a measure got better, by the interval of its mean difference."""
     interval = mean_interval(group.differences)
-    gained = interval is not None and interval[0] > 0 and -group.drop >= group.least
+    nothing = _ROUNDING * group.scale
+    gained = interval is not None and interval[0] > nothing and -group.drop >= group.least
     return gained and group.complete
 
 

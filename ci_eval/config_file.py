@@ -1,11 +1,13 @@
 """The keys of `ci-eval.yaml` and what each means."""
 
+import re
 from datetime import date
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from ci_eval.criterion_names import Dialect
+from ci_eval.explain import describe
 from ci_eval.gcs import GcsOptions
 from ci_eval.records import Record, ToolMocks
 
@@ -28,6 +30,18 @@ class RunOptions(Record):
     """How often a trial that could not be observed is started again."""
 
 
+def _day(value: object) -> object:
+    """Refuse what is no day: a time, a count of seconds, a day that no calendar has."""
+    if type(value) is date:
+        return value
+    if isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise ValueError(f"must be a day such as 2027-01-31, found {describe(value)}")
+
+
 class Excuse(Record):
     """What is excused from blocking; a part that is left out means all.
 
@@ -44,7 +58,7 @@ class Excuse(Record):
     """The evalsets they are in."""
     agent: str = "*"
     """The agents they are tried with."""
-    until: date
+    until: Annotated[date, BeforeValidator(_day)]
     """The last day on which it holds, such as 2027-01-31."""
     reason: str = ""
     """Why."""

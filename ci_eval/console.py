@@ -196,9 +196,11 @@ def _broken(comparison: Comparison) -> Iterator[str]:
         if (each.certain or each.suspected) and not each.excused and phrases.trials(each)
     ]
     found.sort(key=lambda change: not change.certain)
+    several = len({(each.group.agent, each.group.evalset) for each in comparison.deltas}) > 1
     for change in found[:MAX_BROKEN]:
         what = "broke" if change.certain else "is suspected"
-        name = f"{change.case} {what}, {change.group.criterion}"
+        where = f" on {change.group.evalset} with {change.group.agent}" if several else ""
+        name = f"{change.case} {what}, {change.group.criterion}{where}"
         yield f"- {name}: {phrases.trials(change)}"
     if len(found) > MAX_BROKEN:
         yield f"- {len(found) - MAX_BROKEN} more broke or are suspected"

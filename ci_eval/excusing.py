@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date
-from fnmatch import fnmatchcase
 
 from pydantic import ValidationError
 
@@ -13,6 +12,7 @@ from ci_eval.errors import BaselineError
 from ci_eval.explain import explain
 from ci_eval.findings import Excused
 from ci_eval.results import RunMeta
+from ci_eval.selecting import fits
 
 GroupName = tuple[str, str, str]
 """Agent, evalset and criterion."""
@@ -22,16 +22,13 @@ Excuses = Mapping[GroupName, Mapping[str, Excuse]]
 
 def covers(excuse: Excuse, group: GroupName, case: str) -> bool:
     """Say whether `excuse` speaks of a case in a group."""
-    agent, evalset, criterion = group
-    return all(
-        fnmatchcase(name, pattern)
-        for name, pattern in (
-            (case, excuse.case),
-            (criterion, excuse.criterion),
-            (evalset, excuse.evalset),
-            (agent, excuse.agent),
-        )
-    )
+    return concerns(excuse, group) and fits(case, [[excuse.case]])
+
+
+def concerns(excuse: Excuse, group: GroupName) -> bool:
+    """Say whether `excuse` speaks of cases in a group, if there are such."""
+    patterns = (excuse.agent, excuse.evalset, excuse.criterion)
+    return all(fits(name, [[pattern]]) for name, pattern in zip(group, patterns, strict=True))
 
 
 def in_force(meta: RunMeta) -> list[Excuse]:

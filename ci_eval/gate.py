@@ -192,12 +192,11 @@ class _Gate:
         found = comparison.together
         outcomes = {delta.outcome for delta in comparison.deltas if delta.tier == "block"}
         if found and found.outcome in {"regressed", "inconclusive"} - outcomes:
+            doubt = ", which may be noise" if found.outcome == "inconclusive" else ""
             message = (
                 f"the {found.criteria} criteria that block are worse by "
-                f"{-found.effect:.1%} together"
+                f"{-found.effect:.1%} together{doubt}"
             )
-            if found.outcome == "inconclusive":
-                message += ", which may be noise"
             yield Reason(severity=self._severity(found.outcome, "block"), message=message)
 
     def _severity(self, outcome: Outcome, tier: Tier) -> Severity:

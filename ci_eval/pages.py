@@ -17,7 +17,7 @@ from ci_eval.presets import PRESETS, Preset, expanded
 from ci_eval.reference import FACTS, KINDS, catalogue, facts, options_of
 from ci_eval.registry import did_you_mean
 
-_INHERITED = ("threshold", "enabled")
+_INHERITED = ("threshold", "enabled", "tier", "max_growth")
 """Options that every criterion has; they come last."""
 
 
@@ -116,8 +116,12 @@ def _more(model: type[Plugin], entry: dict[str, Any]) -> Iterator[str]:
         if model.aliases:
             yield f"Also called {', '.join(f'`{alias}`' for alias in model.aliases)}."
         yield _example(model)
-    if entry["options"]:
-        yield _option_table(entry["options"])
+    options = dict(entry["options"])
+    if issubclass(model, AnyCriterion) and model.interval:
+        # What has an interval has no growth.
+        options.pop("max_growth", None)
+    if options:
+        yield _option_table(options)
 
 
 def _example(model: type[AnyCriterion]) -> str:

@@ -8,11 +8,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
+from typing import NamedTuple
 
 from ci_eval.columns import Cell, Column, Columns, Past, best_of, passes
 from ci_eval.config_file import Excuse
-from ci_eval.excusing import Excuses, covers, in_force
+from ci_eval.excusing import Excuses, GroupName, covers, in_force
 from ci_eval.findings import GroupKey, Vanished
 from ci_eval.permuting import Place, Sample
 from ci_eval.results import CriterionFacts, RunMeta
@@ -22,14 +23,26 @@ _ENOUGH = 50
 """So many cases have more exchanges than anybody could count."""
 
 
-def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> tuple[Columns, list[str]]:
-    """Return the values of all runs of the baseline that mean the same as now, and what does not.
+class Pooled(NamedTuple):
+    """The runs of a baseline, taken together."""
+
+    columns: Columns
+    """What means the same as now."""
+    changed: list[str]
+    """What does not, in words."""
+    beside: Mapping[GroupName, Column]
+    """Cases that this run has not, or not with the same content: history, but not compared."""
+
+
+def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> Pooled:
+    """Return the values of all runs of the baseline, apart by whether they mean the same as now.
 
     A drop that a run of the baseline had accepted begins a new level: what earlier runs say of it
     is left out.
     """
     pooled = Columns()
     changed: dict[str, None] = {}
+    beside: dict[GroupName, Column] = {}
     accepted: list[Excuse] = []
     for past in before:
         own = in_force(past.meta)
@@ -46,14 +59,16 @@ def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> tuple[Columns, 
             target = pooled.groups.setdefault(key, {})
             for case, cell in column.items():
                 place = (key[1], case)
-                if case not in now.groups[key] or any(covers(e, key, case) for e in behind):
+                if any(covers(each, key, case) for each in behind):
                     continue
-                if past.columns.fingerprints[place] != now.fingerprints[place]:
+                same = case in now.groups[key]
+                if same and past.columns.fingerprints[place] != now.fingerprints[place]:
                     changed[f"case {key[1]}/{case}: its content changed"] = None
-                else:
-                    # Of a single run the cells are taken as they are: nobody changes them.
-                    target[case] = target[case].pooled(cell) if case in target else cell
-    return pooled, list(changed)
+                    same = False
+                into = target if same else beside.setdefault(key, {})
+                # Of a single run the cells are taken as they are: nobody changes them.
+                into[case] = into[case].pooled(cell) if case in into else cell
+    return Pooled(pooled, list(changed), beside)
 
 
 def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
@@ -126,6 +141,8 @@ class Group:
     max_drop: float
     left_out: Mapping[str, Excuse] = field(default_factory=dict)
     """Cases that decide nothing: they are in quarantine, or what they do is accepted."""
+    beside: Column = field(default_factory=dict)
+    """Cases of the baseline that are not compared."""
     kept: dict[int, Mapping[Place, Sample]] = field(default_factory=dict, repr=False)
     """The samples at each look that were asked for."""
 
@@ -196,11 +213,14 @@ class Group:
     def steady(self) -> bool:
         """Whether history shows no variance at all, though it could have.
 
-        A flaky case in quarantine is part of history: to excuse it makes no other one steady.
+        A flaky case is part of history: to excuse it, to change it or to leave it out of a run
+        makes no other one steady.
         """
         cells = [each.before for each in self.all_pairs.values()]
         # A case that was observed once says nothing of how much the others vary.
-        return any(each.measured > 1 for each in cells) and not any(each.varied for each in cells)
+        return any(each.measured > 1 for each in cells) and not any(
+            each.varied for each in chain(cells, self.beside.values())
+        )
 
     @property
     def exchanges(self) -> int:
@@ -251,7 +271,7 @@ class Group:
 def groups_of(
     meta: RunMeta,
     now: Columns,
-    before: Columns,
+    before: Pooled,
     max_drop: float,
     left_out: Excuses,
 ) -> list[Group]:
@@ -261,9 +281,10 @@ def groups_of(
             key,
             meta.criteria[key.criterion],
             now.groups[name],
-            before.groups.get(name, {}),
+            before.columns.groups.get(name, {}),
             max_drop,
             left_out.get(name, {}),
+            before.beside.get(name, {}),
         )
         for key in now.group_keys()
         for name in [(key.agent, key.evalset, key.criterion)]

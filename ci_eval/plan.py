@@ -13,8 +13,9 @@ from ci_eval.adk_storage import evalset_place
 from ci_eval.config import Config
 from ci_eval.config_file import EvalSetSpec
 from ci_eval.documents import Loc, contained, repository_of
-from ci_eval.errors import NothingSelectedError, Problem, UsageError
+from ci_eval.errors import NothingSelectedError, Problem, Severity, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.excusing import concerns
 from ci_eval.fingerprint import fingerprint, of_case
 from ci_eval.gcs import Storage
 from ci_eval.measures import AnyCriterion
@@ -128,6 +129,8 @@ class _Planner:
             self.config, evalsets, pairs, partly=bool(self.selection.criteria)
         )
         self._raise()
+        if not self.selection:
+            self._check_excuses(evalsets, pairs)
         found = Plan(
             self.config,
             evalsets,
@@ -278,8 +281,30 @@ class _Planner:
                 message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
                 self._problem(message, ("evalsets", entry))
 
-    def _problem(self, message: str, loc: Loc) -> None:
-        self.problems.append(self.config.document.problem(message, loc))
+    def _check_excuses(self, evalsets: Mapping[str, PlannedEvalSet], pairs: needs.Pairs) -> None:
+        """Warn of what is to be excused and is not there."""
+        groups = [(*pair, name) for pair, criteria in pairs.items() for name in criteria]
+        gate = self.config.gate
+        for key, excuses in (("accept", gate.accept), ("quarantine", gate.quarantine)):
+            for number, excuse in enumerate(excuses):
+                where = {group[1] for group in groups if concerns(excuse, group)}
+                ids = [
+                    case.eval_id
+                    for name in evalsets
+                    if name in where
+                    for case in evalsets[name].cases()
+                ]
+                if not any(fits(each, [[excuse.case]]) for each in ids):
+                    criteria = {group[2] for group in groups}
+                    meant = (
+                        did_you_mean(excuse.case, ids[:1000])
+                        if where
+                        else did_you_mean(excuse.criterion, sorted(criteria))
+                    )
+                    self._problem(f"covers no case{meant}", ("gate", key, number), "warning")
+
+    def _problem(self, message: str, loc: Loc, severity: Severity = "error") -> None:
+        self.problems.append(self.config.document.problem(message, loc, severity=severity))
 
 
 class _Opened(NamedTuple):

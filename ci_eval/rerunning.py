@@ -86,7 +86,19 @@ def affordable(redraw: Redraw, plan: Plan, done: int) -> Redraw:
         },
     )
     left = plan.config.gate.rerun_budget * plan.count - done
-    if redraw.count(plan) > left:
-        # To confirm is cheap, and decides more.
-        redraw = replace(redraw, pairs=frozenset())
-    return redraw if redraw.count(plan) <= left else Redraw()
+    if redraw.count(plan) <= left:
+        return redraw
+    # To confirm is cheap, and decides more.
+    return replace(redraw, pairs=frozenset(), confirming=dict(_fitting(redraw.confirming, left)))
+
+
+def _fitting(confirming: Mapping[Place, int], left: float) -> Iterator[tuple[Place, int]]:
+    """Yield as many suspects as `left` trials can confirm, those that take the fewest first.
+
+    One that gets fewer than it takes could not be proven.
+    """
+    for place, count in sorted(confirming.items(), key=lambda each: (each[1], each[0])):
+        left -= count
+        if left < 0:
+            return
+        yield place, count

@@ -28,7 +28,7 @@ class Selection:
 
 
 def fits(case: str, patterns: Sequence[Sequence[str]]) -> bool:
-    """Say whether the id `case` fits a pattern of each group."""
+    """Say whether the name `case` is, or fits, a pattern of each group."""
     return all(
         any(case == pattern or fnmatch.fnmatchcase(case, pattern) for pattern in group)
         for group in patterns

@@ -72,4 +72,4 @@ class BaselineStore(Plugin):
 
         """
         del suite, keep, world
-        raise UsageError(f"nothing can be removed from a {self.type_name!r} store")
+        raise UsageError(f"nothing was removed: the store {self.type_name!r} cannot do that")

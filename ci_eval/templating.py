@@ -165,6 +165,8 @@ def workflow_command(
 
 NONE = "\N{EN DASH}"
 """Stands where there is no number."""
+_ROUNDING = 1e-9
+"""What is smaller is how means of equal numbers differ."""
 
 
 def score(value: float | None, beside: float | None = None) -> str:
@@ -212,15 +214,16 @@ def exact(value: float | None) -> str:
 
 
 def difference(value: float | None) -> str:
-    """Return `value` with its sign.
+    """Return `value` with its sign: with 3 decimals, or 3 digits where they would all be 0.
 
-    >>> difference(0.25), difference(0.0)
-    ('+0.250', '±0.000')
+    >>> difference(0.25), difference(0.0), difference(0.0001)
+    ('+0.250', '±0.000', '+0.0001')
     """
     if value is None:
         return NONE
-    text = f"{value:+,.3f}"
-    return f"±{text[1:]}" if float(text.replace(",", "")) == 0 else _minus(text)
+    if abs(value) < _ROUNDING:
+        return f"±{0:.3f}"
+    return _minus(f"{value:+.3g}" if abs(value) < 0.001 else f"{value:+,.3f}")
 
 
 def percent(rate: float | None) -> str:

@@ -135,7 +135,7 @@ def outlook(asked: Asked, before: Before, taken: Taken) -> Outlook:
             hint="store a run: `ci-eval run --baseline-save`",
         )
     nearest = runs[0]
-    pooled, _ = pool(nearest.meta, nearest.columns, runs)
+    pooled = pool(nearest.meta, nearest.columns, runs)
     left_out = excused(nearest.meta, asked.gate, nearest.columns)
     groups = [
         each

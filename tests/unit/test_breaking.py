@@ -68,6 +68,16 @@ def test_cases_without_a_baseline_and_what_is_missing_are_no_suspects():
     assert (found.p_value, found.wanted) == (1.0, 0)
 
 
+def test_to_excuse_a_case_proves_nothing_of_the_others():
+    now, before = f"{many(20, '1')}\n{NOISY}\nx 0 0", f"{many(20, '1')}\n{NOISY}\nx 1 1"
+    excuse = {"case": "n*", "owner": "the team", "until": "2026-12-31"}
+    plain = broke(now, before)
+    excused = broke(now, before, quarantine=[excuse])
+
+    assert excused.group.pairs.keys() == {"z", "x"}
+    assert excused.p_value == plain.p_value > RATE
+
+
 def test_what_has_no_threshold_is_never_broken():
     informs = FACTS.model_copy(
         update={"threshold": None, "informational": True, "interval": None, "max_growth": 0.1}
@@ -242,5 +252,33 @@ def test_chance_is_called_a_break_as_rarely_as_the_rate_says(repeats, runs, case
             f"{tried()}\n{NOISY}", *[f"{tried()}\n{NOISY}" for _ in range(runs)], rate=rate
         )
         found += bool(judged.proven)
+
+    assert found / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5
+
+
+def test_repeats_that_always_agree_are_no_more_than_one():
+    before = ["x 1 1 1\ny 1 1 1\nz 0 0 0", "x 1 1 1\ny 1 1 1\nz 1 1 1"]
+    found = broke("x 0 0 0\ny 1 1 1\nz 1 1 1", *before)
+    mixed = broke("x 0 0 0\ny 1 1 1\nz 1 1 1", before[0], before[1].replace("z 1 1", "z 0 1"))
+
+    # Each of three cases passed in two runs and failed in one: (2/3)² · 1/3 at most.
+    assert found.p_value == pytest.approx(1 - (23 / 27) ** 3)
+    confirmed = broke("x 0 0 0 ! 0 0 0 0 0 0 0 0\ny 1 1 1\nz 1 1 1", *before)
+    # They were drawn in the same run, and agree with it.
+    assert confirmed.p_value == found.p_value
+    # Six trials and three.
+    assert mixed.p_value == pytest.approx(1 - (1 - most_probable_break(6, 3)) ** 3)
+
+
+@pytest.mark.parametrize("solid", [0.5, 0.8, 0.95])
+def test_repeats_that_always_agree_keep_the_rate(solid):
+    random = Random(f"agree{solid}")
+    tries, rate = 200, 0.1
+
+    def tried() -> str:
+        words = [str(int(random.random() < solid)) for _ in range(30)]
+        return "\n".join(f"n{n} {word} {word} {word}" for n, word in enumerate(words))
+
+    found = sum(bool(broke(tried(), tried(), tried(), rate=rate).proven) for _ in range(tries))
 
     assert found / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5

@@ -1,15 +1,19 @@
 """What changed against a baseline, and what of it is not noise."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import FACTS, columns, meta, past, results
 
-from ci_eval.columns import Columns
+from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare
 from ci_eval.config_file import GateOptions
+from ci_eval.errors import BaselineError
 from ci_eval.findings import Comparison
 from ci_eval.results import CriterionFacts
+
+SECONDS = FACTS.model_copy(update={"better": "lower", "threshold": 100.0, "interval": None})
+"""At most a hundred, of as many as there may be."""
 
 
 def compared(now: str, *before: str, facts: CriterionFacts = FACTS, **more: object) -> Comparison:
@@ -34,6 +38,55 @@ def test_a_run_compared_with_itself_has_no_change():
     assert changes(found) == {"z": ("newly_erring", False)}
 
 
+observed = st.lists(
+    st.sampled_from(["0", "0.3", "0.439", "0.386", "1", "1", "error", "skip"]),
+    min_size=1,
+    max_size=3,
+)
+kinds = st.sampled_from(
+    [
+        FACTS,
+        FACTS.model_copy(update={"better": "lower"}),
+        FACTS.model_copy(update={"interval": None}),
+        FACTS.model_copy(update={"tier": "warn"}),
+        FACTS.model_copy(update={"informational": True, "threshold": None}),
+        FACTS.model_copy(
+            update={"informational": True, "threshold": None, "interval": None, "max_growth": 0.2}
+        ),
+    ]
+)
+gates = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_drop": st.just(0),
+        "false_block": st.just(0.3),
+        "on_inconclusive": st.sampled_from(["fail", "rerun"]),
+    },
+)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(observed, min_size=1, max_size=12),
+    st.dictionaries(st.sampled_from("cd"), kinds, min_size=1),
+    st.sampled_from([1, 1, 2, 4]),
+    st.sampled_from([1, 3]),
+    gates,
+)
+def test_a_run_compared_with_itself_finds_nothing(cases, facts, times, runs, gate):
+    # Repeated, so that there are enough cases for anything to be significant.
+    text = "\n".join(f"case{n} {' '.join(words)}" for n, words in enumerate(cases * times))
+    values = Columns.of(
+        each for name, of in facts.items() for each in results(text, criterion=name, facts=of)
+    )
+    run = meta(criteria=facts)
+    found = compare(run, values, [Past(run, values)] * runs, GateOptions.model_validate(gate))
+
+    assert found.changes == found.loosened == found.vanished == found.added == ()
+    assert {delta.outcome for delta in found.deltas} <= {"unchanged", "not_compared"}
+    assert found.together is None or found.together.outcome == "unchanged"
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
 def test_nothing_regresses_against_the_same_values(values):
     text = "\n".join(f"case{number} {value}" for number, value in enumerate(values))
@@ -41,6 +94,68 @@ def test_nothing_regresses_against_the_same_values(values):
 
     assert found.changes == ()
     assert [delta.outcome for delta in found.deltas] == ["unchanged"]
+
+
+def test_means_that_were_only_added_up_differently_are_no_gain():
+    # The mean of a run and the mean of three of them differ in the last digit.
+    text = "x 0.9 0.899\ny 0.9 0.965\nz 0.858 0.958"
+    shown = FACTS.model_copy(update={"informational": True, "threshold": None})
+    gate = GateOptions(max_drop=0)
+    found = compare(meta(facts=shown), columns(text, shown), past(*[text] * 3, facts=shown), gate)
+
+    assert found.deltas[0].outcome == "unchanged"
+
+
+def test_one_case_is_enough_to_compare_and_not_to_be_sure():
+    (delta,) = compared("x 0.6", "x 0.9").deltas
+
+    assert (delta.cases, delta.outcome, delta.interval) == (1, "unchanged", None)
+    # In one of two ways it is the lower one.
+    assert delta.p_value == 0.5
+    assert compared("x 0.6", "x 0.9", "x 0.9").deltas[0].outcome == "regressed"
+
+
+def test_where_all_is_missing_nothing_is_compared():
+    (delta,) = compared("x error\ny error", "x 1\ny 1", facts=SECONDS).deltas
+
+    assert (delta.outcome, delta.value) == ("not_compared", None)
+    assert compared("x 1", "x error", "x skip").deltas[0].outcome == "not_compared"
+
+
+def test_a_case_that_could_not_be_measured_before_either_is_not_newly_missing():
+    found = compared("x 1 error\ny error", "x 1 error\ny 1")
+
+    assert changes(found) == {"y": ("newly_erring", False)}
+
+
+def test_what_could_not_be_measured_is_no_gain():
+    many = "\n".join(f"case{n} 0.6 error" for n in range(20))
+    found = compared(many, "\n".join(f"case{n} 0.6" for n in range(20)))
+
+    assert [delta.outcome for delta in found.deltas] == ["unchanged"]
+    shown = FACTS.model_copy(update={"informational": True, "threshold": None})
+    before = "\n".join(f"case{n} 0.{50 + n}" for n in range(20))
+    assert compared(many, before, facts=shown).deltas[0].outcome == "unchanged"
+
+
+def test_rounds_and_trials_that_confirm_are_counted_apart():
+    found = compared("x 1 0 | 0 1 | 1 1\ny 1 0\nz 0 ! 0 0 0", "x 1\ny 1\nz 1")
+    change = next(each for each in found.changes if each.case == "z")
+
+    assert (found.rounds, found.confirming) == (2, 3)
+    assert (change.failed, change.trials, change.trials_before) == (1, 1, 1)
+    assert change.confirmed == (3, 3)
+
+
+def test_a_steady_drop_waits_for_trials_that_can_be_had():
+    gate = GateOptions(on_inconclusive="rerun")
+    found = compare(meta(), columns("x 0.6\ny 1"), past(*["x 0.9\ny 1"] * 2), gate)
+    (delta,), (change,) = found.deltas, found.changes
+
+    assert delta.outcome == "inconclusive"
+    assert delta.reason == "what never varied is worse now, which may be noise"
+    assert (change.change, change.certain, change.suspected) == ("dropped", False, True)
+    assert change.p_value is None
 
 
 def test_a_flip_after_one_run_is_only_suspected():
@@ -229,9 +344,6 @@ def test_cases_are_missed_whatever_is_switched_off():
 
 # --- Measures without bounds ------------------------------------------------------------------
 
-SECONDS = FACTS.model_copy(update={"better": "lower", "threshold": 100.0, "interval": None})
-"""At most a hundred, of as many as there may be."""
-
 
 def test_without_bounds_a_drop_is_a_share_of_the_mean_of_the_baseline():
     # The mean is 20, of which 2 % are 0.4.
@@ -290,3 +402,46 @@ def test_with_bounds_a_drop_is_a_share_of_the_interval_and_not_of_the_mean():
     # 2 % of four stars are 0.08, whatever the mean was.
     assert compared("x 1.93", "x 2", "x 2", facts=stars).changes == ()
     assert changes(compared("x 1.9", "x 2", "x 2", facts=stars)) == {"x": ("dropped", True)}
+
+
+# --- Growth that is tolerated -----------------------------------------------------------------
+
+LATENCY = SECONDS.model_copy(
+    update={"threshold": None, "informational": True, "max_growth": 0.2, "tier": "block"}
+)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 3600.0])
+@pytest.mark.parametrize(
+    ("factor", "outcome"),
+    [(0.5, "improved"), (1.0, "unchanged"), (1.15, "unchanged"), (1.6, "regressed")],
+)
+def test_a_measure_may_grow_by_what_is_tolerated_and_no_more(factor, outcome, unit):
+    def took(by: float, shift: int) -> str:
+        return "\n".join(
+            f"case{n} {unit * by * (2 + n % 5) * (0.9 + (n + shift) % 3 / 10)!r}" for n in range(30)
+        )
+
+    (delta,) = compared(took(factor, 0), took(1, 1), took(1, 2), facts=LATENCY).deltas
+
+    assert delta.outcome == outcome
+    assert delta.effect == pytest.approx((factor - 1) * delta.baseline, rel=0.2, abs=0.1 * unit)
+
+
+def test_where_nothing_ever_varied_growth_of_a_single_case_is_seen():
+    before = ["x 10\ny 30"] * 2
+
+    # A fifth of the mean of 20 is 4.
+    assert compared("x 13.9\ny 30", *before, facts=LATENCY).deltas[0].outcome == "unchanged"
+    assert compared("x 14.1\ny 30", *before, facts=LATENCY).deltas[0].outcome == "regressed"
+
+
+# --- Nonsense in what was stored --------------------------------------------------------------
+
+
+def test_a_run_of_the_baseline_with_a_gate_that_is_none_is_an_error():
+    before = past("x 1")
+    stored = before[0]._replace(meta=meta("past0", gate={"false_block": 7}))
+
+    with pytest.raises(BaselineError, match=r"the stored run past0 cannot be read: gate\."):
+        compare(meta(), columns("x 1"), [stored], GateOptions())

@@ -37,7 +37,7 @@ def drifts(
 ) -> Drifts:
     gate = GateOptions.model_validate(options)
     run, values = meta(facts=facts), columns(now, facts)
-    pooled, _ = pool(run, values, past(*before, facts=facts))
+    pooled = pool(run, values, past(*before, facts=facts))
     groups = groups_of(run, values, pooled, gate.max_drop, {})
     return Drifts(groups, gate, rounds, rate)
 
@@ -192,6 +192,17 @@ def test_all_together_show_what_none_of_them_shows():
     assert "regressed" not in {delta.outcome for delta in one.deltas}
 
 
+def test_equal_p_values_are_ranked_in_the_same_way_whatever_came_first():
+    drop, kept = text([0.6] * 8), text([0.8] * 8)
+
+    def levels(names: str) -> dict[str, float | None]:
+        one = several(dict.fromkeys(names, drop), dict.fromkeys(names, kept))
+        return {delta.group.criterion: delta.level for delta in one.deltas}
+
+    assert levels("cd") == levels("dc")
+    assert levels("cd")["c"] != levels("cd")["d"]
+
+
 def test_a_criterion_that_warns_takes_nothing_from_those_that_block():
     warns = FACTS.model_copy(update={"tier": "warn"})
     facts = {"c": FACTS, "d": warns}
@@ -238,6 +249,19 @@ def test_what_was_not_in_doubt_at_the_first_look_is_not_rejected_at_the_second()
     now = rounds_of(0.8, 0.1, cases=30)
     one = found(now, text([0.8] * 30), on_inconclusive="rerun", rounds=1)
 
+    assert one.p_value < 0.001
+    assert (one.worse, one.in_doubt) == (False, False)
+
+
+def test_a_drop_that_was_too_doubtful_at_the_first_look_is_let_go_for_good():
+    now = "\n".join(f"n{n} {0.9 if n % 2 else 0.655} | 0.1" for n in range(20))
+    first = found(now.replace(" | 0.1", ""), text([0.8] * 20), on_inconclusive="rerun")
+    one = found(now, text([0.8] * 20), on_inconclusive="rerun", rounds=1)
+
+    # More than max_drop, and more often by chance than is worth another look.
+    assert first.effect == pytest.approx(-0.0225)
+    assert first.p_value > 0.15
+    assert not first.in_doubt
     assert one.p_value < 0.001
     assert (one.worse, one.in_doubt) == (False, False)
 

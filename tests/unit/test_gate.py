@@ -1,15 +1,22 @@
 """What blocks a merge, what only warns, and when there is no verdict."""
 
+from collections.abc import Iterator, Mapping
+from itertools import product
+from random import Random
+from typing import NamedTuple
+
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from runs import FACTS, columns, meta, past, results
 
-from ci_eval.columns import Columns
+from ci_eval import drifting, related
+from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare
 from ci_eval.config_file import GateOptions
 from ci_eval.findings import Verdict
 from ci_eval.gate import count_cases, decide, summarise
+from ci_eval.results import CriterionFacts, TrialResult
 
 SOLID = "x 1\ny 1\nz 1"
 
@@ -226,38 +233,297 @@ def test_a_baseline_that_is_not_there_yet_may_only_warn_or_fail():
     assert verdict("x 1", configured=True, on_missing="fail").outcome == "failed"
 
 
+# --- Errors, where a baseline is compared ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [
+        # It fails whatever was missing; that it fails newly, every time, is not known.
+        ("x 0 0 0", "x 1 1 1"),
+        ("x 0 0 0 0\ny 1", "x 1 1 1\ny 1"),
+        ("x 0.6\ny 1", "x 1\ny 1"),
+    ],
+)
+def test_an_error_in_the_place_of_what_blocked_leaves_no_verdict(now, before):
+    assert verdict(now, before, before).outcome == "failed"
+    # The last word of the first case.
+    first, _, rest = now.partition("\n")
+    missing = f"{first.rpartition(' ')[0]} error\n{rest}"
+
+    assert verdict(missing, before, before).outcome == "incomplete"
+    assert verdict(missing, before, before, max_errors=1).outcome == "passed"
+
+
+def test_a_criterion_that_could_not_be_measured_is_not_hidden_by_one_that_fails_as_before():
+    facts = {"c": FACTS, "d": FACTS}
+
+    def found(second: str) -> Verdict:
+        run, gate = meta(criteria=facts), GateOptions()
+        now = Columns.of([*results("x 0"), *results(second, criterion="d")])
+        old = Columns.of([*results("x 0 0"), *results("x 1 1", criterion="d")])
+        comparison = compare(run, now, [Past(meta("past0", criteria=facts), old)], gate)
+        totals, groups = count_cases(run, now, gate), summarise(run, now)
+        return decide(gate, totals, groups, comparison, baseline_configured=True)
+
+    assert found("x 0").outcome == "failed"
+    assert found("x error").outcome == "incomplete"
+
+
+def test_what_was_to_confirm_a_break_and_could_not_be_measured_leaves_no_verdict():
+    before = ["x 1\ny 1\nz 1"] * 2
+
+    assert verdict("x 0 ! 0 0\ny 1\nz 1", *before, on_inconclusive="rerun").outcome == "failed"
+    for drawn in ("0 error", "error error"):
+        found = verdict(f"x 0 ! {drawn}\ny 1\nz 1", *before, on_inconclusive="rerun")
+        assert found.outcome != "passed"
+    # What passed once is no longer suspected, whatever else was to be drawn.
+    assert verdict("x 1 ! 1 error\ny 1\nz 1", *before).outcome == "passed"
+
+
+def test_a_floor_of_a_criterion_that_only_warns_needs_all_its_values():
+    facts = FACTS.model_copy(update={"tier": "warn"})
+    run, gate = meta(facts=facts), GateOptions(min_score={"c": 0.7}, floors="point")
+
+    def found(text: str) -> Verdict:
+        now = columns(f"{text}\ny 1", facts)
+        totals, groups = count_cases(run, now, gate), summarise(run, now)
+        return decide(gate, totals, groups, None, baseline_configured=False)
+
+    blocking = "c on e with a has a mean of 0.500, required 0.7"
+    assert said(found("x 0 0"), "blocks") == [blocking]
+    assert found("x 0.6 error").outcome == "incomplete"
+    assert "c on e with a could not be measured on 1 case, and a mean of 0.7 is required" in said(
+        found("x error"), "incomplete"
+    )
+
+
+def test_a_steady_case_that_gets_still_worse_blocks_all_the_same():
+    for now in ("0.7 0.7", "0.7 0.6", "0.7 0", "0 0"):
+        assert verdict(f"x {now}\ny 1", *["x 0.9\ny 1"] * 2).outcome == "failed"
+
+
+def test_a_criterion_that_only_warns_warns():
+    warns = FACTS.model_copy(update={"tier": "warn"})
+    run, gate, now = meta(facts=warns), GateOptions(), columns("x 0\ny 1", warns)
+    comparison = compare(run, now, past("x 1\ny 1", "x 1\ny 1", facts=warns), gate)
+    totals, groups = count_cases(run, now, gate), summarise(run, now)
+    found = decide(gate, totals, groups, comparison, baseline_configured=True)
+
+    assert comparison.deltas[0].outcome == "regressed"
+    assert [reason.severity for reason in found.reasons if reason.group] == ["warns"]
+    # Nothing that blocks was judged.
+    assert found.outcome == "incomplete"
+
+
 # --- Laws -------------------------------------------------------------------------------------
 
-observation = st.sampled_from(["0", "0.3", "0.6", "1"])
-runs = st.lists(st.tuples(observation, observation), min_size=1, max_size=9)
-modes = st.sampled_from([None, "threshold", "regression", "both"])
+LEVELS = ("0", "0.3", "0.6", "1")
+KINDS = (
+    FACTS,
+    FACTS.model_copy(update={"better": "lower"}),
+    FACTS.model_copy(update={"interval": None}),
+    FACTS.model_copy(update={"tier": "warn"}),
+    FACTS.model_copy(
+        update={"better": "lower", "interval": None, "threshold": None}
+        | {"informational": True, "max_growth": 0.2, "tier": "block"}
+    ),
+)
+Words = dict[tuple[str, str, int], list[str]]
+"""What was observed, by agent, criterion and number of the case."""
 
 
-def _texts(pairs: list[tuple[str, str]]) -> tuple[str, str]:
-    now = "\n".join(f"case{n} {a}" for n, (a, _) in enumerate(pairs))
-    before = "\n".join(f"case{n} {b}" for n, (_, b) in enumerate(pairs))
-    return now, before
+class Suite(NamedTuple):
+    """A run with its baseline, and what is to block."""
+
+    facts: Mapping[str, CriterionFacts]
+    now: Words
+    before: list[Words]
+    gate: GateOptions
+
+    def verdict(self) -> Verdict:
+        run = meta(criteria=self.facts)
+        now = Columns.of(self.results(self.now))
+        before = [
+            Past(meta(f"past{number}", criteria=self.facts), Columns.of(self.results(words)))
+            for number, words in enumerate(self.before)
+        ]
+        comparison = compare(run, now, before, self.gate) if before else None
+        totals, groups = count_cases(run, now, self.gate), summarise(run, now)
+        return decide(self.gate, totals, groups, comparison, baseline_configured=bool(before))
+
+    def results(self, words: Words) -> Iterator[TrialResult]:
+        for (agent, name, case), said_ in words.items():
+            text = f"case{case} {' '.join(said_)}"
+            yield from results(text, criterion=name, agent=agent, facts=self.facts[name])
+
+    def with_word(self, place: tuple[str, str, int], at: int, word: str) -> "Suite":
+        words = [*self.now[place]]
+        words[at] = word
+        return self._replace(now=self.now | {place: words})
+
+    def worse(self, place: tuple[str, str, int], at: int, steps: int) -> "Suite":
+        """Return it with one score that is worse."""
+        better, word = self.facts[place[1]].better, self.now[place][at]
+        if word not in LEVELS:
+            return self
+        rank = LEVELS.index(word) + (-steps if better == "higher" else steps)
+        return self.with_word(place, at, LEVELS[min(max(rank, 0), len(LEVELS) - 1)])
 
 
-@given(runs, modes, st.integers(0, 8), st.integers(1, 2))
-def test_a_worse_score_never_turns_failed_into_passed(pairs, mode, at, times):
-    now, before = _texts(pairs)
-    at %= len(pairs)
-    lines = now.splitlines()
-    lines[at] = f"case{at} 0"
+gates = st.fixed_dictionaries(
+    {},
+    optional={
+        "mode": st.sampled_from(["threshold", "regression", "both"]),
+        "floors": st.sampled_from(["interval", "point"]),
+        "on_inconclusive": st.sampled_from(["pass", "warn", "fail", "rerun"]),
+        "max_drop": st.sampled_from([0, 0.1]),
+        "false_block": st.sampled_from([0.05, 0.2]),
+        "min_pass_rate": st.sampled_from([0.3, 0.6, 1]),
+        "min_score": st.sampled_from([{"c": 0.4}, {"c": 0.8}, {"c": 0.4, "d": 0.4}]),
+    },
+)
 
-    if verdict(now, *[before] * times, mode=mode).outcome == "failed":
-        assert verdict("\n".join(lines), *[before] * times, mode=mode).outcome == "failed"
+
+@st.composite
+def suites(draw: st.DrawFn) -> Suite:
+    """Draw runs of some cases that are repeated, so that there are many and yet not too many."""
+    facts = {name: draw(st.sampled_from(KINDS)) for name in draw(st.sampled_from(["c", "cd"]))}
+    agents = draw(st.sampled_from(["a", "a", "ab"]))
+    repeats, rounds = draw(st.integers(1, 2)), draw(st.sampled_from([1, 1, 2]))
+    sizes = draw(st.lists(st.sampled_from([1, repeats, 3]), max_size=3))
+    count = draw(st.sampled_from([1, 3, 6, 7, 8, 10, 40]))
+    kinds = draw(st.integers(1, min(count, 3)))
+    good, bad = (
+        st.sampled_from(["1", "1", "1", "0", "0.6"]),
+        st.sampled_from(["0", "0", "0.3", "1", "error"]),
+    )
+
+    def words(of: st.SearchStrategy[str], size: int) -> list[str]:
+        return draw(st.lists(of, min_size=size, max_size=size))
+
+    suite = Suite(facts, {}, [{} for _ in sizes], GateOptions.model_validate(draw(gates)))
+    for agent, name in product(agents, facts):
+        swapped = facts[name].better == "lower"
+        for kind in range(kinds):
+            now = words(bad, repeats)
+            for _ in range(rounds - 1):
+                now += ["|", *words(bad, repeats)]
+            if draw(st.sampled_from([False, False, True])):
+                now += ["!", *words(bad, draw(st.sampled_from([1, 4, 12])))]
+            old = [words(good, size) for size in sizes]
+            if swapped:
+                now, *old = ([_swapped(word) for word in each] for each in (now, *old))
+            for case in range(kind, count, kinds):
+                suite.now[agent, name, case] = now
+                for each, given_ in zip(suite.before, old, strict=True):
+                    each[agent, name, case] = given_
+    return suite
 
 
-@given(runs, modes, st.integers(0, 8))
-def test_an_error_never_turns_anything_into_passed(pairs, mode, at):
-    now, before = _texts(pairs)
-    at %= len(pairs)
-    lines = now.splitlines()
-    lines[at] = f"case{at} error"
+def _swapped(word: str) -> str:
+    return LEVELS[-1 - LEVELS.index(word)] if word in LEVELS else word
 
-    assert verdict("\n".join(lines), before, before, mode=mode).outcome != "passed"
+
+@pytest.fixture(autouse=True, scope="module")
+def _quickly():
+    """Draw less where laws hold for any number of draws."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(related, "_DRAWS", 2_000)
+        patch.setattr(drifting, "_FEWEST_DRAWS", 999)
+        yield
+
+
+places = st.lists(
+    st.tuples(st.integers(0, 999), st.integers(0, 99), st.integers(1, 3)), min_size=1, max_size=3
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(suites(), places)
+def test_a_worse_score_never_turns_anything_into_passed(suite: Suite, picked):
+    assume(suite.verdict().outcome != "passed")
+    worse = suite
+    for case, at, steps in picked:
+        place = [*suite.now][case % len(suite.now)]
+        worse = worse.worse(place, at % len(suite.now[place]), steps)
+
+    assert worse.verdict().outcome != "passed"
+
+
+@settings(deadline=None, max_examples=200)
+@given(suites(), places)
+def test_an_error_never_turns_anything_into_passed(suite: Suite, picked):
+    assume(suite.verdict().outcome != "passed")
+    broken = suite
+    for case, at, _ in picked:
+        place = [*suite.now][case % len(suite.now)]
+        word = at % len(suite.now[place])
+        if suite.now[place][word] not in "|!":
+            broken = broken.with_word(place, word, "error")
+
+    assert broken.verdict().outcome != "passed"
+
+
+@pytest.mark.parametrize("count", [9, 40])
+@pytest.mark.parametrize("choice", ["warn", "rerun"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_gets_worse_step_by_step_fails_once_and_for_all(count, choice, seed):
+    random = Random(f"{count}{choice}{seed}")
+    facts = {"c": FACTS, "d": KINDS[1]}
+
+    def drawn(share: float) -> Words:
+        # Where lower is better, 0 is the best.
+        return {
+            ("a", name, case): [str(int((random.random() < share) is (name == "c")))]
+            for name in facts
+            for case in range(count)
+        }
+
+    gate = GateOptions(on_inconclusive=choice, false_block=0.05)
+    suite = Suite(facts, drawn(0.9), [drawn(0.8), drawn(0.8)], gate)
+    steps = [(place, 0) for place in suite.now]
+    random.shuffle(steps)
+    outcomes = []
+    for number, (place, at) in enumerate(steps):
+        suite = suite.worse(place, at, 3)
+        # The border is crossed somewhere on the way.
+        if number % (count // 9) == 0:
+            outcomes.append(suite.verdict().outcome)
+
+    assert outcomes == sorted(outcomes, reverse=True)
+    assert {*outcomes} == {"passed", "failed"}
+
+
+@settings(deadline=None, max_examples=60)
+@given(suites(), st.randoms(use_true_random=False))
+def test_the_order_of_cases_and_criteria_changes_nothing(suite: Suite, random: Random):
+    def shuffled(words: Words) -> Words:
+        return dict(random.sample([*words.items()], len(words)))
+
+    other = suite._replace(now=shuffled(suite.now), before=[*map(shuffled, suite.before)])
+    one, two = suite.verdict(), other.verdict()
+
+    assert one.outcome == two.outcome
+    assert sorted(each.severity for each in one.reasons) == sorted(
+        each.severity for each in two.reasons
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(st.tuples(st.sampled_from(LEVELS), st.sampled_from(LEVELS)), max_size=8),
+    st.fixed_dictionaries({}, optional={"max_drop": st.just(0.1), "false_block": st.just(0.2)}),
+    st.integers(1, 2),
+)
+def test_to_excuse_what_broke_never_turns_passed_into_failed(others, options, times):
+    cases = [*others, ("0", "1")]
+    now = "\n".join(f"case{n} {new}" for n, (new, _) in enumerate(cases))
+    before = "\n".join(f"case{n} {old}" for n, (_, old) in enumerate(cases))
+    excuse = {"case": f"case{len(others)}", "owner": "the team", "until": "2026-12-31"}
+    assume(verdict(now, *[before] * times, **options).outcome == "passed")
+
+    assert verdict(now, *[before] * times, **options, quarantine=[excuse]).outcome != "failed"
 
 
 def test_a_group_is_summed_up():

@@ -22,6 +22,7 @@ def test_a_page_tells_what_it_is_its_facts_an_example_and_its_options() -> None:
         "| `tools`",
         "| `threshold`",
         "| `enabled`",
+        "| `tier`",
     ]
 
 

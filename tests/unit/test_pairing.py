@@ -13,7 +13,7 @@ GROWS = SECONDS.model_copy(update={"threshold": None, "informational": True, "ma
 
 def group(now: str, *before: str, facts: CriterionFacts = FACTS, max_drop: float = 0.02) -> Group:
     run, values = meta(facts=facts), columns(now, facts)
-    pooled, _ = pool(run, values, past(*before, facts=facts))
+    pooled = pool(run, values, past(*before, facts=facts))
     (found,) = groups_of(run, values, pooled, max_drop, {})
     return found
 
@@ -118,6 +118,12 @@ def test_growth_that_is_tolerated_is_taken_off_beforehand():
 )
 def test_history_is_steady_where_it_could_have_varied_and_did_not(before, steady):
     assert group("x 1\ny 1", *before).steady is steady
+
+
+@pytest.mark.parametrize("now", ["x 1", "x 1\nflaky@2 1"])
+def test_to_leave_the_flaky_case_out_or_to_change_it_makes_no_other_one_steady(now):
+    assert not group(now, "x 1\nflaky@1 1", "x 1\nflaky@1 0").steady
+    assert group(now, "x 1\nflaky@1 1", "x 1\nflaky@1 1").steady
 
 
 def test_runs_can_be_exchanged_in_as_many_ways_as_all_cases_together():

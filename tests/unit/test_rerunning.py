@@ -6,8 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from runs import FACTS, columns, meta, past
+from runs import FACTS, columns, meta, past, results
 
+from ci_eval.columns import Columns, Past
 from ci_eval.compare import Examined, examine
 from ci_eval.config import load
 from ci_eval.config_file import GateOptions
@@ -55,6 +56,23 @@ def test_what_is_decided_draws_nothing():
     assert not wanted(examined(many, before), RERUN)
 
 
+def test_where_one_criterion_blocks_already_nothing_is_drawn_for_another():
+    facts = dict.fromkeys("cd", FACTS)
+
+    def of(first: str, second: str) -> Columns:
+        return Columns.of([*results(first), *results(second, criterion="d")])
+
+    same = text(*[0.8] * 14)
+    half = text(*[0.6] * 7, *[0.8] * 7)
+    run, before = meta(criteria=facts), [Past(meta("past0", criteria=facts), of(same, same))]
+    doubtful = examine(run, of(same, half), before, RERUN)
+    decided = examine(run, of(text(*[0.2] * 14), half), before, RERUN)
+
+    assert wanted(doubtful, RERUN).pairs
+    assert {key.criterion: found.in_doubt for key, found in decided.drifts.items()}["d"]
+    assert not wanted(decided, RERUN)
+
+
 def test_what_only_warns_draws_nothing():
     assert not wanted(examined(DROPPED, BEFORE, tier="warn"), RERUN)
     assert not wanted(examined(BROKEN, *NOISY, tier="warn"), RERUN)
@@ -76,13 +94,15 @@ def test_what_was_confirmed_is_not_confirmed_again():
 
 
 def test_after_the_last_look_no_round_is_drawn():
-    # Still in doubt after each.
-    one = "\n".join(f"n{n} {0.7 if n else 0.81} | {0.79 if n % 3 else 0.9}" for n in range(6))
-    before, gate = text(*[0.8] * 6), GateOptions(on_inconclusive="rerun", rerun_budget=2)
-    in_doubt = examined(one, before, gate=GateOptions(on_inconclusive="rerun", rerun_budget=4))
+    # In 1 of 8 ways at the first look, in 1 of 27 at the second: still in doubt.
+    now, before = text(*[0.6] * 3).replace("0.6", "0.6 | 0.79"), text(*[0.8] * 3)
+    more, last = (GateOptions(on_inconclusive="rerun", rerun_budget=budget) for budget in (3, 2))
 
-    assert wanted(in_doubt, GateOptions(on_inconclusive="rerun", rerun_budget=4)).round == 2
-    assert not wanted(examined(one, before, gate=gate), gate).pairs
+    for gate in (more, last):
+        (found,) = examined(now, before, gate=gate).drifts.values()
+        assert found.in_doubt
+    assert wanted(examined(now, before, gate=more), more) == Redraw(2, frozenset({("a", "e")}))
+    assert not wanted(examined(now, before, gate=last), last)
 
 
 # --- Trials -----------------------------------------------------------------------------------
@@ -177,3 +197,27 @@ def test_what_the_budget_does_not_allow_is_not_drawn(planned, confirming, done, 
     assert bool(found.pairs) is pairs
     assert found.confirming.get(place, 0) == left
     assert done + found.count(planned) <= 36
+
+
+@pytest.mark.parametrize(
+    ("done", "drawn"),
+    [
+        (24, {"x": 7, "y": 5}),
+        # Five trials that all fail prove one; four of each would prove neither.
+        (26, {"y": 5}),
+        (32, {}),
+    ],
+)
+def test_what_can_be_confirmed_is_where_not_everything_can(planned, done, drawn):
+    confirming = {("live", "e", "x"): 7, ("live", "e", "y"): 5}
+    found = affordable(Redraw(1, frozenset(), confirming), planned, done)
+
+    assert {case: count for (_, _, case), count in found.confirming.items()} == drawn
+
+
+def test_of_equal_suspects_the_same_are_confirmed_whatever_their_order(planned):
+    places = [("live", "e", case) for case in "zxy"]
+    found = affordable(Redraw(1, BOTH, dict.fromkeys(places, 10)), planned, 14)
+
+    assert found.confirming.keys() == {("live", "e", "x"), ("live", "e", "y")}
+    assert not found.pairs
