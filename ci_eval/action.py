@@ -63,7 +63,7 @@ INPUTS = (
 )
 WORKING_DIRECTORY = "working-directory"
 """An input that is no option: where the command is run."""
-TOKEN = "github-token"
+TOKEN = "github-token"  # noqa: S105  # the name of one
 """An input that is no option: what speaks to GitHub reads it from the environment, where it never
 gets into a command line."""
 

@@ -7,21 +7,21 @@ of what is suspected, and of nothing else, tell: each that fails makes chance le
 one that passes ends the suspicion.  Where history shows no variance at all, a flip is a flip.
 
 All of that takes trials for independent of each other.  Where history shows that the repeats of a
-run always agree though runs do not, only runs are counted.
+run have something in common, they count as fewer.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
 from operator import itemgetter
 
 from ci_eval.config_file import GateOptions
 from ci_eval.pairing import Group, Pair
 from ci_eval.stats import at_least, holm, most_probable_break
 
-SHARE = 0.05
+SHARE = 0.1
 """The share of `false_block` that this guard may spend, where drift can be seen, too."""
 MAX_CONFIRMING = 50
 """How many trials may be drawn to confirm one suspicion."""
@@ -102,7 +102,7 @@ class _Count:
         return {
             case: pair
             for case, pair in self.group.pairs.items()
-            if pair.before.measured > 1 and _always(pair, partial(_worse, self.group, pair))
+            if len(pair.before.units) > 1 and _always(pair, partial(_worse, self.group, pair))
         }
 
     @property
@@ -152,34 +152,55 @@ class _Count:
         return min(tests, key=itemgetter(0))
 
     @cached_property
-    def _repeats_agree(self) -> bool:
-        """Whether the repeats of a run of the baseline never differed, though runs did."""
-        flipped = False
+    def _alike(self) -> float:
+        """How much the repeats of a run of the baseline have in common, from 0 to 1.
+
+        The intraclass correlation: how much less often two trials of one run differ than two of
+        different runs; 0 where that may be chance.
+        """
+        within, between, pairs_within, pairs_between = 0, 0, 0, 0
         for pair in self.group.all_pairs.values():
-            runs = [unit for unit in pair.before.units if len(unit) > 1]
-            seen = [{*map(self.group.passed, unit)} for unit in runs]
-            if any(len(each) > 1 for each in seen):
-                return False
-            flipped = flipped or len({*chain.from_iterable(seen)}) > 1
-        return flipped
+            runs = pair.runs_before
+            if len(runs) < 2:
+                continue
+            passed = [sum(map(self.group.passed, run)) for run in runs]
+            here = sum(good * (len(run) - good) for good, run in zip(passed, runs, strict=True))
+            possible = sum(math.comb(len(run), 2) for run in runs)
+            total, good = pair.before.measured, sum(passed)
+            within, pairs_within = within + here, pairs_within + possible
+            between += good * (total - good) - here
+            pairs_between += math.comb(total, 2) - possible
+        if not between or not pairs_within:
+            return 0.0
+        expected = between / pairs_between * pairs_within
+        found = 1 - within / expected
+        return found if found > 2 * math.sqrt(1 / expected + 1 / between) else 0.0
+
+    def _worth(self, repeats: int) -> float:
+        """Return how many independent trials the repeats of one run are worth.
+
+        By the design effect (Kish, "Survey Sampling", 1965, section 5.4).
+        """
+        return repeats / (1 + (repeats - 1) * self._alike)
 
     @cached_property
-    def _shapes(self) -> Counter[tuple[int, int]]:
-        """How many cases have so many trials before, and now."""
+    def _shapes(self) -> Counter[tuple[float, float, int]]:
+        """How many cases have so many trials before, in further rounds, and in the first one."""
+        found: Counter[tuple[float, float, int]] = Counter()
         # Those that are excused could have broken, too: to excuse them proves nothing of others.
-        pairs = self.group.all_pairs.values()
-        if self._repeats_agree:
-            return Counter((len(pair.runs_before), len(pair.rounds(_ALL))) for pair in pairs)
-        return Counter((pair.before.measured, pair.now.measured) for pair in pairs)
+        for pair in self.group.all_pairs.values():
+            before = sum(self._worth(len(run)) for run in pair.runs_before)
+            first, *further = [len(each) for each in pair.rounds(_ALL)] or [0]
+            found[before, sum(map(self._worth, further)), first] += 1
+        return found
 
     def _chance(self, broken: int, confirming: int) -> float:
-        # Where repeats say what the first one said, a run is no more than one trial.
-        more = 0 if self._repeats_agree else confirming
+        # What confirms is drawn in the same run as the first round.
         return at_least(
             broken,
             [
-                (many, most_probable_break(before, now + more))
-                for (before, now), many in self._shapes.items()
+                (many, most_probable_break(before, further + self._worth(first + confirming)))
+                for (before, further, first), many in self._shapes.items()
             ],
         )
 

@@ -5,6 +5,8 @@ over the pooled runs of the baseline.  Two guards tell a change from noise: `dri
 little worse, and `breaking`, a single case that was solid and fails now.
 """
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -114,8 +116,20 @@ def compare(
         flaky=tuple(flaky[:MAX_FLAKY]),
         flaky_total=len(flaky),
         excused=tuple(listed(meta, gate, examined.excuses)),
-        loosened=tuple(loosened(meta, nearest)),
+        loosened=(*loosened(meta, nearest), *_rewritten(columns, baseline[0].columns)),
     )
+
+
+def _rewritten(now: Columns, before: Columns) -> Iterator[str]:
+    """Yield, for each evalset, how many of its cases ask or expect something else."""
+    changed = Counter(
+        evalset
+        for (evalset, case), content in now.fingerprints.items()
+        if before.fingerprints.get((evalset, case), content) != content
+    )
+    for evalset, count in changed.items():
+        cases = "1 case has" if count == 1 else f"{count} cases have"
+        yield f"evalset {evalset}: {cases} other content, and cannot be compared"
 
 
 def _confirming(columns: Columns) -> int:
@@ -156,8 +170,8 @@ def _delta(group: Group, examined: Examined) -> Delta:
     return Delta(
         group=group.key,
         cases=len(pairs),
-        value=sum(values) / len(values) if values else None,
-        baseline=sum(each.base for each in pairs) / len(pairs) if pairs else None,
+        value=math.fsum(values) / len(values) if values else None,
+        baseline=math.fsum(each.base for each in pairs) / len(pairs) if pairs else None,
         effect=-group.sign * group.drop if pairs else None,
         interval=group.interval,
         p_value=found.p_value if found else None,

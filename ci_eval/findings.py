@@ -38,7 +38,7 @@ class Delta(Stored):
     outcome: Outcome
     reason: str = ""
     steady: bool = False
-    """Whether the baseline has cases with several observations, and none of them differed."""
+    """Whether the baseline has cases that several runs observed, and none of them ever differed."""
     tier: Tier = "block"
     """What it does where it regressed."""
 

@@ -1,7 +1,8 @@
 """A run and its comparison to a `Verdict`: may this be merged, and why."""
 
+import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,7 +55,7 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
         errors=ended[Status.ERROR],
         skipped=ended[Status.SKIPPED],
         incomplete=sum(cell.lacks(facts) for cell in cells),
-        value=sum(values) / len(values) if values else None,
+        value=math.fsum(values) / len(values) if values else None,
         threshold=facts.threshold,
         informational=facts.informational,
         tier=facts.tier,
@@ -80,15 +81,16 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
     )
 
 
-def decide(
+def decide(  # noqa: PLR0913  # all that a verdict is made of
     options: GateOptions,
     totals: Totals,
     groups: tuple[GroupSummary, ...],
     comparison: Comparison | None,
     *,
     baseline_configured: bool,
+    loosened: Sequence[str] = (),
 ) -> Verdict:
-    """Decide.
+    """Decide; `loosened` is what the change makes easier to pass, beside what was compared.
 
     It is `failed` when something blocks whatever the missing observations would have been;
     else `incomplete` when too much is missing or nothing was judged; else `passed`.
@@ -99,6 +101,8 @@ def decide(
     )
     gate = _Gate(options, totals, groups)
     reasons = [*gate.floors(by_threshold=by_threshold)]
+    if loosened:
+        reasons.append(_loosens(loosened))
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else gate.missing_baseline()
     reasons += gate.completeness(compared=comparison is not None and mode != "threshold")
@@ -163,9 +167,7 @@ class _Gate:
     def changes(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield what changed against the baseline."""
         if comparison.loosened:
-            names = _listed([*comparison.loosened])
-            message = f"this change loosens what it is judged by: {names}"
-            yield Reason(severity="warns", message=message)
+            yield _loosens(comparison.loosened)
         for delta in comparison.deltas:
             if delta.outcome in ("regressed", "inconclusive"):
                 verb = "regressed" if delta.outcome == "regressed" else "changed"
@@ -246,6 +248,11 @@ class _Gate:
                     f"and a mean of {floor:g} is required"
                 )
                 yield Reason(severity="incomplete", message=message, group=group.group)
+
+
+def _loosens(found: Sequence[str]) -> Reason:
+    message = f"this change loosens what it is judged by: {_listed([*found])}"
+    return Reason(severity="warns", message=message)
 
 
 def _flipped(comparison: Comparison, delta: Delta) -> str:

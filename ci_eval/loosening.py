@@ -24,7 +24,7 @@ _TIERS = ("inform", "warn", "block")
 
 def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     """Yield, in words, what `now` lets through and `before` did not."""
-    yield from _of_gate(gate_of(now), gate_of(before))
+    yield from _of_gate(_with_mode(now), _with_mode(before))
     yield from _of_floors(now, gate_of(now), gate_of(before))
     for name, facts in now.criteria.items():
         if name in before.criteria:
@@ -36,6 +36,12 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
         yield f"run.repeats: {before.repeats} → {now.repeats}"
     if before.store and _place(now) != _place(before):
         yield "baseline: it is looked for elsewhere"
+
+
+def _with_mode(meta: RunMeta) -> GateOptions:
+    """Return the gate of a run, with the mode that it has where none is named."""
+    gate = gate_of(meta)
+    return gate.model_copy(update={"mode": "regression"}) if meta.store and not gate.mode else gate
 
 
 def _place(meta: RunMeta) -> dict[str, Json]:
@@ -50,7 +56,7 @@ def _place(meta: RunMeta) -> dict[str, Json]:
 def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:
     for name, order in _STRICTNESS.items():
         new, old = getattr(now, name), getattr(before, name)
-        # A mode that is left out depends on whether there is a baseline.
+        # What the mode of a run without a baseline was is not known where it is left out.
         if {new, old} <= {*order} and order.index(new) < order.index(old):
             yield f"gate.{name}: {old} → {new}"
     for name, sign in _LOOSER.items():

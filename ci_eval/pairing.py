@@ -217,8 +217,8 @@ class Group:
         makes no other one steady.
         """
         cells = [each.before for each in self.all_pairs.values()]
-        # A case that was observed once says nothing of how much the others vary.
-        return any(each.measured > 1 for each in cells) and not any(
+        # A single run says nothing: its repeats may have more in common than runs have.
+        return any(len(each.units) > 1 for each in cells) and not any(
             each.varied for each in chain(cells, self.beside.values())
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ci_eval import __version__, plugins, team
+from ci_eval import __version__, plugins, rewriting, team
 from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare, examine
 from ci_eval.config import Config
@@ -18,6 +18,7 @@ from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import Repository
 from ci_eval.judging import Judging
 from ci_eval.lineage import Lineage, current_branch
+from ci_eval.loosening import loosened
 from ci_eval.measures import AnyCriterion
 from ci_eval.observing import Observed, Outputs, Tally, observe
 from ci_eval.plan import Plan
@@ -48,7 +49,9 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     team.check(plan, world)
     meta = describe(plan, world)
     observed = observe(plan, meta, world, outputs, _again(plan, meta, before, outputs))
-    report = judge(observed, plan.config.gate, before)
+    compared = bool(before and before.runs)
+    own = tuple(rewriting.rewritten(plan.config, meta, world, compared=compared))
+    report = judge(observed, plan.config.gate, before, rewritten=own)
     write_report(report, observed.run, outputs.folder, plan.config.reports)
     return report
 
@@ -103,15 +106,30 @@ def recall(stored: Run) -> Observed:
 
 
 def judge(
-    observed: Observed, gate: GateOptions, before: Before | None, *, worst: int = MAX_WORST
+    observed: Observed,
+    gate: GateOptions,
+    before: Before | None,
+    *,
+    rewritten: Sequence[str] = (),
+    worst: int = MAX_WORST,
 ) -> Report:
-    """Compare a run with its baseline and decide; of the `worst` results the report has so many."""
+    """Compare a run with its baseline and decide.
+
+    `rewritten` is what the change made of its own measure; of the `worst` results the report has
+    so many.
+    """
     meta, columns = observed.run.meta, observed.tally.columns
     comparison = (
         compare(meta, columns, before.runs, gate, before.lineage)
         if before and before.runs and gate.mode != "threshold"
         else None
     )
+    loosens = tuple(rewritten)
+    if comparison:
+        loosens = (*comparison.loosened, *loosens)
+        comparison = comparison.model_copy(update={"loosened": loosens})
+    elif before and before.runs:
+        loosens = (*loosened(meta, before.runs[0].meta), *loosens)
     asked = observed.tally.judging
     groups = tuple(
         each.model_copy(update={"judging": asked[each.group]}) if each.group in asked else each
@@ -124,7 +142,14 @@ def judge(
         totals=counted,
         groups=groups,
         comparison=comparison,
-        verdict=decide(gate, counted, groups, comparison, baseline_configured=before is not None),
+        verdict=decide(
+            gate,
+            counted,
+            groups,
+            comparison,
+            baseline_configured=before is not None,
+            loosened=() if comparison else loosens,
+        ),
         judging=sum(asked.values(), JudgeUsage()) if asked else None,
         simulation=observed.tally.simulation,
         history=tuple(before.history) if before else (),

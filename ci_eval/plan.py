@@ -295,12 +295,8 @@ class _Planner:
                     for case in evalsets[name].cases()
                 ]
                 if not any(fits(each, [[excuse.case]]) for each in ids):
-                    criteria = {group[2] for group in groups}
-                    meant = (
-                        did_you_mean(excuse.case, ids[:1000])
-                        if where
-                        else did_you_mean(excuse.criterion, sorted(criteria))
-                    )
+                    names = ids[:1000] if where else {group[2] for group in groups}
+                    meant = did_you_mean(excuse.case if where else excuse.criterion, names)
                     self._problem(f"covers no case{meant}", ("gate", key, number), "warning")
 
     def _problem(self, message: str, loc: Loc, severity: Severity = "error") -> None:

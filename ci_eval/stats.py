@@ -45,13 +45,14 @@ def wilson_interval(successes: float, count: int, z: float = Z95) -> tuple[float
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def most_probable_break(before: int, now: int) -> float:
+def most_probable_break(before: float, now: float) -> float:
     """Return how probable it is at most that a case passes `before` times and fails `now` times.
 
-    It is whatever the probability q is that it passes: q^before (1 - q)^now is greatest where q is
+    It is, whatever the probability q is that it passes: q^before (1 - q)^now is greatest where q is
     the share of the trials that passed.
     """
-    return (before / (before + now)) ** before * (now / (before + now)) ** now
+    trials = before + now
+    return math.pow(before / trials, before) * math.pow(now / trials, now)
 
 
 def at_least(count: int, chances: Sequence[tuple[int, float]]) -> float:

@@ -29,6 +29,11 @@ class BaselineStore(Plugin):
     search: int = Field(default=50, ge=1, le=10_000)
     """How many commits are looked at, from the merge base on, for one that has a run."""
 
+    @property
+    def work_tree_file(self) -> str:
+        """The file of the work tree that runs are read from, which a change can bring along."""
+        return ""
+
     def lineage(self, world: World) -> Lineage:
         """Return the commits that what is checked out descends from."""
         return lineage.trace(world.root, world.env, base=self.base, search=self.search)

@@ -165,8 +165,6 @@ def workflow_command(
 
 NONE = "\N{EN DASH}"
 """Stands where there is no number."""
-_ROUNDING = 1e-9
-"""What is smaller is how means of equal numbers differ."""
 
 
 def score(value: float | None, beside: float | None = None) -> str:
@@ -221,7 +219,7 @@ def difference(value: float | None) -> str:
     """
     if value is None:
         return NONE
-    if abs(value) < _ROUNDING:
+    if abs(value) < 1e-9:  # how means of equal numbers differ
         return f"±{0:.3f}"
     return _minus(f"{value:+.3g}" if abs(value) < 0.001 else f"{value:+,.3f}")
 

@@ -31,15 +31,20 @@ class FileStore(BaselineStore):
     path: str = Field(default=".ci-eval/baseline.json", min_length=1)
     """The file, from the folder of the configuration."""
 
+    @property
+    def work_tree_file(self) -> str:
+        """The file."""
+        return self.path
+
     def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
         """Return the stored runs, newest first."""
-        del lineage, suite
-        return self._stored(world)[: self.window]
+        del lineage
+        return self._stored(suite, world)[: self.window]
 
     def save(self, run: Run, world: World) -> bool:
         """Put `run` first, and drop the oldest beyond the window."""
         path, shown = self._path(world), world.shown(self.path)
-        stored = self._stored(world)
+        stored = self._stored(run.meta.suite, world)
         if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
         try:
@@ -53,15 +58,29 @@ class FileStore(BaselineStore):
 
     def history(self, suite: str, world: World) -> Sequence[Noted]:
         """Return the stored runs in short, newest first."""
-        del suite
-        return [note(past) for past in self._stored(world)]
+        return [note(past) for past in self._stored(suite, world)]
 
-    def _stored(self, world: World) -> list[Past]:
-        path = self._path(world)
-        return stored_runs(path, world.shown(self.path)) if path.exists() else []
+    def _stored(self, suite: str, world: World) -> list[Past]:
+        path, shown = self._path(world), world.shown(self.path)
+        return of_suite(stored_runs(path, shown), suite, shown) if path.exists() else []
 
     def _path(self, world: World) -> Path:
         try:
             return contained(world.root, self.path)
         except UsageError as exc:
             raise BaselineError(problems=exc.problems) from exc
+
+
+def of_suite(stored: list[Past], suite: str, shown: str) -> list[Past]:
+    """Return what a file holds, which must be of one suite.
+
+    Raises:
+        BaselineError: it is of another one, whose cases may be called the same.
+
+    """
+    other = next((past.meta.suite for past in stored if past.meta.suite != suite), None)
+    if other is not None:
+        problem = Problem(f"holds runs of another suite, {other!r}", shown)
+        hint = "give each suite a `path` of its own: `baseline: {store: …, path: …}`"
+        raise BaselineError(problems=[problem], hint=hint)
+    return stored

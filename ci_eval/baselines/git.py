@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from ci_eval.baselines._document import stored_runs
-from ci_eval.baselines.file import FileStore
+from ci_eval.baselines.file import FileStore, of_suite
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem
 from ci_eval.findings import Noted
@@ -36,17 +36,20 @@ class GitStore(FileStore):
     ref: str | None = Field(default=None, min_length=1)
     """A branch, tag or commit to read from, such as `origin/main`; left out, the merge base."""
 
+    @property
+    def work_tree_file(self) -> str:
+        """Nothing: the work tree is not read."""
+        return ""
+
     def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
         """Return the runs that are stored where the change began, newest first."""
-        del suite
-        return self._committed(lineage, world)[: self.window]
+        return self._committed(suite, lineage, world)[: self.window]
 
     def history(self, suite: str, world: World) -> Sequence[Noted]:
         """Return the runs that are stored where the change began in short, newest first."""
-        del suite
-        return [note(past) for past in self._committed(self.lineage(world), world)]
+        return [note(past) for past in self._committed(suite, self.lineage(world), world)]
 
-    def _committed(self, lineage: Lineage, world: World) -> list[Past]:
+    def _committed(self, suite: str, lineage: Lineage, world: World) -> list[Past]:
         repository = Repository(world.root, world.env)
         found = _find(
             repository, self._commits(repository, lineage), self._inside(repository, world)
@@ -63,7 +66,7 @@ class GitStore(FileStore):
             except GitError as exc:
                 problem = Problem(f"cannot be read from git: {exc}", shown)
                 raise BaselineError(problems=[problem]) from exc
-            return stored_runs(copy, shown)
+            return of_suite(stored_runs(copy, shown), suite, shown)
 
     def _commits(self, repository: Repository, lineage: Lineage) -> Sequence[str]:
         """Return where to look, nearest first; the first is in this clone."""

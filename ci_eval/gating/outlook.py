@@ -298,8 +298,7 @@ class _Family:
         drawn = gate.on_inconclusive == "rerun"
         most = repeats + breaking.MAX_CONFIRMING if drawn else MOST_REPEATS
         trials = fewest(enough, most)
-        steady = group.steady and min(shapes) > 1
-        proven = steady or (trials is not None and (drawn or trials <= repeats))
+        proven = group.steady or (trials is not None and (drawn or trials <= repeats))
         return Break(trials=trials, drawn=drawn, proven=proven)
 
 

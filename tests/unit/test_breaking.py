@@ -257,17 +257,43 @@ def test_chance_is_called_a_break_as_rarely_as_the_rate_says(repeats, runs, case
 
 
 def test_repeats_that_always_agree_are_no_more_than_one():
-    before = ["x 1 1 1\ny 1 1 1\nz 0 0 0", "x 1 1 1\ny 1 1 1\nz 1 1 1"]
-    found = broke("x 0 0 0\ny 1 1 1\nz 1 1 1", *before)
-    mixed = broke("x 0 0 0\ny 1 1 1\nz 1 1 1", before[0], before[1].replace("z 1 1", "z 0 1"))
+    flaky = many(20, "0 0 0").replace("n", "f"), many(20, "1 1 1").replace("n", "f")
+    now = f"x 0 0 0\n{flaky[1]}"
+    before = [f"x 1 1 1\n{each}" for each in flaky]
+    found = broke(now, *before)
 
-    # Each of three cases passed in two runs and failed in one: (2/3)² · 1/3 at most.
-    assert found.p_value == pytest.approx(1 - (23 / 27) ** 3)
-    confirmed = broke("x 0 0 0 ! 0 0 0 0 0 0 0 0\ny 1 1 1\nz 1 1 1", *before)
-    # They were drawn in the same run, and agree with it.
-    assert confirmed.p_value == found.p_value
-    # Six trials and three.
-    assert mixed.p_value == pytest.approx(1 - (1 - most_probable_break(6, 3)) ** 3)
+    # Each of 21 cases passed in two runs and failed in one: (2/3)² · 1/3 at most.
+    assert found.p_value == pytest.approx(1 - (23 / 27) ** 21)
+    # What confirms was drawn in the same run, and agrees with it.
+    assert broke(now.replace("x 0 0 0", "x 0 0 0 ! 0 0 0"), *before).p_value == found.p_value
+
+
+def test_repeats_of_which_it_may_be_chance_that_they_agree_count_each():
+    now = "x 0 0 0\ny 1 1 1\nz 1 1 1"
+    found = broke(now, "x 1 1 1\ny 1 1 1\nz 0 0 0", "x 1 1 1\ny 1 1 1\nz 1 1 1")
+
+    assert found.p_value == pytest.approx(1 - (1 - most_probable_break(6, 3)) ** 3)
+
+
+@pytest.mark.parametrize("alike", [0.2, 0.5, 0.8])
+def test_repeats_that_have_something_in_common_keep_the_rate(alike):
+    random = Random(f"common{alike}")
+    tries, rate = 60, 0.05
+    solid = [random.betavariate(8, 2) for _ in range(60)]
+
+    def tried() -> str:
+        lines = []
+        for n, chance in enumerate(solid):
+            common = random.random() < chance
+            words = [common if random.random() < alike else random.random() < chance for _ in "123"]
+            lines.append(f"n{n} {' '.join(str(int(word)) for word in words)}")
+        return "\n".join(lines)
+
+    found = sum(
+        bool(broke(tried(), *[tried() for _ in range(4)], rate=rate).proven) for _ in range(tries)
+    )
+
+    assert found / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5
 
 
 @pytest.mark.parametrize("solid", [0.5, 0.8, 0.95])

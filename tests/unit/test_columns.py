@@ -87,3 +87,63 @@ def test_a_case_passes_when_every_criterion_that_judges_does():
 )
 def test_the_worst_status_counts(statuses, worst):
     assert Status.worst(statuses) is worst
+
+
+# --- Rounds, and trials that confirm ----------------------------------------------------------
+
+
+def words(text: str) -> Cell:
+    return columns(f"x {text}").groups["a", "e", "c"]["x"]
+
+
+def test_the_repeats_of_a_round_stand_together():
+    assert words("1 0 | 0 0 | 1 1").units == ((1.0, 0.0), (0.0, 0.0), (1.0, 1.0))
+
+
+def test_a_round_that_measured_nothing_is_empty():
+    assert words("skip | 1 | error").units == ((), (1.0,))
+
+
+def test_trials_that_confirm_count_for_that_alone():
+    found = words("1 0 ! 0 0 error")
+
+    assert (found.value, found.units) == (0.5, ((1.0, 0.0),))
+    assert (found.confirming, found.unconfirmed, found.errors) == ((0.0, 0.0), 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [
+        ("1 1", False),
+        ("1 error", True),
+        # It fails whatever was missing, and may have got worse because of what is.
+        ("0 0 error", True),
+        ("0 ! 0 error", True),
+        # It is not suspected, so nothing was to be confirmed.
+        ("1 ! 1 error", False),
+        ("0 skip", False),
+    ],
+)
+def test_what_is_missing_and_could_change_what_is_found(text, lacking):
+    assert words(text).lacks(FACTS) is lacking
+
+
+def test_a_case_lacks_something_under_what_may_block_alone():
+    found = Columns.of(
+        [
+            *results("x 0 0 error\ny 1\nz 1", criterion="blocks"),
+            *results("x error\ny error\nz 1", criterion="grows"),
+            *results("x error\ny error\nz error", criterion="warns"),
+            *results("x error\ny error\nz error", criterion="informs"),
+        ]
+    )
+    informs = FACTS.model_copy(update={"informational": True})
+    facts = {
+        "blocks": FACTS,
+        "grows": informs.model_copy(update={"max_growth": 0.2}),
+        "warns": FACTS.model_copy(update={"tier": "warn"}),
+        "informs": informs,
+    }
+
+    assert found.incomplete(facts) == 2
+    assert found.incomplete(facts, {("a", "e", "grows"): {"y"}}) == 1

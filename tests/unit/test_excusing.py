@@ -3,6 +3,7 @@
 from datetime import date
 
 import pytest
+from pydantic import ValidationError
 from runs import columns, meta, past
 
 from ci_eval.compare import compare
@@ -42,6 +43,35 @@ def test_an_excuse_covers_what_all_of_its_patterns_fit(named, covered):
     excuse = Quarantine(until=TODAY, owner="the team", **named)
 
     assert covers(excuse, GROUP, "x") is covered
+
+
+def test_an_excuse_covers_the_case_that_it_names_whatever_its_id_means_as_a_pattern():
+    excuse = Quarantine(until=TODAY, owner="the team", case="x[1]")
+
+    assert covers(excuse, GROUP, "x[1]")
+    assert covers(excuse, GROUP, "x1")
+    assert not covers(excuse, GROUP, "x[2]")
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("soon", "'soon'"),
+        ("2026-02-31", "'2026-02-31'"),
+        ("2026-1-1", "'2026-1-1'"),
+        ("2026-12-31T10:00:00Z", "'2026-12-31T10:00:00Z'"),
+        # Neither 1970, nor the second of some day.
+        (20271231, "20271231"),
+        (1830297600, "1830297600"),
+    ],
+)
+def test_the_last_day_must_be_a_day(given, found):
+    with pytest.raises(ValidationError, match=f"must be a day such as 2027-01-31, found {found}"):
+        Quarantine.model_validate(quarantine("x", given))
+
+
+def test_the_last_day_is_read_as_it_is_written():
+    assert Quarantine.model_validate(quarantine("x", "2026-01-01")).until == TODAY
 
 
 def compared(now: str, *before: str, **gate: object) -> Comparison:

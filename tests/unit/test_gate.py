@@ -6,7 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from runs import FACTS, columns, meta, past, results
 
@@ -262,7 +262,8 @@ def test_a_criterion_that_could_not_be_measured_is_not_hidden_by_one_that_fails_
         run, gate = meta(criteria=facts), GateOptions()
         now = Columns.of([*results("x 0"), *results(second, criterion="d")])
         old = Columns.of([*results("x 0 0"), *results("x 1 1", criterion="d")])
-        comparison = compare(run, now, [Past(meta("past0", criteria=facts), old)], gate)
+        before = [Past(meta(f"past{n}", criteria=facts), old) for n in range(2)]
+        comparison = compare(run, now, before, gate)
         totals, groups = count_cases(run, now, gate), summarise(run, now)
         return decide(gate, totals, groups, comparison, baseline_configured=True)
 
@@ -371,6 +372,9 @@ class Suite(NamedTuple):
         return self.with_word(place, at, LEVELS[min(max(rank, 0), len(LEVELS) - 1)])
 
 
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no fault of the gate."""
+
 gates = st.fixed_dictionaries(
     {},
     optional={
@@ -439,7 +443,7 @@ places = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(patient, max_examples=200)
 @given(suites(), places)
 def test_a_worse_score_never_turns_anything_into_passed(suite: Suite, picked):
     assume(suite.verdict().outcome != "passed")
@@ -451,7 +455,7 @@ def test_a_worse_score_never_turns_anything_into_passed(suite: Suite, picked):
     assert worse.verdict().outcome != "passed"
 
 
-@settings(deadline=None, max_examples=200)
+@settings(patient, max_examples=200)
 @given(suites(), places)
 def test_an_error_never_turns_anything_into_passed(suite: Suite, picked):
     assume(suite.verdict().outcome != "passed")
@@ -495,7 +499,7 @@ def test_a_run_that_gets_worse_step_by_step_fails_once_and_for_all(count, choice
     assert {*outcomes} == {"passed", "failed"}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(patient, max_examples=60)
 @given(suites(), st.randoms(use_true_random=False))
 def test_the_order_of_cases_and_criteria_changes_nothing(suite: Suite, random: Random):
     def shuffled(words: Words) -> Words:
@@ -510,7 +514,7 @@ def test_the_order_of_cases_and_criteria_changes_nothing(suite: Suite, random: R
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(patient, max_examples=150)
 @given(
     st.lists(st.tuples(st.sampled_from(LEVELS), st.sampled_from(LEVELS)), max_size=8),
     st.fixed_dictionaries({}, optional={"max_drop": st.just(0.1), "false_block": st.just(0.2)}),

@@ -60,6 +60,16 @@ def test_a_mode_that_is_left_out_is_not_known_to_be_looser():
     assert of_gate({}, {"mode": "both"}) == []
 
 
+def test_a_mode_that_is_left_out_is_that_of_a_run_with_a_baseline():
+    kept = {"store": "file"}
+    usual, by_threshold = meta(store=kept), meta(store=kept, gate={"mode": "threshold"})
+    both = meta(store=kept, gate={"mode": "both"})
+
+    assert [*loosened(by_threshold, usual)] == ["gate.mode: regression → threshold"]
+    assert [*loosened(usual, both)] == ["gate.mode: both → regression"]
+    assert [*loosened(usual, by_threshold)] == [*loosened(both, usual)] == []
+
+
 def test_where_lower_is_better_a_greater_mean_is_the_looser_one():
     lower = FACTS.model_copy(update={"better": "lower"})
     strict = meta(facts=lower, gate={"min_score": {"c": 0.2}})

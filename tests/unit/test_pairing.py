@@ -109,7 +109,8 @@ def test_growth_that_is_tolerated_is_taken_off_beforehand():
     [
         (["x 1\ny 1"], False),
         (["x 1\ny 1"] * 2, True),
-        (["x 1 1\ny 1"], True),
+        # Repeats of one run may have more in common than runs have.
+        (["x 1 1\ny 1 1"], False),
         (["x 1\ny 1", "x 1\ny 0"], False),
         # y is new, and says nothing of the others.
         (["x 1\ny 1", "x 1"], True),

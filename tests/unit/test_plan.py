@@ -509,3 +509,35 @@ def test_cases_may_be_named_behind_a_file_of_any_syntax(suite: Suite) -> None:
     suite.evalsets("  smoke: smoke.yaml:b\n")
 
     assert cases(suite.plan()) == {"smoke": ["b"]}
+
+
+# --- What is excused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("excuse", "told"),
+    [
+        ("accept: [{case: a, reason: r, until: 2027-01-01}]", None),
+        ("accept: [{criterion: tool_*, reason: r, until: 2027-01-01}]", None),
+        ("quarantine: [{case: c_?, owner: o, until: 2027-01-01}]", None),
+        (
+            "quarantine: [{case: c_3, owner: o, until: 2027-01-01}]",
+            "gate.quarantine[0]: covers no case. Did you mean 'c_2'?",
+        ),
+        (
+            "quarantine: [{case: c_1, evalset: smoke, owner: o, until: 2027-01-01}]",
+            "gate.quarantine[0]: covers no case; known: a, b",
+        ),
+        (
+            "accept: [{criterion: tool_call_count, reason: r, until: 2027-01-01}]",
+            "gate.accept[0]: covers no case. Did you mean 'tool_call_count_v1'?",
+        ),
+    ],
+)
+def test_what_is_excused_and_not_there_is_told(suite: Suite, excuse: str, told: str | None) -> None:
+    suite.config(f"{CONFIG}baseline: {{store: file}}\ngate: {{{excuse}}}\n")
+
+    warnings = [str(each) for each in suite.plan().warnings]
+    assert warnings == ([f"ci-eval.yaml:11: {told}"] if told else [])
+    # A part of the suite tells nothing of the rest.
+    assert suite.plan(cases=("b",)).warnings == ()

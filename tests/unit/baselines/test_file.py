@@ -54,6 +54,21 @@ def refusal(world: World) -> list[str]:
 # --- Saving and loading ---------------------------------------------------------------------
 
 
+def test_a_file_of_another_suite_is_neither_compared_with_nor_overwritten(world: World) -> None:
+    STORE.save(make_run("greets 1", "r1"), world)
+    before = path(world).read_bytes()
+    said = "base/line.json: holds runs of another suite, 'suite'"
+
+    with pytest.raises(BaselineError, match=said):
+        STORE.load(Lineage(), "other", world)
+    with pytest.raises(BaselineError, match=said):
+        STORE.history("other", world)
+    with pytest.raises(BaselineError, match=said):
+        STORE.save(Run(meta("r2", suite="other"), lambda: results("greets 1")), world)
+    assert path(world).read_bytes() == before
+    assert ids(STORE, world) == ["r1"]
+
+
 def test_nothing_was_stored_yet(world: World) -> None:
     assert STORE.load(Lineage(), "suite", world) == []
     assert not path(world).parent.exists()

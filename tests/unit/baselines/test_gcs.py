@@ -50,7 +50,7 @@ def test_what_is_saved_is_loaded(fake, world):
     assert fake.names("b") == [f"{RUNS}/c1/r1.json"]
     (past,) = STORE.load(Lineage(), "suite", world)
     assert past.meta == given.meta
-    assert past.columns.groups["a", "e", "c"]["greets"].observations == [1, 0.5]
+    assert [*past.columns.groups["a", "e", "c"]["greets"].observations] == [1, 0.5]
 
 
 def test_a_run_is_stored_once(fake, world):

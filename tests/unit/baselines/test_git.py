@@ -197,3 +197,12 @@ def test_saving_is_what_a_file_does(repo: Repo, tmp_path: Path) -> None:
     FileStore(path="base.json").save(make_run("greets 1"), world(tmp_path))
     assert (repo.folder / "base.json").read_bytes() == (tmp_path / "base.json").read_bytes()
     assert repo.git("status", "--porcelain") == "?? base.json"
+
+
+def test_a_file_of_another_suite_is_not_compared_with(repo: Repo) -> None:
+    save(repo, "r1")
+    repo.commit()
+    here = world(repo.folder)
+
+    with pytest.raises(BaselineError, match=r"base\.json: holds runs of another suite, 'suite'"):
+        STORE.load(STORE.lineage(here), "other", here)

@@ -54,7 +54,7 @@ def test_one_run_with_repeats_tells_of_trials_and_not_of_runs():
 def test_the_level_is_what_the_gate_takes():
     found, only = seen(NOISY, NOISY)
 
-    assert only.level == pytest.approx(0.95 * 0.02)
+    assert only.level == pytest.approx(0.9 * 0.02)
     assert found.hypotheses == {"block": 1}
     assert (found.runs, found.cases, found.looks) == (2, 60, 1)
 

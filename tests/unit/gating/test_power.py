@@ -152,7 +152,7 @@ def setting_of(draw, **more):
         for case, one in column.items():
             cells[case] = cells[case].pooled(one)
     once = noise_of(cells.values()).of_run(REPEATS)
-    return Setting(CASES, RUNS, once, once, rate=0.95 * 0.02, least=0.02, **more)
+    return Setting(CASES, RUNS, once, once, rate=0.9 * 0.02, least=0.02, **more)
 
 
 @pytest.mark.parametrize("draw", [marks, passes])

@@ -1,0 +1,83 @@
+"""What a change rewrites of what it is judged by, as git knows it.
+
+`loosening` asks the run that a change is compared with.  That tells nothing where the change
+brings this run along, or keeps it from being found.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.config import Config
+from ci_eval.config_file import GateOptions, RunOptions
+from ci_eval.documents import MAX_CONFIG, parse_yaml
+from ci_eval.errors import UsageError
+from ci_eval.git import GitError, Repository
+from ci_eval.lineage import current_branch, trace
+from ci_eval.loosening import loosened
+from ci_eval.results import RunMeta
+from ci_eval.world import World
+
+
+def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) -> Iterator[str]:
+    """Yield, in words, what the change that is checked out makes of its own measure.
+
+    Where the run is `compared` with a stored one, that knows what the configuration said before.
+    """
+    store, repository = config.baseline, Repository(world.root, world.env)
+    lineage = store.lineage(world) if store else trace(world.root, world.env, base=None, search=1)
+    start = next(iter(lineage.ancestors), None)
+    if start is None or current_branch(repository) == lineage.base:
+        return
+    own = store.work_tree_file if store else ""
+    if own and _differs(repository, start, own):
+        yield f"baseline: {world.shown(own)} comes with the change"
+    if not compared:
+        before = _as_it_was(repository, start, config)
+        if before is not None:
+            yield from _of_config(config.document.value, before, meta)
+
+
+def _differs(repository: Repository, start: str, path: str) -> bool:
+    """Say whether a file of the commit that is checked out is not as it was at `start`."""
+    # A name is no pattern, and what is compared is what is committed.
+    command = ("--literal-pathspecs", "diff-tree", "-r", "--name-only", start, "HEAD", "--")
+    return bool(repository.asked(*command, path))
+
+
+def _as_it_was(repository: Repository, start: str, config: Config) -> Mapping[str, Any] | None:
+    """Return the configuration at `start`; `None` where there was none that can be read."""
+    place = f"{start}:./{config.path.name}"
+    try:
+        if int(repository.asked("cat-file", "-s", place) or MAX_CONFIG + 1) > MAX_CONFIG:
+            return None
+        text = repository.run("cat-file", "blob", place).decode()
+        found = parse_yaml(text, shown=config.shown).value
+    except (GitError, UnicodeDecodeError, UsageError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _of_config(now: Mapping[str, Any], before: Mapping[str, Any], meta: RunMeta) -> Iterator[str]:
+    named, was_named = now.get("name"), before.get("name")
+    if named != was_named:
+        yield f"name: {_shown(was_named)} → {_shown(named)}, which has other runs"
+    if before.get("baseline") and before["baseline"] != now.get("baseline"):
+        yield f"baseline: {'it is looked for elsewhere' if now.get('baseline') else 'none is kept'}"
+    try:
+        gate = GateOptions.model_validate(before.get("gate") or {})
+        run = RunOptions.model_validate(before.get("run") or {})
+    except ValidationError:
+        return
+    # Of what else there was nobody knows, so it counts as the same.
+    was = {
+        "gate": gate.model_dump(mode="json", exclude_defaults=True),
+        "repeats": run.repeats,
+        "store": meta.store if before.get("baseline") else {},
+    }
+    yield from loosened(meta, meta.model_copy(update=was))
+
+
+def _shown(name: object) -> str:
+    return "none" if name is None else repr(name)[:100]
