@@ -181,7 +181,7 @@ class _Count:
 
         By the design effect (Kish, "Survey Sampling", 1965, section 5.4).
         """
-        return repeats / (1 + (repeats - 1) * self._alike)
+        return repeats / (1 + (repeats - 1) * self._alike) if repeats else 0.0
 
     @cached_property
     def _shapes(self) -> Counter[tuple[float, float, int]]:

@@ -354,7 +354,10 @@ class _Reader:
             for kind, names in known.items():
                 for place, name in enumerate(_list(_dict(row).get(kind))):
                     self._check_known(name, names, ("matrix", index, kind, place))
-        for name, least in _dict(_dict(raw.get("gate")).get("min_score")).items():
+        gate = _dict(raw.get("gate"))
+        if gate.get("mode") in ("regression", "both") and raw.get("baseline") is None:
+            self._warn("no `baseline` says what to compare with", ("gate", "mode"))
+        for name, least in _dict(gate.get("min_score")).items():
             self._check_known(name, known["criteria"], ("gate", "min_score", name))
             if name in criteria:
                 self._check_within(least, criteria[name], ("gate", "min_score", name))

@@ -1,9 +1,10 @@
 """What a change makes easier to pass: seen by the run it is compared with."""
 
 from collections.abc import Iterator
+from datetime import date
 
 from ci_eval.config_file import GateOptions
-from ci_eval.excusing import gate_of
+from ci_eval.excusing import day_of, gate_of
 from ci_eval.records import Json
 from ci_eval.results import CriterionFacts, RunMeta
 
@@ -24,7 +25,7 @@ _TIERS = ("inform", "warn", "block")
 
 def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     """Yield, in words, what `now` lets through and `before` did not."""
-    yield from _of_gate(_with_mode(now), _with_mode(before))
+    yield from _of_gate(_with_mode(now), _with_mode(before), day_of(now))
     yield from _of_floors(now, gate_of(now), gate_of(before))
     for name, facts in now.criteria.items():
         if name in before.criteria:
@@ -53,7 +54,7 @@ def _place(meta: RunMeta) -> dict[str, Json]:
     return place
 
 
-def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:
+def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str]:
     for name, order in _STRICTNESS.items():
         new, old = getattr(now, name), getattr(before, name)
         # What the mode of a run without a baseline was is not known where it is left out.
@@ -64,7 +65,7 @@ def _of_gate(now: GateOptions, before: GateOptions) -> Iterator[str]:
         if sign * (new - old) > 0:
             yield f"gate.{name}: {old:g} → {new:g}"
     for excuse in (*now.accept, *now.quarantine):
-        if excuse not in (*before.accept, *before.quarantine):
+        if excuse.until >= today and excuse not in (*before.accept, *before.quarantine):
             yield f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
 
 

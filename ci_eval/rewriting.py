@@ -63,8 +63,9 @@ def _of_config(now: Mapping[str, Any], before: Mapping[str, Any], meta: RunMeta)
     named, was_named = now.get("name"), before.get("name")
     if named != was_named:
         yield f"name: {_shown(was_named)} → {_shown(named)}, which has other runs"
-    if before.get("baseline") and before["baseline"] != now.get("baseline"):
-        yield f"baseline: {'it is looked for elsewhere' if now.get('baseline') else 'none is kept'}"
+    kept, was_kept = now.get("baseline"), before.get("baseline")
+    if was_kept is not None and kept != was_kept:
+        yield f"baseline: {'none is kept' if kept is None else 'it is looked for elsewhere'}"
     try:
         gate = GateOptions.model_validate(before.get("gate") or {})
         run = RunOptions.model_validate(before.get("run") or {})
@@ -74,7 +75,7 @@ def _of_config(now: Mapping[str, Any], before: Mapping[str, Any], meta: RunMeta)
     was = {
         "gate": gate.model_dump(mode="json", exclude_defaults=True),
         "repeats": run.repeats,
-        "store": meta.store if before.get("baseline") else {},
+        "store": {} if was_kept is None else meta.store,
     }
     yield from loosened(meta, meta.model_copy(update=was))
 

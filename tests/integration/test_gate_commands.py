@@ -4,6 +4,7 @@ import json
 
 import pytest
 from project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
+from repos import Repo
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 
@@ -165,3 +166,36 @@ def test_a_suite_that_never_varied_sees_every_flip(project):
 def test_what_is_asked_of_power_must_make_sense(project):
     for wrong in (("--drop", "0"), ("--drop", "2"), ("--power", "1"), ("--run", "nowhere")):
         assert project.ci_eval("gate", "power", *wrong).code == 4
+
+
+# --- What a change makes of its own measure ---------------------------------------------------
+
+
+def test_thresholds_instead_of_a_comparison_are_told_by_the_stored_run(project):
+    project.ci_eval("run", "--baseline-save")
+    project.add("gate: {mode: threshold}\n")
+    ended = project.ci_eval("run")
+
+    assert ended.code == 0
+    told = "this change loosens what it is judged by: gate.mode: regression → threshold"
+    assert told in ended.err
+    assert told in (project.folder / "ci-eval-report/comment.md").read_text().partition("| |")[0]
+
+
+def test_a_baseline_that_comes_with_the_change_is_told_first(project):
+    repo = Repo(project.folder)
+    repo.git("init", "--quiet", "--initial-branch=main")
+    project.ci_eval("run", "--baseline-save")
+    repo.commit()
+    repo.on("work")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    (project.folder / ".ci-eval/baseline.json").unlink()
+    project.ci_eval("run", "--baseline-save")
+    repo.commit()
+    ended = project.ci_eval("run")
+
+    assert ended.code == 0
+    comment = (project.folder / "ci-eval-report/comment.md").read_text()
+    told = "baseline: .ci-eval/baseline.json comes with the change"
+    assert told in ended.err
+    assert told in comment.partition("| |")[0]

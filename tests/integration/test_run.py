@@ -385,7 +385,7 @@ def test_a_flip_after_one_stored_run_only_warns(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 0
-    assert "the drop may be noise ('refunds')" in ended.err
+    assert "fails now, which may be noise ('refunds')" in ended.err
 
 
 def test_an_incomplete_run_is_no_baseline(project):

@@ -308,3 +308,11 @@ def test_repeats_that_always_agree_keep_the_rate(solid):
     found = sum(bool(broke(tried(), tried(), tried(), rate=rate).proven) for _ in range(tries))
 
     assert found / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5
+
+
+def test_a_case_that_nothing_was_measured_of_now_is_worth_no_trial():
+    # The repeats of a run always agree, so that each is worth what all of them are.
+    before = [f"{many(30, word)}\nx 1 1 1\ny 1 1 1" for word in ("1 1 1", "0 0 0", "1 1 1")]
+    found = broke(f"{many(30, '1 1 1')}\nx error\ny 0 0 0", *before)
+
+    assert found.suspects.keys() == {"y"}

@@ -29,6 +29,14 @@ def changes(comparison: Comparison) -> dict[str, tuple[str, bool]]:
     return {change.case: (change.change, change.certain) for change in comparison.changes}
 
 
+def test_cases_that_ask_something_else_are_told_as_what_is_loosened():
+    found = compared("x@2 1\ny@2 1\nz@1 1\nnew@1 1", "x@1 1\ny@1 1\nz@1 1")
+
+    assert found.loosened == ("evalset e: 2 cases have other content, and cannot be compared",)
+    # Those that an earlier change altered are compared with the run that has them so.
+    assert compared("x@2 1\ny@2 1", "x@2 1\ny@2 1", "x@1 1\ny@1 1").loosened == ()
+
+
 def test_a_run_compared_with_itself_has_no_change():
     found = compared("x 1\ny 0.3\nz error", "x 1\ny 0.3\nz 1")
     (delta,) = found.deltas

@@ -234,6 +234,13 @@ def test_what_is_switched_off_is_remembered_and_scores_nothing(folder: Path) -> 
     assert set(config.criteria_for("bot", "smoke")) == {"tool_trajectory_avg_score"}
 
 
+@pytest.mark.parametrize("mode", ["regression", "both"])
+def test_a_mode_that_compares_with_nothing_is_warned_of(folder: Path, mode: str) -> None:
+    (warning,) = loaded(folder, f"{MINIMAL}gate: {{mode: {mode}}}\n").warnings
+    assert "gate.mode: no `baseline` says what to compare with" in str(warning)
+    assert loaded(folder, f"{MINIMAL}gate: {{mode: {mode}}}\nbaseline: {{}}\n").warnings == ()
+
+
 def test_a_floor_of_what_is_switched_off_is_a_mistake(folder: Path) -> None:
     text = MINIMAL + "  words: {use: response_match_score, threshold: 1, enabled: false}\n"
     assert refusal(folder, text + "gate: {min_score: {words: 0.5}}\n") == [

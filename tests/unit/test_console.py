@@ -127,6 +127,18 @@ def test_suspected_cases_are_told_a_few_of_many(capsys: pytest.CaptureFixture[st
     assert lines[5:] == ["- 2 more broke or are suspected"]
 
 
+def test_of_several_evalsets_the_one_of_a_suspected_case_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report = make_report("c0 fail 0.2 was 0.9 maybe")
+    assert report.comparison
+    (delta,) = report.comparison.deltas
+    other = delta.model_copy(update={"group": delta.group.model_copy(update={"evalset": "more"})})
+    lines = printed(compared(report, deltas=(delta, other)), capsys)
+    where = f"{delta.group.evalset} with {delta.group.agent}"
+    assert any(f"c0 is suspected, quality on {where}: 3 of 3" in line for line in lines)
+
+
 def test_a_name_in_a_report_gives_a_runner_no_command(capsys: pytest.CaptureFixture[str]) -> None:
     report = compared_in_full(make_report("a pass 0.9 was 0.9"))
     report = compared(report, baseline_branch="x\n::error::forged", baseline_runs=("\n::a::b",))

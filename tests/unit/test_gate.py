@@ -53,6 +53,17 @@ def test_without_a_baseline_every_case_must_pass():
     assert said(found, "blocks") == ["1 of 4 cases failed (pass rate 75.0%, required 100.0%)"]
 
 
+def test_what_a_change_loosens_is_told_where_nothing_is_compared():
+    values = columns("x 1")
+    groups, totals = summarise(meta(), values), count_cases(meta(), values, GateOptions())
+    found = decide(
+        GateOptions(), totals, groups, None, baseline_configured=False, loosened=["one", "two"]
+    )
+
+    assert found.outcome == "passed"
+    assert said(found, "warns") == ["this change loosens what it is judged by: one, two"]
+
+
 def test_a_pass_rate_may_be_lower():
     assert verdict("x 0\ny 1", min_pass_rate=0.5).outcome == "passed"
     assert verdict("x 0\ny 0\nz 1", min_pass_rate=0.5, floors="point").outcome == "failed"

@@ -56,6 +56,12 @@ def test_an_excuse_that_is_prolonged_is_said():
     ]
 
 
+def test_an_excuse_that_is_over_excuses_nothing():
+    # The run began on the day after.
+    assert of_gate({"quarantine": [QUARANTINED | {"until": "2025-12-31"}]}, {}) == []
+    assert len(of_gate({"quarantine": [QUARANTINED | {"until": "2026-01-01"}]}, {})) == 1
+
+
 def test_a_mode_that_is_left_out_is_not_known_to_be_looser():
     assert of_gate({}, {"mode": "both"}) == []
 
