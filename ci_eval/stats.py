@@ -8,6 +8,7 @@ test procedure", 1979).
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -138,6 +139,7 @@ def t_cdf(t: float, freedom: int) -> float:
     return tail if t <= 0 else 1 - tail
 
 
+@lru_cache(maxsize=1024)
 def t_quantile(probability: float, freedom: int) -> float:
     """Return the t below which Student's t lies with `probability`, at least one half."""
     low, high = 0.0, 1.0
