@@ -79,10 +79,16 @@ class Outcomes:
             shown = scores.get(worsening.change.group.criterion)
             if worsening.kind == "regressed" and shown and _shows(worsening, shown):
                 before = score(worsening.change.baseline)
-                message = f"{shown.name} regressed from {before} to {score(shown.value)}"
+                message = f"{shown.name} regressed from {before} to {_now(worsening, shown)}"
                 trials = phrases.trials(worsening.change)
                 more = [each for each in (trials, phrases.tier(worsening.tier)) if each]
                 yield worsening, ": ".join([message, ", ".join(more)]) if more else message
+
+
+def _now(worsening: Worsening, shown: Score) -> str:
+    """Return the mean of the case, and what this trial has where that is another value."""
+    mean, here = score(worsening.change.value), score(shown.value)
+    return here if mean == here else f"{mean}, here {here}"
 
 
 def _shows(worsening: Worsening, shown: Score) -> bool:
