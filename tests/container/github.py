@@ -129,8 +129,7 @@ class Job:
 
     def _github_env(self, workspace: str, files: str) -> dict[str, str]:
         return (
-            self.env
-            | {
+            {
                 "ACTIONS_RUNTIME_TOKEN": "a-secret-of-the-runner",
                 "CI": "true",
                 "GITHUB_ACTIONS": "true",
@@ -140,6 +139,7 @@ class Job:
                 "GITHUB_WORKSPACE": workspace,
                 "RUNNER_OS": "Linux",
             }
+            | self.env
             | {name: f"{files}/{file}" for name, file in _FILES.items()}
         )
 

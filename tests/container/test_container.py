@@ -134,8 +134,18 @@ def test_nothing_selected_is_no_pass(job: Job) -> None:
 def test_what_is_written_belongs_to_the_owner_of_the_workspace(job: Job) -> None:
     config = job.workspace / WEATHER
     with config.open("a", encoding="utf-8") as file:
-        file.write("\nbaseline: {store: file, path: kept/baseline.json}\n")
-    step = job.uses_action({"config": WEATHER, "baseline-save": "true"})
+        file.write("\nbaseline: {store: file, path: kept/baseline.json, base: main}\n")
+    given = {"config": WEATHER, "baseline-save": "true"}
+    step = job.uses_action(given)
+    assert "not stored: this is a pull request" in step.stderr
+    assert not (config.parent / "kept").exists()
+    pushed = {
+        "GITHUB_EVENT_NAME": "push",
+        "GITHUB_REF_TYPE": "branch",
+        "GITHUB_REF_NAME": "main",
+    }
+    job.env |= pushed
+    step = job.uses_action(given)
     assert step.exit_code == 0, step.stderr
     assert (config.parent / "kept" / "baseline.json").stat().st_size
     assert job.owners() == {RUNNER_UID if os.geteuid() == 0 else os.geteuid()}
