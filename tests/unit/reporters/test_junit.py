@@ -191,7 +191,8 @@ def test_a_regression_above_the_threshold_is_a_failure_of_the_repeats_that_show_
     failures = [each.find("failure") for each in parsed(report, results).iter("testcase")]
     assert [failure is not None for failure in failures] == [True, False, True, False]
     assert failures[0] is not None
-    assert failures[0].get("message", "").startswith("quality regressed from 0.950 to 0.200, here 0.600: ")
+    told = "quality regressed from 0.950 to 0.200, here 0.600: "
+    assert failures[0].get("message", "").startswith(told)
     assert failures[0].text == "quality: 0.600, threshold >= 0.5, baseline 0.950"
     assert "<failure" not in written(dropped(report, mode="threshold"), results)
 
