@@ -25,6 +25,9 @@ SHARE = 0.1
 """The share of `false_block` that this guard may spend, where drift can be seen, too."""
 MAX_CONFIRMING = 50
 """How many trials may be drawn to confirm one suspicion."""
+_FIRST = 2
+"""So many of them are drawn at first: most of what only failed by chance passes once in them, and
+takes no more of the budget."""
 _STEADY_TRIALS = 3
 """So many trials must agree, where more can be drawn, before a steady history proves anything."""
 _ALL = 1 << 30
@@ -47,8 +50,7 @@ class Breaks:
     proven: frozenset[str]
     """Those of the suspects that are no noise."""
     wanted: int
-    """How many more trials of each suspect it would take if all of them failed; 0 where none
-    helps."""
+    """How many more trials of each suspect are to be drawn next; 0 where none helps."""
 
 
 def breaks(groups: Sequence[Group], gate: GateOptions, rate: float) -> list[Breaks]:
@@ -115,20 +117,25 @@ class _Count:
         counts = {len(pair.now.confirming) for pair in self.group.all_pairs.values()}
         return sorted(counts - {0})
 
-    @property
-    def may_draw(self) -> bool:
-        """Whether more trials can be had, so that nothing is decided before they are there."""
-        return self.gate.on_inconclusive == "rerun" and not self.drawn
-
     @cached_property
     def wanted(self) -> int:
-        """How many more trials would prove one of the suspects alone, were all to fail."""
-        if not self.may_draw or not self.suspects:
+        """How many more trials of each suspect are to be drawn next.
+
+        At first they are few; then as many as prove one of them alone, were all to fail.
+        """
+        may_draw = self.gate.on_inconclusive == "rerun" and self.drawn in ([], [_FIRST])
+        if not may_draw or not self.suspects:
             return 0
+        held = max(self.drawn, default=0)
         counts = range(1, MAX_CONFIRMING + 1) if self.broken else ()
-        by_chance = next((each for each in counts if self._chance(1, each) <= self.level), 0)
+        # Two looks at what confirms share the level.
+        needed = next(
+            (each for each in counts if self._chance(1, each) * _looks(each) <= self.level), 0
+        )
+        if needed:
+            return min(needed, _FIRST) if not held else max(needed - held, 0)
         trials = (pair.now.measured for pair in self.moved.values())
-        return by_chance or max(_STEADY_TRIALS - min(trials, default=_STEADY_TRIALS), 0)
+        return max(_STEADY_TRIALS - min(trials, default=_STEADY_TRIALS) - held, 0)
 
     @property
     def p_value(self) -> float:
@@ -205,12 +212,18 @@ class _Count:
         )
 
     def proven(self, *, rejected: bool) -> frozenset[str]:
+        drawn = self.gate.on_inconclusive != "rerun" or bool(self.drawn)
         steady = (
             case
             for case, pair in self.moved.items()
-            if not self.may_draw or pair.now.measured >= _STEADY_TRIALS
+            if drawn or pair.now.measured >= _STEADY_TRIALS
         )
         return frozenset(steady) | (self._judged[1] if rejected else frozenset())
+
+
+def _looks(confirming: int) -> int:
+    """Return how often it is looked at so many trials."""
+    return 1 if confirming <= _FIRST else 2
 
 
 def _always(pair: Pair, bad: Callable[[float], bool]) -> bool:

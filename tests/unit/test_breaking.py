@@ -104,18 +104,21 @@ def test_what_may_be_drawn_again_is_not_decided_before_it_was():
     assert waiting.wanted == 1
 
 
-def test_just_so_many_trials_are_wanted_as_prove_one_case_if_all_fail():
+def test_a_few_trials_are_wanted_first_and_then_as_many_as_prove_one_case_if_all_fail():
     before, now = [f"{many(99, '1')}\nx 1"] * 5, f"{many(99, '1')}\nx 0"
     noisy = [f"{each}\n{NOISY}" for each in before]
-    wanted = broke(f"{now}\n{NOISY}", *noisy, rate=0.001, on_inconclusive="rerun").wanted
 
-    def proven(confirming: int) -> bool:
-        drawn = f"{now} ! {'0 ' * confirming}\n{NOISY}"
-        return bool(broke(drawn, *noisy, rate=0.001, on_inconclusive="rerun").proven)
+    def found(confirming: int) -> Breaks:
+        drawn = f"{now} ! {'0 ' * confirming}" if confirming else now
+        return broke(f"{drawn}\n{NOISY}", *noisy, rate=0.001, on_inconclusive="rerun")
 
-    assert 1 < wanted < MAX_CONFIRMING
-    assert proven(wanted)
-    assert not proven(wanted - 1)
+    assert found(0).wanted == 2
+    assert not found(2).proven
+    more = found(2).wanted
+    assert 2 < more < MAX_CONFIRMING - 2
+    assert found(2 + more).proven
+    assert found(2 + more).wanted == 0
+    assert not found((2 + more) // 2).proven
 
 
 @pytest.mark.parametrize("confirming", ["1", "0 0 1", "1 0 0 0 0 0 0 0 0 0"])
