@@ -160,7 +160,9 @@ def _flaking_rows() -> Iterator[Row]:
         ("flakes 1 in 300", "flakes 1 in 1000"), ((3, 5), (1, 5), (1, 1)), SIZES
     ):
         scene = Scene(agent, cases=cases, repeats=repeats, runs=runs)
-        yield Row(agent, scene, _quiet(scene))
+        # With one repeat a steady history takes a single trial that fails for a flip: there is no
+        # rule that finds every flip of a deterministic agent and never one of these.
+        yield Row(agent, scene, () if (repeats, runs) == (1, 5) else _quiet(scene))
         if cases == MEDIUM:
             yield Row(agent, replace(scene, reruns=True), (ROUGHLY_QUIET, BUDGET))
             yield Row(agent, replace(scene, change=BREAK))
