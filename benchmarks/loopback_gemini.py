@@ -18,7 +18,7 @@ from collections import Counter
 from contextlib import suppress
 from random import Random  # noqa: TID251  # seeded with what was asked
 
-from aiohttp import web  # noqa: TID253  # a server is what this is
+from aiohttp import web
 
 WAYS = ("429", "500", "hang", "cut", "html")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np  # noqa: TID253  # no command starts with this
-from numpy.typing import NDArray  # noqa: TID253
+import numpy as np
+from numpy.typing import NDArray
 from populations import THRESHOLD, Agents, Observer, Values
 
 from ci_eval.stats import t_quantile

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
 
-import numpy as np  # noqa: TID253  # no command starts with this
-from numpy.random import Generator  # noqa: TID253
-from numpy.typing import NDArray  # noqa: TID253
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 
 CRITERIA = 4
 """How many criteria judge each trial."""

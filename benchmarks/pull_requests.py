@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import cast
 
-import numpy as np  # noqa: TID253  # no command starts with this
-from numpy.random import Generator  # noqa: TID253
+import numpy as np
+from numpy.random import Generator
 from peers import Draws, peers
 from populations import CHANGES, CRITERIA, POPULATIONS, THRESHOLD, Agents, Observer, Values
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from ci_eval import phrases
@@ -15,6 +15,8 @@ from ci_eval.templating import counted, dollars, one_line, plain, terminal
 
 MAX_LINES = 40
 """How many trials that did not pass get a line of their own."""
+MAX_LISTED = 20
+"""Lines of a list that are printed."""
 MAX_PROBLEMS = 50
 """How many problems are printed; the number of the rest is."""
 MAX_BROKEN = 5
@@ -36,6 +38,18 @@ def say_problems(problems: Iterable[Problem]) -> None:
         say(f"{problem.severity}: {problem}" if problem.severity == "warning" else str(problem))
     if len(listed) > MAX_PROBLEMS:
         say(f"… and {len(listed) - MAX_PROBLEMS} more")
+
+
+def say_list(title: str, lines: Sequence[str]) -> None:
+    """Print a list with its title and length, so many lines at most; nothing where it is empty."""
+    if not lines:
+        return
+    say()
+    say(f"{title} ({len(lines)}):")
+    for line in lines[:MAX_LISTED]:
+        say(f"- {one_line(line, 300)}")
+    if len(lines) > MAX_LISTED:
+        say(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
 def say_taken_over(trials: int, invocations: int) -> None:

@@ -13,9 +13,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from loopback import QuietServer
 
 PAGE = 3
 """How many objects one page of a listing has."""
@@ -177,13 +179,8 @@ def _error(status: int, message: str) -> tuple[int, bytes, Mapping[str, str]]:
     return _json({"error": {"code": status, "message": message}}, status)
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
+class _Server(QuietServer):
     gcs: FakeGcs
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that go away."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,6 +1,6 @@
 """What a person sees of a calibration."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ci_eval.calibrating.agreement import Agreement, Distance, Interval, Share
 from ci_eval.calibrating.calibration import (
@@ -12,11 +12,9 @@ from ci_eval.calibrating.calibration import (
     decide,
     doubts,
 )
-from ci_eval.console import say, say_table, spent
+from ci_eval.console import say, say_list, say_table, spent
 from ci_eval.templating import counted, difference, one_line, percent, plain
 
-MAX_LISTED = 20
-"""How many of a kind are listed."""
 MAX_RATIONALE = 300
 """How much of a rationale is shown, in characters."""
 
@@ -29,9 +27,9 @@ def show(found: Calibration, required: Required) -> None:
     say()
     for line in _findings(found):
         say(line)
-    _list("the judge could not decide", [_open(each) for each in found.undecided])
-    _list("people are divided on", [_place(each) for each in found.divided])
-    _list("people and the judge differ on", [_differing(each) for each in found.differing])
+    say_list("the judge could not decide", [_open(each) for each in found.undecided])
+    say_list("people are divided on", [_place(each) for each in found.divided])
+    say_list("people and the judge differ on", [_differing(each) for each in found.differing])
     say()
     outcome, reasons = decide(found, required)
     if outcome == "passed" and required.says_nothing:
@@ -97,17 +95,6 @@ def _distance(found: Distance) -> Iterator[str]:
 
 def _between(interval: Interval, value: str) -> str:
     return f"{value} ({plain(interval.low)} to {plain(interval.high)})"
-
-
-def _list(title: str, lines: Sequence[str]) -> None:
-    if not lines:
-        return
-    say()
-    say(f"{title} ({len(lines)}):")
-    for line in lines[:MAX_LISTED]:
-        say(f"- {line}")
-    if len(lines) > MAX_LISTED:
-        say(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
 def _place(item: Open | Differing) -> str:

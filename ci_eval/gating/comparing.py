@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from ci_eval import phrases
-from ci_eval.console import say, say_table
+from ci_eval.console import say, say_list, say_table
 from ci_eval.ending import print_json
 from ci_eval.findings import CaseChange, Comparison, Delta, Report
-from ci_eval.templating import counted, difference, one_line, p_value, plain
+from ci_eval.templating import counted, difference, p_value, plain
 
-MAX_LISTED = 20
-"""How many of a kind are listed."""
 _HEADS = (
     "agent",
     "evalset",
@@ -71,18 +69,6 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
     )
     yield "excused", [*excused]
     yield "loosened by this change", found.loosened
-
-
-def say_list(title: str, lines: Sequence[str]) -> None:
-    """Print a list with its title and length, so many lines at most; nothing where it is empty."""
-    if not lines:
-        return
-    say()
-    say(f"{title} ({len(lines)}):")
-    for line in lines[:MAX_LISTED]:
-        say(f"- {one_line(line, 300)}")
-    if len(lines) > MAX_LISTED:
-        say(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
 def against(found: Comparison) -> str:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from ci_eval.console import say, say_table
-from ci_eval.gating.comparing import say_list
+from ci_eval.console import say, say_list, say_table
 from ci_eval.gating.costs import Cost
 from ci_eval.gating.explaining import named
 from ci_eval.gating.outlook import Break, Outlook, Sensitivity, Wanted

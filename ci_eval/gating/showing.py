@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from ci_eval import phrases
-from ci_eval.console import say
-from ci_eval.gating.comparing import against, say_list, sections
+from ci_eval.console import say, say_list
+from ci_eval.gating.comparing import against, sections
 from ci_eval.gating.explaining import (
     ExplainedCriterion,
     ExplainedFloor,

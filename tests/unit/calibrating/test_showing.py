@@ -4,8 +4,9 @@ import pytest
 
 from ci_eval.calibrating.calibration import Judges, Required, calibrate
 from ci_eval.calibrating.labels import Item, Label, Labels
-from ci_eval.calibrating.showing import MAX_LISTED, MAX_RATIONALE, show
+from ci_eval.calibrating.showing import MAX_RATIONALE, show
 from ci_eval.calibrating.verdicts import Verdict
+from ci_eval.console import MAX_LISTED
 from ci_eval.results import JudgeUsage
 
 JUDGES = Judges(criterion="answers", models=("gpt-4o", "gemini-2.5-pro"), samples=1)
