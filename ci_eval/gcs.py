@@ -139,7 +139,11 @@ def _client(endpoint: str, project: str | None, *, anonymous: bool) -> Any:
         more: dict[str, Any] = {"client_options": {"api_endpoint": endpoint}} if endpoint else {}
         if anonymous:
             more["credentials"] = AnonymousCredentials()  # type: ignore[no-untyped-call]  # as above
-        return storage.Client(project=project or (None if anonymous else _project()), **more)
+        client = storage.Client(project=project or (None if anonymous else _project()), **more)
+        # For the spans of a tracer, which we have none of, its threads would go on asking in the
+        # background after we have given up.  Only the environment has a switch for it.
+        client._bucket_metadata_cache = None  # noqa: SLF001
+        return client
 
 
 def _project() -> str:

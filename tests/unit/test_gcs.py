@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+import threading
 import time
 from typing import Any
 
@@ -184,11 +185,12 @@ def test_a_service_that_cannot_be_reached_is_given_up_in_time():
     options = GcsOptions(
         endpoint=f"http://127.0.0.1:{closed_port()}", anonymous=True, timeout_s=0.2
     )
-    started = time.monotonic()
+    started, threads = time.monotonic(), set(threading.enumerate())
     with pytest.raises(UsageError, match=r"^gs://b/x: Cloud Storage cannot be reached: Connection"):
         Storage(options, {}).bucket("b").find("x")
 
     assert time.monotonic() - started < 20
+    assert set(threading.enumerate()) <= threads, "nothing goes on in the background"
 
 
 def test_without_credentials_the_way_to_some_is_told(tmp_path, monkeypatch):
