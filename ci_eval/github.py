@@ -1,4 +1,4 @@
-"""One repository on GitHub, through its REST API.
+"""One repository on GitHub, through its REST API, and its GraphQL API where REST does not reach.
 
 Versions, pages, redirects and limits are as https://docs.github.com/en/rest/using-the-rest-api
 describes them.  What comes back is checked against a schema before anybody sees it, and the token
@@ -17,8 +17,15 @@ from pydantic import ValidationError
 from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.net import Net, Request, Response, address, connecting, retry_after, shown_address
+from ci_eval.github_answers import (
+    GONE,
+    GitHubError,
+    graphql_error,
+    limited,
+    require_success,
+    said_by,
+)
+from ci_eval.net import Net, Request, Response, address, connecting, shown_address
 from ci_eval.records import Json, Stored
 from ci_eval.world import World
 
@@ -38,26 +45,12 @@ MAX_PAGES = 200
 """How many pages a list may have."""
 PATIENCE_S = 150.0
 """How long is waited in all, because GitHub asks for it or is not well."""
-_LIMITED_S = 60.0
-"""How long to wait after a limit that does not say so: what GitHub asks for at least."""
 _PAUSES_S = (1.0, 4.0, 10.0)
 """After how long a server that is not well is asked again."""
 _UNWELL = (500, 502, 503, 504)
 _REDIRECTS = (301, 302, 303, 307, 308)
-_GONE = (404, 410)
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/(?!\.\.?$)[\w.-]{1,100}", re.ASCII)
 _NEXT = re.compile(r'<([^<>]*)>[^<>,]*;\s*rel="?next"?')
-
-
-class GitHubError(Exception):
-    """GitHub could not be asked, or refused."""
-
-    def __init__(self, message: str, *, hint: str = "", status: int | None = None) -> None:
-        self.hint = hint
-        """The way out, where one is known."""
-        self.status = status
-        """What GitHub answered with, where it answered."""
-        super().__init__(message)
 
 
 @asynccontextmanager
@@ -82,7 +75,12 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
         "X-GitHub-Api-Version": API_VERSION,
     }
     async with connecting(env) as net:
-        yield GitHub(net, world, url, headers)
+        yield GitHub(net, world, url, headers, env.get("GITHUB_GRAPHQL_URL") or _graphql(api))
+
+
+def _graphql(api: str) -> str:
+    """Return where GraphQL is: an Enterprise Server has `/api/v3` and `/api/graphql`."""
+    return f"{api.removesuffix('/v3')}/graphql"
 
 
 def _repository(env: Mapping[str, str]) -> str:
@@ -114,12 +112,16 @@ class GitHub:
     """Asks GitHub about one repository, one request at a time, as it wants to be asked.
 
     `needs` always names the permission of the token that a request takes, such as `checks: read`.
+    A path is below the repository, or from the root of the API where it begins with a slash.
     """
 
-    def __init__(self, net: Net, world: World, url: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, net: Net, world: World, url: str, headers: Mapping[str, str], graphql: str
+    ) -> None:
         self._net = net
         self._world = world
         self._url = url
+        self._graphql = graphql
         self._headers = headers
         self._patience_s = PATIENCE_S
 
@@ -134,7 +136,7 @@ class GitHub:
             GitHubError: it cannot be read, or is something else.
 
         """
-        url = f"{self._url}{quote(path)}?{urlencode({'per_page': 100, **query})}"
+        url = f"{self._at(path)}?{urlencode({'per_page': 100, **query})}"
         for _ in range(MAX_PAGES):
             response = await self._asked(Request("GET", url), needs)
             for each in _items(response, member):
@@ -151,18 +153,67 @@ class GitHub:
             GitHubError: it cannot be read, or is something else.
 
         """
-        response = await self._asked(Request("GET", self._url + quote(path)), needs)
+        response = await self._asked(Request("GET", self._at(path)), needs)
         return _checked(_json(response), kind, response)
 
-    async def post(self, path: str, body: Json, *, needs: str, repeatable: bool = False) -> None:
-        """Make something new at `path`; `repeatable` says that twice does no harm.
+    async def post(
+        self, path: str, body: Json, kind: type[M], *, needs: str, repeatable: bool = False
+    ) -> M:
+        """Make something new at `path` and return it; `repeatable` says that twice does no harm.
 
         Raises:
             GitHubError: it was not made, or nobody knows.
 
         """
-        request = Request("POST", self._url + quote(path), body)
-        await self._asked(request, needs, again=repeatable)
+        request = Request("POST", self._at(path), body)
+        response = await self._asked(request, needs, again=repeatable)
+        return _checked(_json(response), kind, response)
+
+    async def patch(self, path: str, body: Json, *, needs: str, repeatable: bool = True) -> None:
+        """Change what is at `path`.
+
+        Raises:
+            GitHubError: it was not changed, or nobody knows.
+
+        """
+        await self._asked(Request("PATCH", self._at(path), body), needs, again=repeatable)
+
+    async def delete(self, path: str, *, needs: str) -> None:
+        """Remove what is at `path`; that it is not there is no error.
+
+        Raises:
+            GitHubError: it was not removed, or nobody knows.
+
+        """
+        try:
+            await self._asked(Request("DELETE", self._at(path)), needs)
+        except GitHubError as exc:
+            if exc.status not in GONE:
+                raise
+
+    async def graphql(
+        self,
+        query: str,
+        variables: Mapping[str, Json],
+        kind: type[M],
+        *,
+        needs: str,
+        repeatable: bool = True,
+    ) -> M:
+        """Return the `data` that a query or a mutation of GraphQL answers.
+
+        Raises:
+            GitHubError: it answers errors, or something else, or cannot be asked.
+
+        """
+        body: Json = {"query": query, "variables": dict(variables)}
+        response = await self._asked(Request("POST", self._graphql, body), needs, again=repeatable)
+        answer = _json(response)
+        if not isinstance(answer, dict):
+            raise GitHubError(f"{response.request.shown} answered no object")
+        if errors := answer.get("errors"):
+            raise graphql_error(errors, response, needs)
+        return _checked(answer.get("data"), kind, response)
 
     async def download(self, path: str, *, needs: str) -> bytes | None:
         """Return the file at `path`; `None` where it is gone.
@@ -173,18 +224,23 @@ class GitHub:
             GitHubError: it cannot be read.
 
         """
-        request = Request("GET", self._url + quote(path), headers=self._headers)
+        request = Request("GET", self._at(path), headers=self._headers)
         response = await self._sent(request, again=True)
         if response.status in _REDIRECTS:
             request = Request("GET", _target(response), headers={"User-Agent": "ci-eval"})
             response = await self._sent(request, again=True, within_s=DOWNLOAD_S)
-            if response.status not in (200, *_GONE):
+            if response.status not in (200, *GONE):
                 # What the other host says may hold the key that is in the address.
                 raise GitHubError(f"{request.shown} answered {response.status}")
-        if response.status in _GONE:
+        if response.status in GONE:
             return None
-        _require_success(response, needs)
+        require_success(response, needs)
         return response.body
+
+    def _at(self, path: str) -> str:
+        if path.startswith("/"):
+            return self._url.partition("/repos/")[0] + quote(path)
+        return self._url + quote(path)
 
     def _following(self, response: Response) -> str:
         """Return the address of the next page, which is told the token; nothing at the end."""
@@ -200,7 +256,7 @@ class GitHub:
     async def _asked(self, request: Request, needs: str, *, again: bool = True) -> Response:
         request = request._replace(headers=self._headers)
         response = await self._sent(request, again=again)
-        _require_success(response, needs)
+        require_success(response, needs)
         return response
 
     async def _sent(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
@@ -211,9 +267,9 @@ class GitHub:
         pauses = iter(_PAUSES_S)
         while True:
             response, said = await self._tried(request, within_s)
-            limited_s = _limited(response, self._world.now()) if response else None
+            limited_s = limited(response, self._world.now()) if response else None
             if limited_s is not None:
-                said = f"GitHub was asked too often{_said(response)}" if response else said
+                said = f"GitHub was asked too often{said_by(response)}" if response else said
             elif response and not (again and response.status in _UNWELL):
                 return response
             pause_s = next(pauses, None)
@@ -241,52 +297,6 @@ class GitHub:
         self._patience_s -= pause_s
         self._world.say(f"{said}; asking again in {pause_s:.0f} s")
         await asyncio.sleep(pause_s)
-
-
-def _limited(response: Response, now: float) -> float | None:
-    """Return how long to wait as GitHub's limits say; `None` where there is none in the way."""
-    if response.status not in (403, 429):
-        return None
-    if (pause_s := retry_after(response.headers, now)) is not None:
-        return pause_s
-    reset = response.headers.get("x-ratelimit-reset", "")
-    if response.headers.get("x-ratelimit-remaining") == "0" and re.fullmatch("[0-9]{1,12}", reset):
-        return max(0.0, int(reset) - now)
-    is_limit = response.status == 429 or "rate limit" in response.text.casefold()
-    return _LIMITED_S if is_limit else None
-
-
-def _require_success(response: Response, needs: str) -> None:
-    """Go on only where all went well; else say what the token lacks, where it may be that."""
-    status, shown = response.status, response.request.shown
-    if 200 <= status < 300:
-        return
-    said = _said(response)
-    hint = f"the token needs `permissions: {{{needs}}}`"
-    if needs.endswith("write"):
-        hint += ", which pull requests of forks never get"
-    if status == 401:
-        message, hint = (
-            f"GitHub does not know the token{said}",
-            "in a workflow, use ${{ github.token }}",
-        )
-    elif status == 403:
-        message = f"GitHub refuses {shown}{said}"
-    elif status in _GONE:
-        message = f"GitHub has no {shown}, or not for this token"
-    else:
-        message, hint = f"{shown} answered {status}{said}", ""
-    raise GitHubError(message, hint=hint, status=status)
-
-
-def _said(response: Response) -> str:
-    """Return the message of an error, to be put behind ours."""
-    try:
-        value = parse_json(response.text)
-    except NotJsonError:
-        return ""
-    said = value.get("message") if isinstance(value, dict) else None
-    return f": {response.request.quoted(said)}" if isinstance(said, str) else ""
 
 
 def _json(response: Response) -> Json:

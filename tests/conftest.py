@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
 # With `importmode=importlib` nothing else puts it there.
@@ -13,6 +14,9 @@ sys.path.insert(0, str(TESTS))
 # Whoever runs the tests: commands do as on somebody's machine, unless a test says otherwise.
 for _name in ("GITHUB_ACTIONS", "GITLAB_CI"):
     os.environ.pop(_name, None)
+# A busy machine is no failure: no test here is one of speed.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -132,7 +132,7 @@ class CheckRunStore(BaselineStore):
         there = await self._of(github, run.meta.commit or "", run.meta.suite, needs=_WRITE)
         if any(past.meta.run_id == run.meta.run_id for past in there):
             return False
-        await github.post("check-runs", body, needs=_WRITE, repeatable=True)
+        await github.post("check-runs", body, _Made, needs=_WRITE, repeatable=True)
         return True
 
     def _check_run(self, run: Run) -> Json:
@@ -176,6 +176,10 @@ class _CheckRun(Stored):
 
 class _Commit(Stored):
     sha: Commit
+
+
+class _Made(Stored):
+    id: int
 
 
 def _output(run: Run, text: str) -> Json:

@@ -1,7 +1,7 @@
 """What changed against a baseline, and what of it is not noise."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from runs import FACTS, columns, meta, past, results
 
@@ -73,7 +73,6 @@ gates = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(
     st.lists(observed, min_size=1, max_size=12),
     st.dictionaries(st.sampled_from("cd"), kinds, min_size=1),

@@ -383,7 +383,7 @@ class Suite(NamedTuple):
         return self.with_word(place, at, LEVELS[min(max(rank, 0), len(LEVELS) - 1)])
 
 
-patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+patient = settings(suppress_health_check=[HealthCheck.too_slow])
 """A busy machine is no fault of the gate."""
 
 gates = st.fixed_dictionaries(

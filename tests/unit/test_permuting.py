@@ -117,7 +117,7 @@ samples = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.one_of(
         st.lists(samples, min_size=1, max_size=5), st.lists(samples, min_size=30, max_size=40)

@@ -52,7 +52,7 @@ def test_what_is_not_looked_at_again_leaves_its_share_to_the_last_look():
     assert doubtful[2] > everything[2]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.floats(0.0005, 0.1), st.floats(1.1, 3), st.integers(1, 10))
 def test_a_greater_share_of_the_rate_never_makes_a_level_smaller(rate, factor, runs):
     variances = tuple(1 / (look + 1) + 1 / runs for look in range(3))

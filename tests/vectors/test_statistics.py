@@ -59,7 +59,7 @@ def test_the_interval_of_a_share(count, successes, alpha):
     assert wilson_interval(successes, count, z) == pytest.approx(expected, **CLOSE)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     st.lists(st.floats(0, 1).map(lambda each: each**4), min_size=1, max_size=12),
     st.floats(0.001, 0.2),
@@ -122,7 +122,7 @@ def permuted(pairs: list[tuple[float, float]]) -> tuple[float, float]:
     return found.lower, found.upper
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(score, score), min_size=2, max_size=9))
 def test_pairs_are_permuted_exactly(pairs):
     new, old = zip(*pairs, strict=True)
@@ -141,7 +141,6 @@ def test_pairs_are_permuted_exactly(pairs):
         assert found == pytest.approx(expected.pvalue, **CLOSE)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=14))
 def test_of_passes_and_failures_the_permutation_is_the_exact_test_of_mcnemar(pairs):
     broken = sum(old and not new for new, old in pairs)
@@ -155,7 +154,7 @@ def test_of_passes_and_failures_the_permutation_is_the_exact_test_of_mcnemar(pai
         assert found == pytest.approx(both / 2, **CLOSE)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(score, min_size=2, max_size=4),
     st.lists(score, min_size=2, max_size=6),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from loopback import HTML, Loopback, Reply, Request, as_json, serving
 from project import CONFIG, Project
@@ -340,7 +340,6 @@ def test_a_slow_answer_has_its_own_limit(service: Service, place: Place) -> None
     assert talk.failure == ("timeout", f"{service.url} gave no answer in 0.05 s")
 
 
-@settings(deadline=None)  # the first one imports Jinja
 @given(st.text() | st.binary())
 def test_whatever_comes_back_it_is_a_reply_or_an_error_of_the_trial(body: Any) -> None:
     text = body if isinstance(body, str) else body.decode(errors="replace")

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
@@ -35,13 +35,11 @@ ANSWER = {
 }
 
 
-@settings(deadline=None)  # the first one imports Jinja
 @given(JSON)
 def test_a_text_that_is_only_an_expression_keeps_its_kind(value: Any) -> None:
     assert filled({"a": ["{{ message }}", 1, None]}, {"message": value}) == {"a": [value, 1, None]}
 
 
-@settings(deadline=None)  # the first one imports Jinja
 @given(JSON)
 def test_what_an_expression_finds_is_what_is_there(value: Any) -> None:
     assert value_of("answer.items[0]", {"answer": {"items": [value]}}) == value

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.documents import parse_yaml
@@ -169,7 +169,6 @@ def read(text, kind):
     return value if kind == "list" else value.get("cases", value.get("eval_cases"))
 
 
-@settings(deadline=None)
 @given(
     cases=CASES,
     new=st.lists(st.dictionaries(TEXTS, VALUES, min_size=1, max_size=2), min_size=1, max_size=2),
@@ -189,7 +188,6 @@ def test_the_cases_are_those_that_were_meant(cases, new, kind, indent, at):
         assert read(splicing.remove(text, syntax, at), kind) == removed
 
 
-@settings(deadline=None)
 @given(CASES)
 def test_an_edit_that_is_undone_leaves_the_text_as_it_was(cases):
     text = json.dumps({"eval_cases": cases}, indent=3)

@@ -2,7 +2,7 @@
 
 import pytest
 import yaml  # noqa: TID253  # a test does not start up
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.documents import parse_yaml
@@ -21,7 +21,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(TEXTS, VALUES, max_size=3))
 def test_it_says_the_same_in_both_versions(value):
     text = yaml_text(value)

@@ -263,9 +263,7 @@ NAMES = st.text(st.sampled_from("aé'\"[]*?#:{}&!%@ -.\\"), min_size=1, max_size
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sets=st.dictionaries(
         NAMES,

@@ -1,0 +1,92 @@
+"""What GitHub's answers mean that are not what was asked for: limits, and refusals."""
+
+import re
+
+from ci_eval.json_text import NotJsonError, parse_json
+from ci_eval.net import Response, retry_after
+from ci_eval.records import Json
+
+GONE = (404, 410)
+_LIMITED_S = 60.0
+"""How long to wait after a limit that does not say so: what GitHub asks for at least."""
+_GRAPHQL_STATUSES = {"FORBIDDEN": 403, "INSUFFICIENT_SCOPES": 403, "NOT_FOUND": 404}
+"""What REST would have answered, by the types of errors of GraphQL."""
+
+
+class GitHubError(Exception):
+    """GitHub could not be asked, or refused."""
+
+    def __init__(self, message: str, *, hint: str = "", status: int | None = None) -> None:
+        self.hint = hint
+        """The way out, where one is known."""
+        self.status = status
+        """What GitHub answered with, where it answered."""
+        super().__init__(message)
+
+
+def limited(response: Response, now: float) -> float | None:
+    """Return how long to wait as GitHub's limits say; `None` where there is none in the way."""
+    if response.status not in (403, 429) and not _is_graphql_limit(response):
+        return None
+    if (pause_s := retry_after(response.headers, now)) is not None:
+        return pause_s
+    reset = response.headers.get("x-ratelimit-reset", "")
+    if response.headers.get("x-ratelimit-remaining") == "0" and re.fullmatch("[0-9]{1,12}", reset):
+        return max(0.0, int(reset) - now)
+    is_limit = response.status in (200, 429) or "rate limit" in response.text.casefold()
+    return _LIMITED_S if is_limit else None
+
+
+def _is_graphql_limit(response: Response) -> bool:
+    """Say whether GraphQL was asked too often, which it answers with 200."""
+    is_graphql = response.status == 200 and response.request.url.endswith("/graphql")
+    return is_graphql and bool(re.search(r'"type":\s*"RATE_LIMITED"', response.text))
+
+
+def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
+    """Return what the first of the errors of GraphQL means."""
+    first = errors[0] if isinstance(errors, list) and errors else None
+    first = first if isinstance(first, dict) else {}
+    said = response.request.quoted(str(first.get("message", "no message")))
+    status = _GRAPHQL_STATUSES.get(str(first.get("type")))
+    return GitHubError(
+        f"GitHub refuses {response.request.shown}: {said}",
+        hint=_permission(needs) if status else "",
+        status=status,
+    )
+
+
+def _permission(needs: str) -> str:
+    hint = f"the token needs `permissions: {{{needs}}}`"
+    return hint + (", which pull requests of forks never get" if needs.endswith("write") else "")
+
+
+def require_success(response: Response, needs: str) -> None:
+    """Go on only where all went well; else say what the token lacks, where it may be that."""
+    status, shown = response.status, response.request.shown
+    if 200 <= status < 300:
+        return
+    said = said_by(response)
+    hint = _permission(needs)
+    if status == 401:
+        message, hint = (
+            f"GitHub does not know the token{said}",
+            "in a workflow, use ${{ github.token }}",
+        )
+    elif status == 403:
+        message = f"GitHub refuses {shown}{said}"
+    elif status in GONE:
+        message = f"GitHub has no {shown}, or not for this token"
+    else:
+        message, hint = f"{shown} answered {status}{said}", ""
+    raise GitHubError(message, hint=hint, status=status)
+
+
+def said_by(response: Response) -> str:
+    """Return the message of an error, to be put behind ours."""
+    try:
+        value = parse_json(response.text)
+    except NotJsonError:
+        return ""
+    said = value.get("message") if isinstance(value, dict) else None
+    return f": {response.request.quoted(said)}" if isinstance(said, str) else ""
