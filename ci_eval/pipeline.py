@@ -202,6 +202,7 @@ def describe(plan: Plan, world: World) -> RunMeta:
         config=config.shown,
         commit=repository.commit("HEAD"),
         branch=current_branch(repository),
+        job=world.job,
         agents=tuple(dict.fromkeys(agent for agent, _ in plan.pairs)),
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={

@@ -138,6 +138,8 @@ class RunMeta(Stored):
     """The commit that was checked out, where there is a repository."""
     branch: str | None = None
     """The branch that was checked out; `None` for a pull request."""
+    job: str = ""
+    """What CI calls the job, which tells it from others of the suite for the same commit."""
     gate: Mapping[str, Json] = {}
     """What was to block, as it was set."""
     store: Mapping[str, Json] = {}

@@ -18,6 +18,8 @@ class World:
     """Seconds since the epoch."""
     folder: str = ""
     """The same folder as the user named it; empty where that is the current one."""
+    job: str = ""
+    """What CI calls the job that this runs in; empty where nothing tells."""
     say: Callable[[str], None] = lambda _: None
     """Tells whoever watches what goes on, in one line."""
 

@@ -7,7 +7,8 @@ from typing import Annotated, TypeVar
 from pydantic import StringConstraints
 
 from ci_eval.errors import BaselineError, UsageError
-from ci_eval.github import GitHub, GitHubError, connected
+from ci_eval.github import GitHub, connected
+from ci_eval.github_answers import GitHubError
 from ci_eval.world import World
 
 T = TypeVar("T")

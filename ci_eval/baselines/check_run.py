@@ -15,7 +15,8 @@ from ci_eval.baselines._document import as_file, stored_runs, with_run
 from ci_eval.baselines._on_github import Commit, loaded, saved
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.github import GitHub, GitHubError
+from ci_eval.github import GitHub
+from ci_eval.github_answers import GitHubError
 from ci_eval.lineage import Lineage
 from ci_eval.noted import note_run
 from ci_eval.plugins import baseline

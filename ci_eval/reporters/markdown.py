@@ -14,7 +14,7 @@ from ci_eval.results import TrialResult
 MAX_CHARACTERS = 60_000
 """GitHub refuses a comment of more than 65,536; `publish` may add a few lines."""
 
-_LEVELS = (
+LEVELS = (
     Bounds(evidence=10, lines=40, rows=50),
     Bounds(evidence=5, lines=20, rows=30),
     Bounds(evidence=2, lines=10, rows=20),
@@ -46,5 +46,5 @@ class Markdown(Reporter):
         first = f"{marker(report.meta.suite)}\n"
         yield first
         yield fitting(
-            "comment.md.j2", report, _LEVELS, lambda text: len(first + text) <= MAX_CHARACTERS
+            "comment.md.j2", report, LEVELS, lambda text: len(first + text) <= MAX_CHARACTERS
         )

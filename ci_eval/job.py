@@ -1,0 +1,35 @@
+"""What the job is called that runs this, which tells it from others that evaluate the same."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_MAX_CHARS = 100
+
+
+def job_name(env: Mapping[str, str], given: str = "") -> str:
+    """Return the name of the job; empty where no CI tells it.
+
+    `given` is a name, or the values of a matrix as a JSON object, as `${{ toJSON(matrix) }}` gives
+    them: they are put behind the name that CI has for the job, as GitHub shows them.
+
+    >>> job_name({"GITHUB_JOB": "evaluate"}, '{"model": "small", "python": 3.12}')
+    'evaluate (small, 3.12)'
+    """
+    job = env.get("GITHUB_JOB") or env.get("CI_JOB_NAME") or ""
+    try:
+        matrix = json.loads(given) if given else None
+    except (ValueError, RecursionError):
+        return given[:_MAX_CHARS]
+    if not isinstance(matrix, dict):
+        return (job if matrix is None else given)[:_MAX_CHARS]
+    return f"{job} ({', '.join(_values(matrix))})".strip()[:_MAX_CHARS] if matrix else job
+
+
+def _values(found: Any) -> Iterator[str]:
+    """Yield what a matrix holds, from the outside to the inside."""
+    if isinstance(found, dict | list):
+        for each in found.values() if isinstance(found, dict) else found:
+            yield from _values(each)
+    else:
+        yield found if isinstance(found, str) else json.dumps(found)

@@ -1,0 +1,1 @@
+"""What is told on a pull request or a merge request: the comment, and the check run."""

@@ -1,0 +1,56 @@
+"""The conversation on a change, as far as we take part in it."""
+
+from typing import Literal, NamedTuple, Protocol
+
+from ci_eval.errors import CiEvalError, ExitCode
+
+
+class PostingError(CiEvalError):
+    """Something was not posted, as the message says."""
+
+    exit_code = ExitCode.USAGE_ERROR
+
+    def __init__(self, message: str, *, hint: str = "", is_refusal: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.is_refusal = is_refusal
+        """Whether whoever keeps the conversation did not let us, and asking again is no use."""
+
+
+class Comment(NamedTuple):
+    """A comment that we wrote."""
+
+    id: str
+    body: str
+    url: str
+    hidden: bool = False
+    """Whether it is minimised already."""
+
+
+class Thread(Protocol):
+    """A conversation, which others write in at the same time.
+
+    All raise `PostingError` where the other side cannot be asked, or refuses.
+    """
+
+    limit: int
+    """The longest body, in characters."""
+
+    async def own(self, first_line: str) -> list[Comment]:
+        """Return the comments that we wrote and that begin with this line, the oldest first."""
+        ...
+
+    async def add(self, body: str) -> Comment:
+        """Write a comment, the newest."""
+        ...
+
+    async def edit(self, comment: Comment, body: str) -> None:
+        """Write a comment anew, in its place."""
+        ...
+
+    async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
+        """Put a comment out of sight, without taking it away from who looks for it."""
+        ...
+
+    async def remove(self, comment: Comment) -> None:
+        """Take a comment away."""
+        ...
