@@ -1,4 +1,4 @@
-"""The entry of the container: the inputs of the action become a `ci-eval run`.
+"""The entry of the action: its inputs become a command, `ci-eval run` mostly.
 
 `INPUTS` and `action.yml` say the same, and a test holds them to it.
 """
@@ -13,17 +13,25 @@ from typing import Literal, NamedTuple
 
 from ci_eval import isolation
 from ci_eval.errors import ExitCode, Problem, UsageError
+from ci_eval.posting.options import MODES, WHENS
 from ci_eval.registry import did_you_mean
 
-Kind = Literal["text", "word", "list", "number", "flag"]
+Kind = Literal["path", "text", "word", "list", "number", "flag"]
+COMMANDS = ("run", "publish")
+"""What the input `command` can ask for."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input, which is the option of `ci-eval run` with the same name."""
+    """One input, which is the option of the same name of the commands that have it."""
 
     name: str
-    kind: Kind = "text"
+    kind: Kind = "path"
+    commands: tuple[str, ...] = ("run",)
+    words: tuple[str, ...] = ()
+    """All that a word can be."""
+    is_argument: bool = False
+    """Whether its items are arguments of the command, and no option."""
 
     def arguments(self, value: str) -> list[str]:
         """Return what `value`, which is not empty, adds to the command line.
@@ -38,13 +46,33 @@ class Input:
         match self.kind:
             case "flag":
                 return [option] if _flag(value) else []
+            case "list" if self.is_argument:
+                return list(_items(value))
             case "list":
                 return [f"{option}={item}" for item in _items(value)]
             case "number":
                 return [f"{option}={_number(value)}"]
+            case "word" if value not in self.words:
+                expected = f"expected one of {', '.join(self.words)}"
+                raise ValueError(f"{expected}, found {value!r}{did_you_mean(value, self.words)}")
         return [f"{option}={value}"]
 
 
+@dataclass(frozen=True)
+class SaveInput(Input):
+    """`baseline-save`: an option with a word, which is also switched on and off."""
+
+    def arguments(self, value: str) -> list[str]:
+        """Return the option, or nothing where nothing is stored."""
+        if value == "auto":
+            return [f"--{self.name}=auto"]
+        try:
+            return [f"--{self.name}=always"] if _flag(value) else []
+        except ValueError:
+            raise ValueError(f"expected auto, true or false, found {value!r}") from None
+
+
+_BOTH = ("run", "publish")
 INPUTS = (
     Input("config"),
     Input("agent", "list"),
@@ -57,10 +85,19 @@ INPUTS = (
     Input("resume", "flag"),
     Input("record"),
     Input("adk-results"),
-    Input("judge-mode", "word"),
+    Input("judge-mode", "word", words=("auto", "record", "replay", "off")),
     Input("out"),
-    Input("baseline-save", "flag"),
+    SaveInput("baseline-save", "word"),
+    Input("section", "text"),
+    Input("comment", "word", _BOTH, MODES),
+    Input("comment-on", "word", _BOTH, WHENS),
+    Input("pr", "number", _BOTH),
+    Input("check-run", "flag", _BOTH),
+    Input("reports", "list", ("publish",), is_argument=True),
+    Input("artifact", "text", ("publish",)),
 )
+COMMAND = "command"
+"""An input that is no option: which command is run."""
 WORKING_DIRECTORY = "working-directory"
 """An input that is no option: where the command is run."""
 TOKEN = "github-token"  # noqa: S105  # the name of one
@@ -116,15 +153,25 @@ def read_inputs(env: Mapping[str, str]) -> Command:
     problems = []
     if not folder.is_dir():
         problems.append(_problem(WORKING_DIRECTORY, f"there is no folder {str(folder)!r}"))
-    arguments = ["run"]
+    command = given.pop(COMMAND, "run")
+    if command not in COMMANDS:
+        expected = f"expected one of {', '.join(COMMANDS)}"
+        message = f"{expected}, found {command!r}{did_you_mean(command, COMMANDS)}"
+        problems.append(_problem(COMMAND, message))
+    arguments, more = [command], list[str]()
     for known in INPUTS:
         if known.name not in given:
             continue
         try:
-            arguments += known.arguments(given.pop(known.name))
+            found = known.arguments(given.pop(known.name))
         except ValueError as exc:
             problems.append(_problem(known.name, str(exc)))
-    names = (*(known.name for known in INPUTS), WORKING_DIRECTORY, TOKEN)
+            continue
+        # Others have a value all the same, where they have a default.
+        if command in known.commands:
+            (more if known.is_argument else arguments).extend(found)
+    arguments += ["--", *more] if more else []
+    names = (*(known.name for known in INPUTS), COMMAND, WORKING_DIRECTORY, TOKEN)
     for name in sorted(given):
         message = f"the action has no such input{did_you_mean(name, names)}"
         problems.append(Problem(message, where=f"input {name!r}", severity="warning"))

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,7 +15,9 @@ from ci_eval.ending import EXIT_CODES, apart_from_json, complain, guarded, print
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
 from ci_eval.gating.baselines import baseline
 from ci_eval.gating.command import compare, gate
+from ci_eval.posting.wanted import posting_options, tell
 from ci_eval.starting.command import init
+from ci_eval.world import World
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report
@@ -124,7 +126,15 @@ for command in (adk, baseline, compare, evalsets, gate, init, judge):
 @click.option(
     "--adk-results", metavar="DIR", help="Write ADK's result files, which `adk web DIR` shows."
 )
-@click.option("--baseline-save", is_flag=True, help="Store the run in the baseline afterwards.")
+@click.option(
+    "--baseline-save",
+    type=click.Choice(["auto", "always"]),
+    is_flag=False,
+    flag_value="always",
+    help="Store the run in the baseline afterwards; auto: where CI runs what was merged.",
+)
+@click.option("--section", default="", help="What the job is called, or its matrix as JSON.")
+@posting_options(default="off")
 @_out_option
 @_json_option
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
@@ -133,31 +143,40 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
 
     env, folder = dict(os.environ), Path(out)
     try:
-        report, reports = _run(config, folder, options)
+        ended = _run(config, folder, options)
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
         raise
+    report = ended.report
     if report is None:
         publish(None, folder, ExitCode.INTERRUPTED, env, ())
         return ExitCode.INTERRUPTED
     code = EXIT_CODES[report.verdict.outcome]
     with apart_from_json(as_json=as_json):
-        publish(report, folder, code, env, reports)
+        publish(report, folder, code, env, ended.reports)
+        tell(report, options, ended.world)
     if as_json:
         _print_report(report)
     return code
 
 
-def _run(
-    config: str, folder: Path, options: dict[str, Any]
-) -> "tuple[Report | None, tuple[str, ...]]":
-    """Run and return the report and what of it is published; no report if interrupted."""
+class _Ended(NamedTuple):
+    """What a run came to."""
+
+    report: "Report | None"
+    """None where it was interrupted."""
+    reports: tuple[str, ...]
+    """What of it is published."""
+    world: World
+
+
+def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
     from ci_eval import console, observing, wiring
     from ci_eval.redacting import Secrets
 
     world, plan = wiring.plan(config, options, again=folder if options["failed"] else None)
     reports = tuple(plan.config.reports)
-    if options["baseline_save"]:
+    if options["baseline_save"] == "always":
         wiring.require_baseline(plan.config)
     outputs = observing.Outputs(
         folder=folder,
@@ -174,11 +193,13 @@ def _run(
         report = wiring.run(plan, world, outputs)
     if report is None:
         console.say("run again with --resume, and it goes on from there")
-        return None, reports
+        return _Ended(None, reports, world)
     console.say_report(report, str(folder))
-    if options["baseline_save"]:
+    if options["baseline_save"] == "auto":
+        wiring.save_of_itself(plan.config, str(folder), world)
+    elif options["baseline_save"]:
         wiring.save_after_run(plan.config, str(folder), world)
-    return report, reports
+    return _Ended(report, reports, world)
 
 
 @cli.command()

@@ -49,8 +49,7 @@ def publish(
         if "annotations" in reports and _in_actions(env):
             lines = _document(out, "annotations").read_text(encoding="utf-8").splitlines()
             _print(line for line in lines if line.startswith(_COMMANDS))
-    if env.get("GITHUB_OUTPUT"):
-        _append_outputs(outputs(report, out, exit_code, env), Path(env["GITHUB_OUTPUT"]))
+    append_outputs(outputs(report, out, exit_code, env), env)
 
 
 def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
@@ -145,9 +144,11 @@ def _append_summary(document: Path, target: Path, env: Mapping[str, str]) -> Non
         file.write(text + b"\n")
 
 
-def _append_outputs(values: Mapping[str, str], target: Path) -> None:
+def append_outputs(values: Mapping[str, str], env: Mapping[str, str]) -> None:
     """Append `values`, each between delimiters that nobody could have put into it."""
-    with target.open("a", encoding="utf-8", newline="\n") as file:
+    if not env.get("GITHUB_OUTPUT"):
+        return
+    with Path(env["GITHUB_OUTPUT"]).open("a", encoding="utf-8", newline="\n") as file:
         for name, value in values.items():
             delimiter = f"ci-eval-{secrets.token_hex(16)}"
             file.write(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")

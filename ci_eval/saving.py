@@ -66,6 +66,15 @@ def check(store: BaselineStore, world: World, *, from_pull_request: bool = False
         )
 
 
+def is_merged(store: BaselineStore, world: World) -> bool:
+    """Say whether CI runs what was merged into a tracked branch."""
+    try:
+        check(store, world)
+    except UsageError:
+        return False
+    return _occasion(world.env) is not None
+
+
 def tracked(store: BaselineStore, world: World) -> Sequence[str]:
     """Return the names or patterns of the branches whose runs are stored; none if unknown."""
     named = store.base or default_branch(Repository(world.root, world.env))

@@ -15,6 +15,7 @@ from ci_eval import console, isolation, observing, pipeline, publish, saving
 from ci_eval.config import Config
 from ci_eval.errors import BaselineError, ConfigError, NothingSelectedError, Problem, UsageError
 from ci_eval.findings import Report
+from ci_eval.job import job_name
 from ci_eval.observing import Observed
 from ci_eval.plan import Plan
 from ci_eval.plan import plan as make_plan
@@ -59,6 +60,7 @@ def plan(
 
     """
     loaded, around = load(config)
+    around = replace(around, job=job_name(around.env, options.get("section", "")))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))
     selection = Selection(
@@ -201,6 +203,13 @@ def save_baseline(
     saving.check(store, around, from_pull_request=from_pull_request)
     saved = store.save(observed.run, around)
     console.say(f"stored {meta.run_id}" if saved else f"{meta.run_id} was stored already")
+
+
+def save_of_itself(config: Config, given: str, around: World) -> None:
+    """Store a run where nobody asked for it: of what was merged, and not into the work tree."""
+    store = config.baseline
+    if store and not store.work_tree_file and saving.is_merged(store, around):
+        save_after_run(config, given, around)
 
 
 def save_after_run(config: Config, given: str, around: World) -> None:

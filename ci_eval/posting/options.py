@@ -1,9 +1,10 @@
 """How the comment is kept, and when there is one."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from ci_eval.findings import Comparison, Report
+if TYPE_CHECKING:  # commands have these options, and start quickly
+    from ci_eval.findings import Comparison, Report
 
 Mode = Literal["update", "recreate", "minimize", "off"]
 """`update` edits the one comment; `recreate` takes it away and writes the next, which is at the end
@@ -31,7 +32,7 @@ class Options:
         return self.mode == "off" and not self.check_run
 
 
-def calls_for(report: Report, when: When) -> bool:
+def calls_for(report: "Report", when: When) -> bool:
     """Say whether a report is reason enough to begin a comment."""
     outcome = report.verdict.outcome
     match when:
@@ -45,14 +46,14 @@ def calls_for(report: Report, when: When) -> bool:
             return outcome != "passed" or _changed(report.comparison)
 
 
-def _regressed(comparison: Comparison | None) -> bool:
+def _regressed(comparison: "Comparison | None") -> bool:
     if comparison is None:
         return False
     deltas = any(delta.outcome == "regressed" for delta in comparison.deltas)
     return deltas or any(each.certain or each.suspected for each in comparison.changes)
 
 
-def _changed(comparison: Comparison | None) -> bool:
+def _changed(comparison: "Comparison | None") -> bool:
     if comparison is None:
         return False
     moved = any(delta.outcome in ("regressed", "improved") for delta in comparison.deltas)

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from ci_eval import action, cli, isolation
-from ci_eval.action import INPUTS, TOKEN, WORKING_DIRECTORY, read_inputs
+from ci_eval.action import COMMAND, INPUTS, TOKEN, WORKING_DIRECTORY, read_inputs
 from ci_eval.errors import ExitCode, UsageError
+from ci_eval.posting.wanted import OUTPUTS
 from ci_eval.publish import outputs
 
 ACTION_YML = Path(__file__).parents[2] / "action.yml"
@@ -43,26 +45,35 @@ def problems(**inputs: str) -> list[str]:
 
 
 def test_action_yml_lists_the_inputs_that_are_read(documented: dict[str, Any]) -> None:
-    assert list(documented["inputs"]) == [
-        INPUTS[0].name,
-        WORKING_DIRECTORY,
-        *(known.name for known in INPUTS[1:]),
-        TOKEN,
-    ]
+    names = [known.name for known in INPUTS]
+    assert set(documented["inputs"]) == {COMMAND, WORKING_DIRECTORY, TOKEN, *names}
+    # Those of a command stand together, in the order in which they are read.
+    assert [name for name in documented["inputs"] if name in names] == names
 
 
-def test_the_inputs_are_the_options_of_run() -> None:
+@pytest.mark.parametrize("name", action.COMMANDS)
+def test_the_inputs_are_the_options_of_the_command(name: str) -> None:
     options = {
-        option.removeprefix("--")
-        for parameter in cli.cli.commands["run"].params
-        for option in parameter.opts
-        if option.startswith("--")
+        max(parameter.opts, key=len).removeprefix("--")
+        for parameter in cli.cli.commands[name].params
     }
-    assert {known.name for known in INPUTS} == options - {"json"}
+    assert {known.name for known in INPUTS if name in known.commands} == options - {"json"}
+
+
+@pytest.mark.parametrize("known", [each for each in INPUTS if each.words], ids=lambda it: it.name)
+def test_the_words_are_those_of_the_option(known: action.Input) -> None:
+    for name in known.commands:
+        parameters = {each.opts[0]: each.type for each in cli.cli.commands[name].params}
+        choice = parameters[f"--{known.name}"]
+        assert isinstance(choice, click.Choice)
+        assert tuple(choice.choices) == known.words
 
 
 def test_action_yml_lists_the_outputs_that_are_written(documented: dict[str, Any]) -> None:
-    assert list(documented["outputs"]) == list(outputs(None, Path(), ExitCode.PASSED, {}))
+    assert list(documented["outputs"]) == [
+        *outputs(None, Path(), ExitCode.PASSED, {}),
+        *OUTPUTS,
+    ]
 
 
 def test_the_defaults_in_action_yml_are_those_of_the_command_line(
@@ -77,7 +88,13 @@ def test_the_defaults_in_action_yml_are_those_of_the_command_line(
         "out": cli.DEFAULT_OUT,
         "failed": "false",
         "resume": "false",
-        "baseline-save": "false",
+        "baseline-save": "auto",
+        COMMAND: "run",
+        "section": "${{ toJSON(matrix) }}",
+        "comment": "update",
+        "comment-on": "always",
+        "check-run": "false",
+        "artifact": "ci-eval-report*",
         TOKEN: "${{ github.token }}",
     }
 
@@ -87,11 +104,14 @@ def test_the_documented_type_is_the_one_that_is_checked(documented: dict[str, An
         "flag": "`true` or `false`",
         "list": "List",
         "number": "Whole number",
-        "text": "Path",
+        "path": "Path",
+        "text": "Text",
         "word": "Word",
     }
     for known in INPUTS:
-        assert documented["inputs"][known.name]["description"].startswith(begins[known.kind]), known
+        said = documented["inputs"][known.name]["description"]
+        assert said.startswith(begins[known.kind]), known
+        assert all(f"`{word}`" in said.partition(".")[0] for word in known.words), known
 
 
 # --- Reading the inputs ----------------------------------------------------------------------
@@ -117,6 +137,12 @@ def test_every_input_becomes_its_option() -> None:
         record="traces.jsonl",
         out="-",
         baseline_save="TRUE",
+        section='{"model": "small"}',
+        comment="recreate",
+        comment_on="regression",
+        pr="12",
+        check_run="true",
+        reports="not of run",
     ) == [
         "--config=a b.yaml",
         "--agent=one",
@@ -130,8 +156,28 @@ def test_every_input_becomes_its_option() -> None:
         "--resume",
         "--record=traces.jsonl",
         "--out=-",
-        "--baseline-save",
+        "--baseline-save=always",
+        '--section={"model": "small"}',
+        "--comment=recreate",
+        "--comment-on=regression",
+        "--pr=12",
+        "--check-run",
     ]
+
+
+def test_publish_has_inputs_of_its_own() -> None:
+    read = command(
+        command="publish", config="a.yaml", comment="minimize", reports="one\n--two", artifact="r*"
+    )
+    assert read.problems == []
+    assert read.arguments == [
+        *("publish", "--comment=minimize", "--artifact=r*", "--", "one", "--two")
+    ]
+
+
+@pytest.mark.parametrize(("word", "found"), [("auto", ["--baseline-save=auto"]), ("false", [])])
+def test_a_baseline_is_stored_as_the_word_says(word: str, found: list[str]) -> None:
+    assert arguments(baseline_save=word) == found
 
 
 def test_empty_inputs_are_not_given() -> None:
@@ -154,10 +200,22 @@ def test_other_words_are_no_numbers(word: str) -> None:
 
 
 def test_every_problem_is_told_at_once() -> None:
-    assert problems(repeats="x", baseline_save="si", working_directory="no/where", confg="a") == [
+    assert problems(
+        command="pubish",
+        repeats="x",
+        baseline_save="si",
+        comment="updated",
+        working_directory="no/where",
+        confg="a",
+    ) == [
         "input 'working-directory': there is no folder 'no/where'",
+        "input 'command': expected one of run, publish, found 'pubish'. Did you mean 'publish'?",
         "input 'repeats': expected a whole number, found 'x'",
-        "input 'baseline-save': expected true or false, found 'si'",
+        "input 'baseline-save': expected auto, true or false, found 'si'",
+        (
+            "input 'comment': expected one of update, recreate, minimize, off, found 'updated'. "
+            "Did you mean 'update'?"
+        ),
         "input 'confg': the action has no such input. Did you mean 'config'?",
     ]
 
@@ -206,7 +264,7 @@ def test_the_command_runs_in_the_working_directory(
     monkeypatch.setenv("INPUT_WORKING-DIRECTORY", "sub")
     monkeypatch.setenv("INPUT_BASELINE-SAVE", "true")
     assert action.main() == 1
-    assert seen == [(["run", "--baseline-save"], workspace / "sub")]
+    assert seen == [(["run", "--baseline-save=always"], workspace / "sub")]
 
 
 def test_nothing_runs_when_an_input_is_wrong(
