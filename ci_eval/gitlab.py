@@ -29,16 +29,12 @@ _LIMITED_S = 60.0
 """How long to wait after a limit that does not say so: those of notes are for each minute."""
 
 
-class GitLabError(HostError):
-    """GitLab could not be asked, or refused."""
-
-
 @asynccontextmanager
 async def connected(world: World, project: str) -> AsyncIterator["GitLab"]:
     """Be ready to ask about a project, by its number or its path.
 
     Raises:
-        GitLabError: the environment has no token, or a wrong address.
+        HostError: the environment has no token, or a wrong address.
 
     """
     env = world.env
@@ -46,7 +42,7 @@ async def connected(world: World, project: str) -> AsyncIterator["GitLab"]:
     try:
         address(api)
     except ValueError as exc:
-        raise GitLabError(f"CI_API_V4_URL: {exc}") from exc
+        raise HostError(f"CI_API_V4_URL: {exc}") from exc
     headers = {"PRIVATE-TOKEN": _token(env), "User-Agent": "ci-eval"}
     async with connecting(env) as net:
         yield GitLab(net, world, api, project, headers)
@@ -55,7 +51,7 @@ async def connected(world: World, project: str) -> AsyncIterator["GitLab"]:
 def _token(env: Mapping[str, str]) -> str:
     name = next((each for each in TOKENS if env.get(each)), None)
     if name is None:
-        raise GitLabError(
+        raise HostError(
             "there is no token to write on GitLab with",
             hint="set the variable GITLAB_TOKEN to a project access token with the scope `api` and "
             "the role Reporter: what jobs have by themselves, CI_JOB_TOKEN, only reads notes",
@@ -63,7 +59,7 @@ def _token(env: Mapping[str, str]) -> str:
         )
     # Who tries to send any other shows it in his errors.
     if not re.fullmatch(r"[!-~]+", env[name]):
-        raise GitLabError(f"{name} holds no token: a space, a line break or a letter that none has")
+        raise HostError(f"{name} holds no token: a space, a line break or a letter that none has")
     return env[name]
 
 
@@ -76,7 +72,7 @@ class GitLab:
     def __init__(
         self, net: Net, world: World, api: str, project: str, headers: Mapping[str, str]
     ) -> None:
-        self._host = Host(net, world, "GitLab", limited, GitLabError)
+        self._host = Host(net, world, "GitLab", limited)
         self._api = api
         self._project = f"{api}/projects/{quote(project, safe='')}/"
         self._headers = headers
@@ -85,47 +81,47 @@ class GitLab:
         """Yield what the pages at `path` list, page by page as it is taken.
 
         Raises:
-            GitLabError: it cannot be read, or is something else.
+            HostError: it cannot be read, or is something else.
 
         """
         page = 1
         for _ in range(MAX_PAGES):
             found = urlencode({**query, "per_page": 100, "page": page})
             response = await self._asked(Request("GET", f"{self._at(path)}?{found}"))
-            for each in items(response, GitLabError):
-                yield checked(each, kind, response, GitLabError)
+            for each in items(response):
+                yield checked(each, kind, response)
             # The address in `Link` may be of another name of the server; its number is enough.
             following = response.headers.get("X-Next-Page", "")
             if not re.fullmatch("[0-9]{1,9}", following) or int(following) <= page:
                 return
             page = int(following)
-        raise GitLabError(f"{response.request.shown} has more than {MAX_PAGES} pages")
+        raise HostError(f"{response.request.shown} has more than {MAX_PAGES} pages")
 
     async def one(self, path: str, kind: type[M]) -> M:
         """Return the one thing at `path`.
 
         Raises:
-            GitLabError: it cannot be read, or is something else.
+            HostError: it cannot be read, or is something else.
 
         """
         response = await self._asked(Request("GET", self._at(path)))
-        return checked(read(response, GitLabError), kind, response, GitLabError)
+        return checked(read(response), kind, response)
 
     async def post(self, path: str, body: Json, kind: type[M]) -> M:
         """Make something new at `path` and return it.
 
         Raises:
-            GitLabError: it was not made, or nobody knows.
+            HostError: it was not made, or nobody knows.
 
         """
         response = await self._asked(Request("POST", self._at(path), body), again=False)
-        return checked(read(response, GitLabError), kind, response, GitLabError)
+        return checked(read(response), kind, response)
 
     async def put(self, path: str, body: Json) -> None:
         """Change what is at `path`.
 
         Raises:
-            GitLabError: it was not changed, or nobody knows.
+            HostError: it was not changed, or nobody knows.
 
         """
         await self._asked(Request("PUT", self._at(path), body))
@@ -134,12 +130,12 @@ class GitLab:
         """Remove what is at `path`; that it is not there is no error.
 
         Raises:
-            GitLabError: it was not removed, or nobody knows.
+            HostError: it was not removed, or nobody knows.
 
         """
         try:
             await self._asked(Request("DELETE", self._at(path)))
-        except GitLabError as exc:
+        except HostError as exc:
             if exc.status not in GONE:
                 raise
 
@@ -185,7 +181,7 @@ def _require_success(response: Response) -> None:
         message, hint = f"GitLab has no {shown}, or not for this token", role
     else:
         message, hint = f"{shown} answered {status}{said}", ""
-    raise GitLabError(message, hint=hint, status=status)
+    raise HostError(message, hint=hint, status=status)
 
 
 def _said_by(response: Response) -> str:

@@ -47,14 +47,11 @@ no limit is in the way."""
 class Host:
     """Sends requests, and sends them again as long as the host puts them off."""
 
-    def __init__(
-        self, net: Net, world: World, name: str, limited: Limited, error: type[HostError]
-    ) -> None:
+    def __init__(self, net: Net, world: World, name: str, limited: Limited) -> None:
         self._net = net
         self._world = world
         self._name = name
         self._limited = limited
-        self._error = error
         self._patience_s = PATIENCE_S
 
     async def send(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
@@ -76,7 +73,7 @@ class Host:
                 return response
             pause_s = next(pauses, None)
             if pause_s is None or (limited_s is None and not again):
-                raise self._error(said)
+                raise HostError(said)
             await self._wait(pause_s if limited_s is None else limited_s, said)
 
     async def _tried(self, request: Request, within_s: float) -> tuple[Response | None, str]:
@@ -88,46 +85,57 @@ class Host:
             return None, f"{request.shown} has not answered for {within_s:g} s"
         except TrialError as exc:
             if exc.kind != "connection":
-                raise self._error(str(exc)) from exc
+                raise HostError(str(exc)) from exc
             return None, str(exc)
         return response, f"{request.shown} answered {response.shown}"
 
     async def _wait(self, pause_s: float, said: str) -> None:
         """Wait before a request is sent again, unless all patience is gone."""
         if pause_s > self._patience_s:
-            raise self._error(f"{said}; it may be asked again in {pause_s:.0f} s")
+            raise HostError(f"{said}; it may be asked again in {pause_s:.0f} s")
         self._patience_s -= pause_s
         self._world.say(f"{said}; asking again in {pause_s:.0f} s")
         await asyncio.sleep(pause_s)
 
 
-def read(response: Response, error: type[HostError]) -> Json:
+def read(response: Response) -> Json:
     """Return an answer as JSON.
 
     Raises:
-        HostError: it is none; of the class `error`, as all that these functions raise.
+        HostError: it is none.
 
     """
     try:
         return response.json()
     except TrialError as exc:
-        raise error(str(exc)) from exc
+        raise HostError(str(exc)) from exc
 
 
-def items(response: Response, error: type[HostError], member: str = "") -> list[Json]:
-    """Return the list that an answer is, or that it holds as its `member`."""
-    value = read(response, error)
+def items(response: Response, member: str = "") -> list[Json]:
+    """Return the list that an answer is, or that it holds as its `member`.
+
+    Raises:
+        HostError: there is none.
+
+    """
+    value = read(response)
     found = value.get(member) if member and isinstance(value, dict) else value
     if not isinstance(found, list):
-        raise error(f"{response.request.shown} answered no list")
+        raise HostError(f"{response.request.shown} answered no list")
     return found
 
 
-def checked(item: Json, kind: type[M], response: Response, error: type[HostError]) -> M:
-    """Return a part of an answer as what it should be."""
+def checked(item: Json, kind: type[M], response: Response) -> M:
+    """Return a part of an answer as what it should be.
+
+    Raises:
+        HostError: it is something else.
+
+    """
     try:
         return kind.model_validate(item)
     except ValidationError as exc:
         loc, why = next(iter(explain(exc, kind)))
         where = response.request.quoted(f"{dotted(loc)}: {why}" if loc else why)
-        raise error(f"{response.request.shown} answered what it should not: {where}") from exc
+        message = f"{response.request.shown} answered what it should not: {where}"
+        raise HostError(message) from exc

@@ -21,6 +21,8 @@ from ci_eval.world import World
 
 ACCOUNT = "ci-eval-agent"
 """Whom agents run as; the Dockerfile makes it."""
+INTERPRETER = "CI_EVAL_INTERPRETER"
+"""The variable that names the Python for code that names none; our image does not heed it."""
 OURS = ".ci-eval"
 """The folder in which we keep things; made before an agent could make it."""
 
@@ -69,9 +71,15 @@ def environment(ours: Mapping[str, str]) -> dict[str, str]:
     return {"HOME": agent.home, "USER": ACCOUNT, "LOGNAME": ACCOUNT, "PATH": path}
 
 
-def interpreter() -> str:
-    """Return the Python for code that names none: in our image one that does not have ci-eval."""
-    return sys.executable if account() is None else str(Path(sys.base_prefix, "bin", "python3"))
+def interpreter(ours: Mapping[str, str]) -> str:
+    """Return the Python for code that names none.
+
+    In our image it is one that does not have ci-eval.  Elsewhere it is ours, or what `ours`, our
+    environment, says: on the job's own machine the action names the Python of the job.
+    """
+    if account() is None:
+        return ours.get(INTERPRETER) or sys.executable
+    return str(Path(sys.base_prefix, "bin", "python3"))
 
 
 # --- Ourselves --------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ class Request:
     headers: Mapping[str, str]
     """With names in lower case."""
     body: Any
+    method: str = "POST"
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,11 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         url = urlsplit(self.path)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        request = Request(url.path, parse_qs(url.query), headers, json.loads(raw or b"null"))
+        body = json.loads(raw or b"null")
+        request = Request(url.path, parse_qs(url.query), headers, body, self.command)
         self._send(self.server.provider.answer(request))
 
-    def do_GET(self) -> None:
-        self.do_POST()
+    do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
 
     def _send(self, reply: Reply) -> None:
         if not reply.dropped:

@@ -1,20 +1,21 @@
 """Tells of a run on the pull request it is of; a verdict stands whatever becomes of that."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from ci_eval.errors import Problem
 from ci_eval.findings import Report
-from ci_eval.github import connected
+from ci_eval.github import GitHub, connected
 from ci_eval.github_answers import GitHubError
 from ci_eval.lineage import event
-from ci_eval.posting import pull_request, sticky, wording
+from ci_eval.posting import check_run, pull_request, sticky, wording
 from ci_eval.posting.github_thread import GitHubThread
 from ci_eval.posting.options import Options, calls_for
 from ci_eval.posting.sections import Section
 from ci_eval.posting.sticky import Posted
 from ci_eval.posting.thread import PostingError, Thread
+from ci_eval.publish import annotate
 from ci_eval.world import World
 
 MAX_TEXT = 60_000
@@ -28,68 +29,88 @@ class Place(NamedTuple):
     commit: str
     """The newest commit of the change."""
     run: int
-    attempt: int
+    """The number of the workflow run or pipeline that measured."""
+    attempt: int = 1
 
 
 def post(report: Report, options: Options, world: World) -> Posted:
     """Tell of a run, or say why it is not told."""
-    if options.is_off:
-        return Posted("off")
     try:
-        return asyncio.run(_post(report, options, world))
+        return asyncio.run(_on_github(report, options, world))
     except PostingError as exc:
-        if exc.is_refusal and _of_stranger(world.env):
-            world.say(f"no comment: {exc}; a workflow with `ci-eval publish` writes it for forks")
-            return Posted("deferred")
-        world.say(f"no comment: {exc}")
-        if exc.hint:
-            world.say(exc.hint)
-        return Posted("failed")
+        return _not_posted(exc, world)
 
 
-async def _post(report: Report, options: Options, world: World) -> Posted:
-    async with _opened(options, world) as place:
-        if place is None:
-            world.say("no comment: there is no open pull request of this commit")
-            return Posted("none")
-        return await told(report, place, options)
+def _not_posted(exc: PostingError, world: World) -> Posted:
+    """Say why; a token that only reads is no fault of the person whose fork it is."""
+    if exc.is_refusal and _of_stranger(world.env):
+        world.say(
+            f"no comment yet: {exc}; what a fork measured is posted by a workflow with "
+            "`command: publish`"
+        )
+        return Posted("deferred")
+    _warn(f"no comment: {exc}", exc.hint, world)
+    return Posted("failed")
 
 
-async def told(report: Report, place: Place, options: Options) -> Posted:
-    """Let the comment of the suite say what `report` says.
+async def _on_github(report: Report, options: Options, world: World) -> Posted:
+    env = world.env
+    try:
+        async with connected(world) as github:
+            found = await pull_request.find(github, env, options.pull_request)
+            if options.check_run:
+                commit = found.head_sha if found else env.get("GITHUB_SHA", "")
+                await _check_run(github, report, commit, world)
+            if options.mode == "off":
+                return Posted("off")
+            if found is None:
+                world.say("no comment: there is no open pull request of this commit")
+                return Posted("none")
+            place = Place(GitHubThread(github, found.number), found.head_sha, *_counted(env))
+            return await told(report, place, options)
+    except GitHubError as exc:
+        is_refusal = exc.status in (401, 403, 404)
+        raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc
+
+
+async def _check_run(github: GitHub, report: Report, commit: str, world: World) -> None:
+    """Make the check run; the comment does not depend on it."""
+    env = world.env
+    server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
+    run = env.get("GITHUB_RUN_ID", "")
+    details = f"{server}/{repository}/actions/runs/{run}" if server and run else ""
+    try:
+        await check_run.make(github, report, commit, details)
+    except GitHubError as exc:
+        _warn(f"no check run: {exc}", exc.hint, world)
+
+
+def _warn(message: str, hint: str, world: World) -> None:
+    world.say(message)
+    if hint:
+        world.say(hint)
+    annotate([Problem(f"{message}; {hint}" if hint else message, severity="warning")], world.env)
+
+
+async def told(report: Report, place: Place, options: Options, *, note: str = "") -> Posted:
+    """Let the comment of the suite say what `report` says, behind a `note` in Markdown.
 
     Raises:
         PostingError: it was not written, or nobody knows.
 
     """
+    room = min(MAX_TEXT, place.thread.limit) - len(note)
     section = Section(
         suite=report.meta.suite,
         job=report.meta.job,
         outcome=report.verdict.outcome,
-        text=wording.text(report, min(MAX_TEXT, place.thread.limit)),
+        text=note + wording.text(report, room),
         commit=place.commit,
         run=place.run,
         attempt=place.attempt,
     )
     wanted = calls_for(report, options.when)
     return await sticky.post(place.thread, section, options, wanted=wanted)
-
-
-@asynccontextmanager
-async def _opened(options: Options, world: World) -> AsyncIterator[Place | None]:
-    """Be ready to write where CI says that the change is talked about."""
-    env = world.env
-    try:
-        async with connected(world) as github:
-            found = await pull_request.find(github, env, options.pull_request)
-            if found is None:
-                yield None
-                return
-            thread = GitHubThread(github, found.number)
-            yield Place(thread, found.head_sha, *_counted(env))
-    except GitHubError as exc:
-        is_refusal = exc.status in (401, 403, 404)
-        raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc
 
 
 def _counted(env: Mapping[str, str]) -> tuple[int, int]:

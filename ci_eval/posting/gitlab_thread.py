@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Literal, NamedTuple
 
-from ci_eval.gitlab import GitLab, GitLabError, connected
+from ci_eval.gitlab import GitLab, connected
+from ci_eval.hosting import HostError
 from ci_eval.posting.thread import Comment, PostingError
 from ci_eval.records import Stored
 from ci_eval.world import World
@@ -143,6 +144,6 @@ def _refusing() -> Iterator[None]:
     """Turn what GitLab says into what is told of a comment."""
     try:
         yield
-    except GitLabError as exc:
+    except HostError as exc:
         is_refusal = exc.status in _REFUSALS
         raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc

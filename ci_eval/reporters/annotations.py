@@ -22,20 +22,22 @@ _MAX_TITLE = 150
 _MAX_MESSAGE = 1_000
 """Characters before escaping, which makes up to three of one."""
 
-_Level = Literal["error", "warning"]
-_LEVELS: tuple[_Level, ...] = ("error", "warning")
+Level = Literal["error", "warning"]
+_LEVELS: tuple[Level, ...] = ("error", "warning")
 
 
-class _Note(NamedTuple):
-    """One annotation to be."""
+class Note(NamedTuple):
+    """One annotation to be; nothing of it is escaped yet."""
 
-    level: _Level
+    level: Level
     title: str
     message: str
     file: str = ""
+    """An evalset, from the top of the repository; empty where it is of no file."""
     line: int | None = None
 
     def command(self) -> str:
+        """Return the line that makes a runner show it."""
         return workflow_command(
             self.level,
             terminal(self.message, _MAX_MESSAGE),
@@ -53,9 +55,9 @@ class Annotations(Reporter):
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the commands, one a line and nothing else."""
-        kept: dict[_Level, list[_Note]] = {level: [] for level in _LEVELS}
+        kept: dict[Level, list[Note]] = {level: [] for level in _LEVELS}
         totals = dict.fromkeys(_LEVELS, 0)
-        for note in chain(_of_verdict(report), _of_cases(report, results())):
+        for note in notes(report, results()):
             totals[note.level] += 1
             if len(kept[note.level]) < MAX_OF_LEVEL:
                 kept[note.level].append(note)
@@ -64,31 +66,36 @@ class Annotations(Reporter):
                 yield f"{note.command()}\n"
 
 
-def _at_most_ten(notes: list[_Note], total: int) -> Iterator[_Note]:
+def notes(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
+    """Yield what is worth an annotation: of the verdict first, then of cases among `results`."""
+    return chain(_of_verdict(report), _of_cases(report, results))
+
+
+def _at_most_ten(notes: list[Note], total: int) -> Iterator[Note]:
     if total <= MAX_OF_LEVEL:
         yield from notes
         return
     shown = notes[: MAX_OF_LEVEL - 1]
     yield from shown
     rest = f"{counted(total - len(shown), notes[-1].level)} more, see junit.xml"
-    yield _Note(notes[-1].level, "ci-eval", rest)
+    yield Note(notes[-1].level, "ci-eval", rest)
 
 
-def _of_verdict(report: Report) -> Iterator[_Note]:
+def _of_verdict(report: Report) -> Iterator[Note]:
     """Yield the reasons of the verdict as one error, and its warnings as one warning."""
     decided = {"passed": "passed", "failed": "failed", "incomplete": "has no verdict"}
     title = f"{report.meta.suite} {decided[report.verdict.outcome]}"
-    severities: dict[_Level, tuple[str, ...]] = {
+    severities: dict[Level, tuple[str, ...]] = {
         "error": ("blocks", "incomplete"),
         "warning": ("warns",),
     }
     for level, wanted in severities.items():
         messages = [each.message for each in report.verdict.reasons if each.severity in wanted]
         if messages:
-            yield _Note(level, title, "; ".join(messages))
+            yield Note(level, title, "; ".join(messages))
 
 
-def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[_Note]:
+def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
     """Yield a note for each case that blocks, is suspected or could not be measured.
 
     What keeps all trials of an agent from being observed gets one note, with their number.
@@ -117,12 +124,12 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[_Note]
         yield _note(report, result, outcome, what, "warning")
 
 
-def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, level: _Level) -> _Note:
+def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, level: Level) -> Note:
     place = Place.of(result.key)
     evalset = report.meta.evalsets.get(place.evalset)
     # What is in a bucket is no file that a line could be shown of.
     path = evalset.path if evalset and not is_place(evalset.path) else ""
-    return _Note(
+    return Note(
         level,
         f"{place.named(report.meta)}: {what}",
         outcome.message,
@@ -131,7 +138,7 @@ def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, leve
     )
 
 
-def _level(outcome: Outcome, *, failing_blocks: bool) -> _Level | None:
+def _level(outcome: Outcome, *, failing_blocks: bool) -> Level | None:
     if outcome.kind == "skipped":
         return None
     if outcome.kind == "error":
@@ -144,7 +151,7 @@ def _level(outcome: Outcome, *, failing_blocks: bool) -> _Level | None:
     return "warning" if outcome.suspected else None
 
 
-def _what(outcome: Outcome, level: _Level) -> str:
+def _what(outcome: Outcome, level: Level) -> str:
     if outcome.kind == "error":
         return "not measured"
     if outcome.type == "ci_eval.Regression":

@@ -69,7 +69,7 @@ class UnderPython(Record):
 
     def _find_interpreter(self, world: World) -> str | None:
         if self.interpreter is None:
-            return isolation.interpreter()
+            return isolation.interpreter(world.env)
         env = agent_environment(world.env, self.env)
         return find_program(self.interpreter, root=world.root, env=env)
 
