@@ -43,6 +43,9 @@ DOWNLOAD_S = 300.0
 """How long a file may take."""
 MAX_PAGES = 200
 """How many pages a list may have."""
+WRITES_APART_S = 1.0
+"""How long after the last change the next one is asked for, as GitHub asks (REST API, "Best
+practices": "Pause between mutative requests")."""
 PATIENCE_S = 150.0
 """How long is waited in all, because GitHub asks for it or is not well."""
 _PAUSES_S = (1.0, 4.0, 10.0)

@@ -1,57 +1,256 @@
-"""Keeps secrets out of documents: what agents say and print may hold keys that they were given.
+"""Keeps secrets out of all that leaves: what agents say and print may hold keys they were given.
 
 Traces are scored as they are, so that a criterion can find a leak; it is what is written down of
-them that is cleaned.
+them that is cleaned.  In the place of a secret stands the name of its variable, as `[API_KEY]`.
+It is found however programs write it down (`spelling.py`), and where it is split over
+values that follow each other, too.  Nobody can find what somebody hides on purpose, by turning it
+round or enciphering it: this helps against accidents, and against those who do not know of it.
 """
 
-import json
 import re
-from collections.abc import Mapping
-from typing import TypeVar
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ci_eval.records import Record
+from ci_eval.leaves import Leaves, gathered
+from ci_eval.spelling import Spelling, spellings
 
-M = TypeVar("M", bound=Record)
+if TYPE_CHECKING:
+    from ci_eval.records import Record
+
+M = TypeVar("M", bound="Record")
 
 MIN_CHARS = 8
 """Shorter values are placeholders, and would be found in every other word."""
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+MAX_PARTS = 2_000
+"""Of how many parts of one value each is looked for."""
+_SECRET = re.compile(
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|^GIT_CONFIG_VALUE_", re.IGNORECASE
+)
 """What the name of an environment variable says whose value is secret."""
+_PATH = re.compile(r"~?(?:/(?:[A-Za-z0-9]{0,24}|[\w.@ -]*[._@ -][\w.@ -]*))+")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@]*")
+"""An address without a login."""
+_LOGIN = re.compile(r"://([^/@\s]+)@")
+_SCHEME = re.compile(r"(?:[\w-]+:\s*)?(?:Basic|Bearer|Token)\s+(\S+)", re.IGNORECASE)
+"""How a header says who asks."""
 
 
 class Secrets:
-    """The values of environment variables whose names say that they are secret.
+    """Values that must not get out, by the names that stand in their place.
 
-    A path is none: it says where a secret is.
+    They are those of the variables in `env` whose names say that they are secret, and the logins
+    in all addresses there; `more` are others.  A path is none: it says where a secret is.
     """
 
-    def __init__(self, env: Mapping[str, str]) -> None:
-        found: dict[str, str] = {}
-        for name, value in env.items():
-            if _SECRET.search(name) and not value.startswith(("/", "~")):
-                # Of a key of several lines, a part would do.
-                for part in {value, *value.splitlines()}:
-                    if len(part.strip()) >= MIN_CHARS:
-                        found[_in_json(part.strip())] = _in_json(f"[{name}]")
-        # The longest first: one may hold another.
-        self._found = dict(sorted(found.items(), key=lambda each: -len(each[0])))
+    def __init__(self, env: Mapping[str, str], more: Iterable[tuple[str, str]] = ()) -> None:
+        self._given = (*_of(env), *more)
+        named: dict[str, str] = {}
+        for name, value in self._given:
+            for part in _parts(value):
+                named.setdefault(part, f"[{name}]")
+        self._anchors: dict[str, list[tuple[Spelling, str]]] = {}
+        """The pieces that are looked for, and what may stand round them."""
+        for value, name in named.items():
+            for spelling in spellings(value):
+                for anchor in spelling.anchors:
+                    self._anchors.setdefault(anchor, []).append((spelling, name))
+
+    def __bool__(self) -> bool:
+        """Say whether there is any."""
+        return bool(self._anchors)
+
+    def with_more(self, more: Iterable[tuple[str, str]]) -> "Secrets":
+        """Return these and `more`, each a name and a value."""
+        return Secrets({}, (*self._given, *more))
+
+    def text(self, text: str) -> str:
+        """Return `text` with names in the place of values."""
+        spans = self._spans(text)
+        return _replaced(text, spans) if spans else text
 
     def cleaned(self, record: M) -> M:
-        """Return `record`, with the variables' names in the place of their values.
+        """Return `record` with names in the place of values, in keys too.
 
         Where there are none, it is the very same.
         """
-        if not self._found:
+        if not self or not self._may_be_in(record.model_dump(exclude_defaults=True)):
             return record
-        text = record.model_dump_json()
-        present = [value for value in self._found if value in text]
-        if not present:
+        leaves = Leaves()
+        leaves.visit(record)
+        if not self._clean(leaves):
             return record
-        for value in present:
-            text = text.replace(value, self._found[value])
-        return type(record).model_validate_json(text)
+        return cast("M", leaves.rebuilt(record))
+
+    def cleaned_json(self, value: Any) -> Any:
+        """Return a JSON value so; where there are none, it is the very same."""
+        leaves = Leaves()
+        leaves.visit_json(value)
+        return leaves.rebuilt_json(value) if self and self._clean(leaves) else value
+
+    def _may_be_in(self, plain: Mapping[str, Any]) -> bool:
+        """Say whether a closer look at what a record dumps is worth its time."""
+        values: list[str] = []
+        every: list[str] = []
+        gathered(plain, values, every)
+        texts = "\0".join(every), "".join(values), "".join(every)
+        return any(anchor in text for anchor in self._anchors for text in texts)
+
+    def _clean(self, leaves: Leaves) -> bool:
+        """Clean the texts in `leaves`, and say whether there was anything to clean."""
+        every = range(len(leaves.texts))
+        found = {at: span for at, span in self._within(leaves.texts, every, "\0") if span}
+        # A value may be split over texts that follow each other, with keys between them or not.
+        for kind in (leaves.values, every):
+            for at, spans in self._within(leaves.texts, kind, ""):
+                found[at] = [*found.get(at, []), *spans]
+        for at, spans in found.items():
+            leaves.texts[at] = _replaced(leaves.texts[at], spans)
+        return bool(found)
+
+    def _within(
+        self, texts: list[str], chosen: Iterable[int], between: str
+    ) -> Iterator[tuple[int, list["Span"]]]:
+        """Yield which of `texts` hold parts of what is found in the chosen ones, joined."""
+        numbers = list(chosen)
+        spans = self._spans(between.join(texts[number] for number in numbers))
+        if not spans:
+            return
+        begin = 0
+        for number in numbers:
+            end = begin + len(texts[number])
+            inside = [
+                (max(first, begin) - begin, min(last, end) - begin, name if first >= begin else "")
+                for first, last, name in spans
+                if first < end and last > begin
+            ]
+            if inside:
+                yield number, inside
+            begin = end + len(between)
+
+    def _spans(self, text: str) -> list["Span"]:
+        return [
+            (*span, name)
+            for anchor, found in self._anchors.items()
+            if anchor in text
+            for spelling, name in found
+            for span in spelling.found_in(text)
+        ]
 
 
-def _in_json(text: str) -> str:
-    """Return `text` as pydantic writes it within a JSON string."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+Span = tuple[int, int, str]
+"""From where to where, and what comes in its place."""
+
+
+def _replaced(text: str, spans: Iterable[Span]) -> str:
+    """Return `text` with the name of each span in its place; of several that overlap, one name."""
+    pieces, at = [], 0
+    for begin, end, name in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
+        if begin >= at:
+            pieces += [text[at:begin], name]
+        at = max(at, end)
+    return "".join([*pieces, text[at:]])
+
+
+# --- What is secret ---------------------------------------------------------------------------
+
+
+def _of(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of what is secret in an environment."""
+    for name, value in env.items():
+        if _SECRET.search(name):
+            if not _PATH.fullmatch(value.strip()):
+                yield name, value
+        else:
+            yield from ((name, login) for login in logins(value))
+
+
+def passed_on(env: Mapping[str, str], names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of variables that a configuration hands to an agent.
+
+    It may hand on any: what is a path, or an address without a login, is no secret.
+    """
+    for name in names:
+        value = env.get(name, "").strip()
+        if value and not _PATH.fullmatch(value) and not _URL.fullmatch(value):
+            yield name, value
+
+
+def logins(text: str) -> Iterator[str]:
+    """Yield the logins in the addresses that `text` holds, and their passwords."""
+    for found in _LOGIN.finditer(text):
+        yield found[1]
+        password = found[1].partition(":")[2]
+        yield password
+        if "%" in password:
+            from urllib.parse import unquote
+
+            yield unquote(password)
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yield a value, and the parts of it that would do: lines of a key, logins, JSON's secrets."""
+    lines = value.splitlines()[:MAX_PARTS]
+    header = _SCHEME.fullmatch(value.strip())
+    for part in (
+        value,
+        *lines,
+        *logins(value),
+        *([header[1]] if header else []),
+        *(_in_json(value) if value.lstrip().startswith("{") else []),
+    ):
+        if len(part.strip()) >= MIN_CHARS:
+            yield part.strip()
+
+
+def _in_json(value: str) -> Iterator[str]:
+    """Yield what is secret in a JSON object, as the key of a service account has it."""
+    import json
+
+    try:
+        loaded = json.loads(value)
+    except (ValueError, RecursionError):
+        return
+    for name, each in loaded.items():
+        if isinstance(each, str) and _SECRET.search(name):
+            yield from (each, *each.splitlines()[:MAX_PARTS])
+
+
+# --- What is printed --------------------------------------------------------------------------
+
+
+@contextmanager
+def printing(env: Mapping[str, str]) -> Iterator[None]:
+    """Keep the secrets of an environment out of what is printed, whoever prints it.
+
+    Whole lines are printed in one piece; so no secret is split.
+    """
+    secrets = Secrets(env)
+    if not secrets:
+        yield
+        return
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Stream(each, secrets) for each in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+class _Stream:
+    """A stream that writes no secrets."""
+
+    def __init__(self, stream: Any, secrets: Secrets) -> None:
+        self._stream = stream
+        self._secrets = secrets
+
+    def write(self, text: str) -> int:
+        self._stream.write(self._secrets.text(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        self.write("".join(lines))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

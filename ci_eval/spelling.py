@@ -44,7 +44,7 @@ class Spelling:
         ends: tuple[str, str] = ("", ""),
     ) -> None:
         self.anchors = anchors
-        """The pieces that are looked for, with how many characters of the text stand before each."""
+        """The pieces that are looked for, each with how many characters of the text come before."""
         self._units = units
         self._spell = spell
         self._gap = gap
@@ -103,12 +103,12 @@ def _anchors(text: str) -> dict[str, int]:
     best = long[0] if long else max(runs, key=lambda run: len(run[0]), default=None)
     if best and len(best[0]) >= _LEAST:
         return {best[0][:_ANCHOR]: best.start()}
-    first = text[:1]
-    data = first.encode(errors="surrogatepass")
+    if runs and runs[0].start() == 0:
+        return {runs[0][0]: 0}
+    data = text[:1].encode(errors="surrogatepass")
     percent = "".join(f"%{byte:02X}" for byte in data)
-    units = "".join(f"\\u{unit:04x}" for unit in _utf16(first))
-    begins = {first + text[1:2], percent, percent.lower(), units, units.upper().replace("U", "u")}
-    return dict.fromkeys(begins, 0)
+    units = "".join(f"\\u{unit:04x}" for unit in _utf16(text[:1]))
+    return dict.fromkeys((text[:1], percent, percent.lower(), units), 0)
 
 
 # --- Escaped ----------------------------------------------------------------------------------

@@ -43,9 +43,17 @@ _UNSEEN = re.compile(
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u3164\ufeff\uffa0"
     "\u2028-\u202e\u2060-\u206f\ufff0-\ufffb\ufffe\uffff"  # directions, separators, fillers
     "\ud800-\udfff"  # halves of surrogate pairs, which no encoding takes
+    "\u180b-\u180f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # how signs join in some scripts
     "\U000e0000-\U000e0fff]"  # tags: text that only machines read
 )
 """What reorders, hides or breaks the text round it; joiners stay, for scripts need them."""
+
+_MARKS = (
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u064b-\u065f\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]"
+)
+_STACK = re.compile(f"({_MARKS}{{4}}){_MARKS}+")
+"""More marks on a letter than any language has: they run over the lines above, or hide text."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """All but the characters of XML 1.0."""
@@ -58,10 +66,12 @@ _BREAK = "\u200b"
 def clean(text: str) -> str:
     """Return `text` without terminal sequences; what cannot be seen becomes U+FFFD.
 
-    Lines end with a line feed.  `##[`, which GitHub runners obey anywhere in a line, is broken.
+    So do marks of a letter from the fifth on.  Lines end with a line feed.  `##[`, which GitHub
+    runners obey anywhere in a line, is broken.
     """
     text = _ANSI.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    return _UNSEEN.sub(_REPLACEMENT, text).replace("##[", "## [")
+    text = _STACK.sub(rf"\1{_REPLACEMENT}", _UNSEEN.sub(_REPLACEMENT, text))
+    return text.replace("##[", "## [")
 
 
 def one_line(text: str, limit: int) -> str:
@@ -77,12 +87,19 @@ def one_line(text: str, limit: int) -> str:
 # --- Markdown -------------------------------------------------------------------------------
 
 _MARKUP = re.compile(
-    r"[&<>|`*~\[\]$\\\^]"
+    r"[&<>|`*~\[\]$\\\^\#]"
     r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"  # inside a word it is no markup
-    r"|^[-+=:\#]|^[0-9](?=[0-9]*[.)](?:\s|$))"  # at the start of a line: lists, headings, rules
+    r"|^[-+=:]|^[0-9](?=[0-9]*[.)](?:\s|$))"  # at the start of a line: lists, rules
 )
-_LINKED = re.compile(r"[@\#:](?=\S)|www(?=\.)|\bgh(?=-[0-9])", re.IGNORECASE)
+_DOLLAR = f"&#{ord('$')};"
+_LINKED = re.compile(
+    r"[@\#:](?=\S)|www(?=\.)|gh(?=-[0-9])"
+    r"|(?<!\w)[0-9a-f](?=[0-9a-f]{6,39}(?!\w))",  # a commit
+    re.IGNORECASE,
+)
 """What GitHub makes a mention, an issue, an emoji or a link of together with what follows."""
+_LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
+"""What is made a link before anybody looks for an HTML element round it."""
 
 
 def markdown(text: str, limit: int = 300) -> str:
@@ -90,8 +107,14 @@ def markdown(text: str, limit: int = 300) -> str:
 
     Character references instead of back-slashes make the result as good inside HTML tags.
     """
-    line = _LINKED.sub(rf"\g<0>{_BREAK}", one_line(text, limit))
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", line)
+    # Formulas are looked for when references are gone; in an element of its own no dollar is one's:
+    # https://docs.github.com/get-started/writing-on-github/working-with-advanced-formatting/writing-mathematical-expressions
+    return _escaped(one_line(text, limit), _LINKED).replace(_DOLLAR, f"<span>{_DOLLAR}</span>")
+
+
+def _escaped(line: str, linked: re.Pattern[str]) -> str:
+    broken = linked.sub(rf"\g<0>{_BREAK}", line)
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", broken)
 
 
 def code(text: str, limit: int = 120) -> str:
@@ -101,12 +124,13 @@ def code(text: str, limit: int = 120) -> str:
     an HTML element instead; so what stands next to it never matters.
     """
     line = one_line(text, limit)
-    return f"`{line}`" if line and not set(line) & {"`", "|"} else html_code(text, limit)
+    plain = line and not set(line) & {"`", "|"}
+    return f"`{_without_comments(line)}`" if plain else html_code(text, limit)
 
 
 def html_code(text: str, limit: int = 120) -> str:
     """Return `text` as an HTML code element, for where Markdown is not read."""
-    return f"<code>{markdown(text, limit) or 'empty'}</code>"
+    return f"<code>{_escaped(one_line(text, limit), _LINKED_IN_CODE) or 'empty'}</code>"
 
 
 def block(lines: str, language: str = "") -> str:
@@ -114,10 +138,18 @@ def block(lines: str, language: str = "") -> str:
 
     `language` is for the highlighting, and a word of ours.
     """
-    text = clean(lines).rstrip("\n")
+    text = _without_comments(clean(lines)).rstrip("\n")
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _without_comments(text: str) -> str:
+    """Return `text`, which stands in code, without what looks like one of our own comments.
+
+    Whoever takes a document apart by them need not know what is code.
+    """
+    return text.replace("<!--", f"<{_BREAK}!--")
 
 
 # --- Everything else ------------------------------------------------------------------------

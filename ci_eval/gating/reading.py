@@ -2,18 +2,12 @@
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ci_eval import wiring
-from ci_eval.documents import dotted, read_text
-from ci_eval.errors import Problem, UsageError
-from ci_eval.explain import explain
+from ci_eval.errors import UsageError
 from ci_eval.findings import Report
-from ci_eval.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
-from ci_eval.json_walk import Element, JsonFile
-from ci_eval.run_file import check_version
-
-REPORT_FILE = "report.json"
+from ci_eval.json_text import RESULT_DEPTH
+from ci_eval.json_walk import JsonFile
+from ci_eval.report_file import REPORT_FILE, read_report
 
 
 def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
@@ -36,32 +30,6 @@ def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
         message = f"{given} holds no report, and no configuration says how to judge its run"
         raise UsageError(message, hint="name one: -c FILE")
     return wiring.judge_again(observed, by)[0]
-
-
-def read_report(path: Path, *, shown: str) -> Report:
-    """Return the report in the file at `path`.
-
-    Raises:
-        UsageError: it is none, or one of another version.
-
-    """
-    written = read_text(path, shown=shown)
-    try:
-        # It quotes results, and holds them a little deeper.
-        value = parse_json(written, max_depth=RESULT_DEPTH + 10)
-    except NotJsonError as exc:
-        line = 1 + written.count("\n", 0, exc.position)
-        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
-    text = JsonText(value, shown, written)
-    if not isinstance(text.value, dict) or "verdict" not in text.value:
-        raise UsageError(problems=[Problem("is no report of ci-eval", shown, 1)])
-    check_version(Element(text.value.get("schema_version"), 1, ""), shown, UsageError)
-    try:
-        return Report.model_validate(text.value)
-    except ValidationError as exc:
-        found = explain(exc, Report)
-        problems = [Problem(message, shown, text.line(loc), dotted(loc)) for loc, message in found]
-        raise UsageError(problems=problems) from exc
 
 
 def _is_report(path: Path) -> bool:

@@ -57,7 +57,9 @@ class GitLabThread:
         """Return the notes that we wrote and that begin with this line, the oldest first."""
         with _refusing():
             me = (await self._gitlab.one("/user", _User)).id
-            listed = self._gitlab.listed(self._at, _Note, sort="asc", order_by="created_at")
+            listed = self._gitlab.listed(
+                self._at, _Note, sort="asc", order_by="created_at", activity_filter="only_comments"
+            )
             return [
                 self._comment(each)
                 async for each in listed

@@ -36,6 +36,10 @@ class Thing(Stored):
     name: str
 
 
+class Made(Stored):
+    id: int
+
+
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
     monkeypatch.setattr(module, "_PAUSES_S", (0.0, 0.0, 0.0))
@@ -79,7 +83,7 @@ def posted(*, repeatable: bool) -> Callable[[GitHub], Awaitable[Any]]:
         "output": {"title": "t", "summary": "s", "text": "x"},
     }
     return lambda found: found.post(
-        "check-runs", body, needs="checks: write", repeatable=repeatable
+        "check-runs", body, Made, needs="checks: write", repeatable=repeatable
     )
 
 

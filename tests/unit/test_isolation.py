@@ -32,6 +32,9 @@ needs_root = pytest.mark.skipif(
 )
 
 
+NAMED = {isolation.INTERPRETER: "/opt/hostedtoolcache/bin/python"}
+
+
 def world(root: Path, **env: str) -> World:
     return World(env=env, root=root, now=time.time)
 
@@ -47,11 +50,16 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_the_account_agents_run_as_we_do(tmp_path: Path) -> None:
     assert isolation.account() is None
     assert isolation.child_options() == {}
-    assert isolation.interpreter() == sys.executable
+    assert isolation.interpreter({}) == sys.executable
     before = tmp_path.stat().st_mode
     with room_for_agents(world(tmp_path)):
         assert list(tmp_path.iterdir()) == []
         assert tmp_path.stat().st_mode == before
+
+
+def test_without_the_account_the_job_may_name_the_python_of_its_agents() -> None:
+    assert isolation.interpreter(NAMED) == "/opt/hostedtoolcache/bin/python"
+    assert isolation.interpreter({isolation.INTERPRETER: ""}) == sys.executable
 
 
 def test_whoever_is_not_root_has_no_account_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +94,7 @@ def test_agents_get_a_home_of_their_own_and_what_is_declared_stays() -> None:
 
 @pytest.mark.usefixtures("apart")
 def test_code_that_names_no_interpreter_gets_one_without_ci_eval() -> None:
-    asked = [isolation.interpreter(), "-I", "-c", "import ci_eval"]
+    asked = [isolation.interpreter(NAMED), "-I", "-c", "import ci_eval"]
     assert (
         "No module named 'ci_eval'" in subprocess.run(asked, capture_output=True, text=True).stderr
     )

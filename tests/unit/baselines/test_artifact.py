@@ -136,6 +136,7 @@ def test_a_fork_is_no_baseline_whatever_its_branch_and_its_commit(
 ) -> None:
     stored(fake, 9, repository=FORK_ID)
     stored(fake, 3, repository=FORK_ID)
+    fake.is_faithful = False
     for strange in (None, {}, {"head_sha": sha(9)}, {"head_sha": sha(9), "repository_id": None}):
         stored(fake, 9, workflow_run=strange)
     assert ids(world) == []
