@@ -66,10 +66,12 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
     """
     env = world.env
     api = (env.get("GITHUB_API_URL") or API).rstrip("/")
-    try:
-        address(api)
-    except ValueError as exc:
-        raise GitHubError(f"GITHUB_API_URL: {exc}") from exc
+    graphql = env.get("GITHUB_GRAPHQL_URL") or _graphql(api)
+    for name, each in (("GITHUB_API_URL", api), ("GITHUB_GRAPHQL_URL", graphql)):
+        try:
+            address(each)
+        except ValueError as exc:
+            raise GitHubError(f"{name}: {exc}") from exc
     url = f"{api}/repos/{_repository(env)}/"
     headers = {
         "Accept": "application/vnd.github+json",
@@ -78,7 +80,7 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
         "X-GitHub-Api-Version": API_VERSION,
     }
     async with connecting(env) as net:
-        yield GitHub(net, world, url, headers, env.get("GITHUB_GRAPHQL_URL") or _graphql(api))
+        yield GitHub(net, world, url, headers, graphql)
 
 
 def _graphql(api: str) -> str:
@@ -127,6 +129,8 @@ class GitHub:
         self._graphql = graphql
         self._headers = headers
         self._patience_s = PATIENCE_S
+        self._changed_at: float | None = None
+        """When the last change was asked for, on the clock of the event loop."""
 
     async def listed(
         self, path: str, kind: type[M], *, needs: str, member: str = "", **query: str | int
@@ -169,7 +173,7 @@ class GitHub:
 
         """
         request = Request("POST", self._at(path), body)
-        response = await self._asked(request, needs, again=repeatable)
+        response = await self._changed(request, needs, again=repeatable)
         return _checked(_json(response), kind, response)
 
     async def patch(self, path: str, body: Json, *, needs: str, repeatable: bool = True) -> None:
@@ -179,7 +183,7 @@ class GitHub:
             GitHubError: it was not changed, or nobody knows.
 
         """
-        await self._asked(Request("PATCH", self._at(path), body), needs, again=repeatable)
+        await self._changed(Request("PATCH", self._at(path), body), needs, again=repeatable)
 
     async def delete(self, path: str, *, needs: str) -> None:
         """Remove what is at `path`; that it is not there is no error.
@@ -189,7 +193,7 @@ class GitHub:
 
         """
         try:
-            await self._asked(Request("DELETE", self._at(path)), needs)
+            await self._changed(Request("DELETE", self._at(path)), needs)
         except GitHubError as exc:
             if exc.status not in GONE:
                 raise
@@ -210,7 +214,8 @@ class GitHub:
 
         """
         body: Json = {"query": query, "variables": dict(variables)}
-        response = await self._asked(Request("POST", self._graphql, body), needs, again=repeatable)
+        asked = self._changed if query.lstrip().startswith("mutation") else self._asked
+        response = await asked(Request("POST", self._graphql, body), needs, again=repeatable)
         answer = _json(response)
         if not isinstance(answer, dict):
             raise GitHubError(f"{response.request.shown} answered no object")
@@ -255,6 +260,19 @@ class GitHub:
             shown = shown_address(found[1])
             raise GitHubError(f"{response.request.shown} goes on elsewhere, at {shown}")
         return found[1]
+
+    async def _changed(self, request: Request, needs: str, *, again: bool = True) -> Response:
+        """Ask for a change, not too soon after the last one."""
+        now = asyncio.get_running_loop().time
+        if (
+            self._changed_at is not None
+            and (left_s := self._changed_at + WRITES_APART_S - now()) > 0
+        ):
+            await asyncio.sleep(left_s)
+        try:
+            return await self._asked(request, needs, again=again)
+        finally:
+            self._changed_at = now()
 
     async def _asked(self, request: Request, needs: str, *, again: bool = True) -> Response:
         request = request._replace(headers=self._headers)

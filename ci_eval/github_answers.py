@@ -11,6 +11,10 @@ _LIMITED_S = 60.0
 """How long to wait after a limit that does not say so: what GitHub asks for at least."""
 _GRAPHQL_STATUSES = {"FORBIDDEN": 403, "INSUFFICIENT_SCOPES": 403, "NOT_FOUND": 404}
 """What REST would have answered, by the types of errors of GraphQL."""
+_PERMISSION = re.compile(r"\b([a-z_]{1,50})=(read|write|admin)\b")
+_MAX_DETAILS = 3
+_MAX_NAMED = 500
+"""How much is read of the permissions that an answer names, in characters."""
 
 
 class GitHubError(Exception):
@@ -51,14 +55,36 @@ def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
     status = _GRAPHQL_STATUSES.get(str(first.get("type")))
     return GitHubError(
         f"GitHub refuses {response.request.shown}: {said}",
-        hint=_permission(needs) if status else "",
+        hint=_permission(needs, response) if status else "",
         status=status,
     )
 
 
-def _permission(needs: str) -> str:
+def _permission(needs: str, response: Response) -> str:
+    """Return what the token lacks: `needs`, unless GitHub says that this would not do."""
+    accepted = _accepted(response)
+    if needs not in accepted:
+        needs = "}` or `{".join(accepted) or needs
     hint = f"the token needs `permissions: {{{needs}}}`"
     return hint + (", which pull requests of forks never get" if needs.endswith("write") else "")
+
+
+def _accepted(response: Response) -> list[str]:
+    """Return the permissions that GitHub names, any of which will do, as workflows write them.
+
+    See https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api, "Resource
+    not accessible": `issues=write; pull_requests=write,contents=read`.
+    """
+    named = response.headers.get("X-Accepted-GitHub-Permissions", "")
+    sets = [
+        ", ".join(
+            f"{name.replace('_', '-')}: {level}"
+            for name, level in _PERMISSION.findall(each)
+            if name != "metadata"  # every token has it
+        )
+        for each in named[:_MAX_NAMED].split(";")
+    ]
+    return [each for each in sets if each]
 
 
 def require_success(response: Response, needs: str) -> None:
@@ -67,7 +93,7 @@ def require_success(response: Response, needs: str) -> None:
     if 200 <= status < 300:
         return
     said = said_by(response)
-    hint = _permission(needs)
+    hint = _permission(needs, response)
     if status == 401:
         message, hint = (
             f"GitHub does not know the token{said}",
@@ -83,10 +109,16 @@ def require_success(response: Response, needs: str) -> None:
 
 
 def said_by(response: Response) -> str:
-    """Return the message of an error, to be put behind ours."""
+    """Return the message of an error, to be put behind ours, and what it says is not valid."""
     try:
         value = parse_json(response.text)
     except NotJsonError:
         return ""
-    said = value.get("message") if isinstance(value, dict) else None
-    return f": {response.request.quoted(said)}" if isinstance(said, str) else ""
+    if not isinstance(value, dict):
+        return ""
+    errors = value.get("errors")
+    details = errors if isinstance(errors, list) else []
+    said = [value.get("message")]
+    said += [each.get("message") for each in details[:_MAX_DETAILS] if isinstance(each, dict)]
+    shown = ": ".join(each for each in said if isinstance(each, str))
+    return f": {response.request.quoted(shown)}" if shown else ""

@@ -89,15 +89,16 @@ def one_line(text: str, limit: int) -> str:
 _MARKUP = re.compile(
     r"[&<>|`*~\[\]$\\\^\#]"
     r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"  # inside a word it is no markup
-    r"|^[-+=:]|^[0-9](?=[0-9]*[.)](?:\s|$))"  # at the start of a line: lists, rules
+    r"|^[-+=:/]|^[0-9](?=[0-9]*[.)](?:\s|$))"  # starts a line: list, rule, GitLab's action
 )
 _DOLLAR = f"&#{ord('$')};"
 _LINKED = re.compile(
     r"[@\#:](?=\S)|www(?=\.)|gh(?=-[0-9])"
+    r'|[!&$](?=[0-9])|[~%](?=[\w"])'  # GitLab's merge requests, epics, snippets, labels, milestones
     r"|(?<!\w)[0-9a-f](?=[0-9a-f]{6,39}(?!\w))",  # a commit
     re.IGNORECASE,
 )
-"""What GitHub makes a mention, an issue, an emoji or a link of together with what follows."""
+"""What GitHub or GitLab makes a mention, an issue, an emoji or a link of with what follows."""
 _LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
 """What is made a link before anybody looks for an HTML element round it."""
 

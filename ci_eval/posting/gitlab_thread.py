@@ -78,6 +78,11 @@ class GitLabThread:
         with _refusing():
             await self._gitlab.put(f"{self._at}/{comment.id}", {"body": body})
 
+    async def earlier(self, comment: Comment) -> list[str]:
+        """Return nothing: GitLab does not tell what a note said before."""
+        del comment
+        return []
+
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
         """Fold a note under one line: GitLab minimises none."""
         summary = f"<details><summary>{_SUMMARIES[reason]}</summary>"

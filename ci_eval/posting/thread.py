@@ -10,10 +10,19 @@ class PostingError(CiEvalError):
 
     exit_code = ExitCode.USAGE_ERROR
 
-    def __init__(self, message: str, *, hint: str = "", is_refusal: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        is_refusal: bool = False,
+        is_unsure: bool = False,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.is_refusal = is_refusal
         """Whether whoever keeps the conversation did not let us, and asking again is no use."""
+        self.is_unsure = is_unsure
+        """Whether only looking again tells what became of it: it may have been written."""
 
 
 class Comment(NamedTuple):
@@ -45,6 +54,10 @@ class Thread(Protocol):
 
     async def edit(self, comment: Comment, body: str) -> None:
         """Write a comment anew, in its place."""
+        ...
+
+    async def earlier(self, comment: Comment) -> list[str]:
+        """Return what a comment said before, the newest bodies, as far as anybody keeps them."""
         ...
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:

@@ -126,7 +126,8 @@ def _faults(body: Any) -> Iterator[str]:
 
 
 def _resolved(source: Any, info: GraphQLResolveInfo, **arguments: Any) -> Any:
-    value = getattr(source, info.field_name)
+    name = info.field_name
+    value = source[name] if isinstance(source, dict) else getattr(source, name)
     return value(**arguments) if callable(value) else value
 
 
@@ -283,14 +284,14 @@ def _position(all_of: list["_Comment"], cursor: str, *, by_id: bool, behind: boo
     """Return where a page begins or ends; what a cursor stood for may have been deleted."""
     number = int(base64.b64decode(cursor).decode().removeprefix("cursor:v2:"))
     if by_id:
-        return sum(each.databaseId < number + behind for each in all_of)
-    return [each.databaseId for each in all_of].index(number) + behind
+        return sum(each.comment.id < number + behind for each in all_of)
+    return [each.comment.id for each in all_of].index(number) + behind
 
 
 class _Edge:
     def __init__(self, node: "_Comment") -> None:
         self.node = node
-        self.cursor = base64.b64encode(f"cursor:v2:{node.databaseId}".encode()).decode()
+        self.cursor = base64.b64encode(f"cursor:v2:{node.comment.id}".encode()).decode()
 
 
 class _Actor:
@@ -309,12 +310,15 @@ class _Comment:
     def __init__(self, graph: Graph, comment: Comment) -> None:
         self.comment = comment
         self.id = comment.node_id
-        self.databaseId = comment.id
+        # Newer ones are no whole numbers of 32 bits, which this is.
+        self.databaseId = comment.id if comment.id < 1 << 31 else None
         self.fullDatabaseId = str(comment.id)
         self.body = comment.body
         self.createdAt = moment(comment.created)
         self.updatedAt = moment(comment.updated)
-        self.url = f"https://github.com/{REPOSITORY}/pull/{comment.number}#issuecomment-{comment.id}"
+        self.url = (
+            f"https://github.com/{REPOSITORY}/pull/{comment.number}#issuecomment-{comment.id}"
+        )
         author = comment.author
         self.author = _Actor(author, author.type) if author else None
         self.viewerDidAuthor = author == graph.state.me

@@ -206,7 +206,7 @@ class Rest:
         state = self._state
         if commit_sha in state.missing:
             return refusal(422, f"No commit found for SHA: {commit_sha}")
-        is_merged = any(commit_sha in commits for commits in state.branches.values())
+        is_merged = commit_sha in state.branches["main"]
         found = [
             each
             for each in state.pulls.values()

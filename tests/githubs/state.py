@@ -174,8 +174,7 @@ class State:
         return [
             each.body
             for each in self.comments
-            if (each.number, each.author) == (number, self.me)
-            and not (shown and each.minimized)
+            if (each.number, each.author) == (number, self.me) and not (shown and each.minimized)
         ]
 
     # --- Runs and artifacts -------------------------------------------------------------------

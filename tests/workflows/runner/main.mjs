@@ -17,9 +17,9 @@ async function main() {
 }
 
 try {
-  fs.writeSync(1, JSON.stringify(await main()));
+  process.stdout.write(JSON.stringify(await main()));
 } catch (error) {
   const refused = error instanceof Refused;
-  fs.writeSync(2, `${refused ? error.message : error.stack}\n`);
+  process.stderr.write(`${refused ? error.message : error.stack}\n`);
   process.exitCode = refused ? 2 : 1;
 }

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { emulated } from "./emulated.mjs";
-import { CommandFiles, commands, pairs } from "./commands.mjs";
+import { CommandFiles, commands } from "./commands.mjs";
 import { asText, filled, holds, text, texts } from "./expressions.mjs";
 import { Refused, readAction } from "./files.mjs";
 
@@ -26,6 +26,7 @@ const IN_CONTAINER = {
 export function runSteps(steps, scope, job) {
   const done = [];
   for (const step of steps) {
+    Object.assign(scope.contexts.env, job.variables); // what steps before wrote to GITHUB_ENV
     const name = text(step.name ?? step.uses ?? String(step.run).split("\n")[0], scope.contexts, scope.failed);
     if (!holds(step.if, scope.contexts, scope.failed)) {
       note(step, { outcome: "skipped", conclusion: "skipped", outputs: {} }, scope);
@@ -55,7 +56,6 @@ function runStep(step, scope, job) {
   const at = { step, scope, contexts, env, files, job };
   const ended = { stdout: "", stderr: "", outputs: {}, ...(step.uses ? uses(at) : runs(at)) };
   Object.assign(ended.outputs, files.pairs("GITHUB_OUTPUT"));
-  Object.assign(scope.contexts.env, files.pairs("GITHUB_ENV"));
   Object.assign(job.variables, files.pairs("GITHUB_ENV"));
   job.path.unshift(...files.read("GITHUB_PATH").split("\n").filter(Boolean).reverse());
   return {
@@ -101,7 +101,7 @@ function uses(at) {
     return emulated(name, given, at);
   }
   const action = readAction(folder);
-  const inputs = withDefaults(action.inputs ?? {}, given, contexts, name, at);
+  const inputs = withDefaults(action.inputs ?? {}, given, contexts, name);
   switch (action.runs.using) {
     case "docker":
       return inContainer(action, folder, inputs, at);
@@ -128,7 +128,7 @@ function withDefaults(declared, given, contexts, name) {
   return inputs;
 }
 
-function composite(action, folder, inputs, { job, contexts, env, scope }) {
+function composite(action, folder, inputs, { job, contexts, env }) {
   const inner = { contexts: { ...contexts, inputs, env: { ...env }, steps: {} }, failed: false, action: folder };
   inner.contexts.github = { ...contexts.github, action_path: folder };
   const done = runSteps(action.runs.steps, inner, job);
