@@ -22,20 +22,26 @@ COPY ci_eval ci_eval
 RUN pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
         --no-index --wheel-dir wheels .
 
+# What only the makers of packages use stays here: their tests, and what C and type checkers read.
 # The bytecode is made here, once, and trusted as it is: a container starts from nothing every
 # time, and would compile again what it imports.
 RUN python -m venv --without-pip /opt/ci-eval \
     && pip --python /opt/ci-eval/bin/python install --disable-pip-version-check --no-cache-dir \
         --no-index --no-deps --no-compile wheels/*.whl \
+    && find /opt/ci-eval/lib -depth \( -type d -name tests -o -type f \( -name '*.pyi' \
+        -o -name '*.pxd' -o -name '*.pyx' -o -name '*.h' -o -name '*.a' -o -name '*.c' \) \) \
+        -exec rm -r {} + \
     && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/ci-eval/lib
 
 
 FROM python:3.12-slim
 
+# Debian's git brings Perl along, for commands that we never use: its modules are most of it.
 # hadolint ignore=DL3008 # a pinned Debian version vanishes with the next security fix of git
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /usr/share/perl /usr/lib/*-linux-gnu/perl \
+        /usr/lib/*-linux-gnu/libperl.so.*
 
 # Agents get a user of their own, to whom nothing belongs (ci_eval/isolation.py). The number is
 # one that no machine gives to a person, for the workspace has its owner's number in here too.

@@ -118,7 +118,7 @@ def main() -> int:
     """Run what the inputs ask for, and return the exit code."""
     from ci_eval.ending import guarded
 
-    return guarded(lambda: _run(dict(os.environ)))
+    return guarded(lambda: _run(dict(os.environ)), os.environ)
 
 
 def _run(env: Mapping[str, str]) -> int:
@@ -204,9 +204,11 @@ def _flag(value: str) -> bool:
 
 
 def _become_owner(env: Mapping[str, str]) -> None:
-    """Go on as the owner of the workspace, who may write what the runner is told, too."""
+    """Go on, in our image, as the owner of the workspace, who may write to the runner, too."""
+    if sys.platform == "win32":
+        return
     workspace = env.get("GITHUB_WORKSPACE")
-    if not workspace or os.geteuid() != 0:
+    if not workspace or isolation.account() is None:
         return
     owner = Path(workspace).stat()
     for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):

@@ -22,6 +22,7 @@ from ci_eval.plugins import Judge, JudgedCriterion
 from ci_eval.prompting import Prompts
 from ci_eval.questions import Answer, Question, Reading, UnreadableError, Wording
 from ci_eval.records import EvalCase, Json
+from ci_eval.redacting import Secrets
 from ci_eval.results import JudgeUsage, Score
 from ci_eval.trials import Trace
 from ci_eval.world import World
@@ -38,8 +39,12 @@ _ENDED = {
 
 
 @asynccontextmanager
-async def asking(judging: Judging, world: World) -> AsyncIterator["Asker"]:
+async def asking(
+    judging: Judging, world: World, secrets: Secrets | None = None
+) -> AsyncIterator["Asker"]:
     """Be ready to ask; nobody is connected before the first question.
+
+    Of `secrets`, by default those of the environment, none is kept with an answer.
 
     Raises:
         UsageError: the cassette or the file of keys cannot be read.
@@ -47,7 +52,7 @@ async def asking(judging: Judging, world: World) -> AsyncIterator["Asker"]:
     """
     options = judging.options
     world = replace(world, env=environment(judging, world))
-    cassette = _cassette(judging, world)
+    cassette = _cassette(judging, world, secrets or Secrets(world.env))
     async with AsyncExitStack() as stack:
         yield Asker(judging, world, cassette, stack)
         if cassette and options.mode == "record":
@@ -107,12 +112,12 @@ def check(
         raise UsageError(f"the judge of {name} lacks {missing}", hint=hint)
 
 
-def _cassette(judging: Judging, world: World) -> Cassette | None:
+def _cassette(judging: Judging, world: World, secrets: Secrets | None = None) -> Cassette | None:
     options = judging.options
     if options.mode == "off":
         return None
     path = contained(world.root, options.cassette)
-    cassette = Cassette(path, shown=world.shown(options.cassette))
+    cassette = Cassette(path, shown=world.shown(options.cassette), secrets=secrets)
     cassette.load()
     if options.mode != "replay":
         cassette.begin()

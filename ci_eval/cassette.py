@@ -1,14 +1,14 @@
 """Answers of judges, kept in one file: a cache on a laptop, a cassette in a repository.
 
 The first line says what the file is; every other one holds one answer under its key, a later
-one in place of an earlier one.  No question is in it, and no key of a provider.  Several
+one in place of an earlier one.  No question is in it, and no secret that is known.  Several
 processes may write at once: each line is written in one piece, under a lock.
 """
 
-import fcntl
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,19 +16,23 @@ from pathlib import Path
 from ci_eval.errors import UsageError
 from ci_eval.json_text import parse_json
 from ci_eval.questions import Answer
+from ci_eval.redacting import Secrets
 
 VERSION = 1
 """Raised when a reader of the old form would go wrong."""
 _HEAD = b'{"ci-eval cassette":%d}\n'
 _OPENING = re.compile(rb'\{"ci-eval cassette":(\d+)[,}]')
 _LINE = re.compile(rb'\{"key":"([0-9a-f]{32})",')
+_FAR = 1 << 40
+"""A place in the file where nothing ever is."""
 
 
 class Cassette:
     """The answers in the file at `path`, which the user calls `shown`."""
 
-    def __init__(self, path: Path, *, shown: str) -> None:
+    def __init__(self, path: Path, *, shown: str, secrets: Secrets | None = None) -> None:
         self._path = path
+        self._secrets = secrets or Secrets({})
         self._shown = shown
         self._places: dict[str, tuple[int, int]] = {}
         """For each key, where its last line begins and how long it is."""
@@ -104,19 +108,20 @@ class Cassette:
     def add(self, key: str, answer: Answer, *, about: str) -> None:
         """Keep `answer` under `key`; `about`, the criterion, is for readers of the file."""
         self._own[key] = answer
-        row = {"key": key, "criterion": about, "answer": answer.model_dump(exclude_defaults=True)}
+        clean = self._secrets.cleaned(answer)
+        row = {"key": key, "criterion": about, "answer": clean.model_dump(exclude_defaults=True)}
         line = json.dumps(row, separators=(",", ":")).encode("ascii") + b"\n"
         with self._locked() as file:
             size = os.fstat(file).st_size
             if not size:  # somebody removed it meanwhile
                 line = _HEAD % VERSION + line
-            elif os.pread(file, 1, size - 1) != b"\n":  # a kill broke its last line off
+            elif _byte(file, size - 1) != b"\n":  # a kill broke its last line off
                 line = b"\n" + line
             _write(file, line)
 
     def tidy(self) -> None:
         """Drop every line in whose place a later one has come."""
-        if not self._path.exists():
+        if not self._path.exists() or sys.platform == "win32":  # where no open file is replaced
             return
         with self._locked():
             last: dict[bytes, bytes] = {}
@@ -142,9 +147,28 @@ class Cassette:
             os.close(file)
 
     def _open_locked(self) -> int:
-        file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        file = os.open(self._path, flags, 0o644)
+        _lock(file)
         return file
+
+
+def _lock(file: int) -> None:
+    """Wait until nobody else has locked `file`; closing it frees it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(file, _FAR, os.SEEK_SET)  # where nothing is: others could not read what is locked
+        msvcrt.locking(file, msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _byte(file: int, at: int) -> bytes:
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, 1)
 
 
 def _write(file: int, text: bytes) -> None:

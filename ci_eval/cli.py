@@ -15,6 +15,7 @@ from ci_eval.ending import EXIT_CODES, apart_from_json, complain, guarded, print
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
 from ci_eval.gating.baselines import baseline
 from ci_eval.gating.command import compare, gate
+from ci_eval.posting.command import publish as publish_stored
 from ci_eval.posting.wanted import posting_options, tell
 from ci_eval.starting.command import init
 from ci_eval.world import World
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     `--json` it is printed as JSON on stdout.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return guarded(lambda: _main(arguments))
+    return guarded(lambda: _main(arguments), os.environ)
 
 
 def _main(arguments: list[str]) -> int:
@@ -107,7 +108,7 @@ def cli() -> None:
     """
 
 
-for command in (adk, baseline, compare, evalsets, gate, init, judge):
+for command in (adk, baseline, compare, evalsets, gate, init, judge, publish_stored):
     cli.add_command(command)
 
 

@@ -21,7 +21,7 @@ from ci_eval.config_file import (
 from ci_eval.config_judge import read_judging, read_simulation
 from ci_eval.criterion_names import DIALECTS, NAME, Dialect
 from ci_eval.documents import Document, Loc, read_yaml
-from ci_eval.errors import ConfigError, Problem, UnknownPluginError
+from ci_eval.errors import ConfigError, Problem, UnknownPluginError, UsageError
 from ci_eval.eval_config import EvalConfigFile
 from ci_eval.explain import describe, explain
 from ci_eval.extension import Plugin, PluginRegistry
@@ -314,8 +314,15 @@ class _Reader:
                     loc = ("reports", index, name)
                     reporter = self._validated(plugins.reporter[name], options, loc)
                     if reporter:
-                        found[name] = reporter
+                        found[name] = self._prepared(reporter)
         return found
+
+    def _prepared(self, reporter: Reporter) -> Reporter:
+        try:
+            return reporter.prepared(self._world)
+        except UsageError as exc:
+            self._problems += exc.problems
+            return reporter
 
     def _baseline(self, raw: Any) -> BaselineStore | None:
         if not isinstance(raw, dict):

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import Any
 
 from ci_eval.errors import CiEvalError, ExitCode, Problem
+from ci_eval.redacting import printing
 
 EXIT_CODES = {
     "passed": ExitCode.PASSED,
@@ -17,16 +18,17 @@ EXIT_CODES = {
 """With which code a command ends that reached this verdict."""
 
 
-def guarded(command: Callable[[], int]) -> int:
-    """Return the exit code of `command`, whatever becomes of it."""
-    try:
-        return command()
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
-        traceback.print_exc()
-        sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
-        return ExitCode.INTERNAL_ERROR
+def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
+    """Return the exit code of `command`, whatever becomes of it; it prints no secret of `env`."""
+    with printing(env):
+        try:
+            return command()
+        except KeyboardInterrupt:
+            return ExitCode.INTERRUPTED
+        except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
+            traceback.print_exc()
+            sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
+            return ExitCode.INTERNAL_ERROR
 
 
 def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> ExitCode:
@@ -52,7 +54,8 @@ def apart_from_json(*, as_json: bool) -> AbstractContextManager[object]:
 
 def print_json(value: Any) -> None:
     """Print `value`, which is all that stdout holds then."""
-    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+    # Runners obey `##[` wherever it stands in a line; in a string of JSON it can be spelled so.
+    sys.stdout.write(json.dumps(value, indent=1).replace("##[", r"#\u0023[") + "\n")
 
 
 def _as_json(problem: Problem) -> dict[str, Any]:

@@ -132,6 +132,11 @@ class GitHub:
         self._changed_at: float | None = None
         """When the last change was asked for, on the clock of the event loop."""
 
+    @property
+    def repository(self) -> str:
+        """The owner and the name of the repository."""
+        return self._url.partition("/repos/")[2].rstrip("/")
+
     async def listed(
         self, path: str, kind: type[M], *, needs: str, member: str = "", **query: str | int
     ) -> AsyncGenerator[M, None]:

@@ -9,7 +9,13 @@ from ci_eval.records import Json
 GONE = (404, 410)
 _LIMITED_S = 60.0
 """How long to wait after a limit that does not say so: what GitHub asks for at least."""
-_GRAPHQL_STATUSES = {"FORBIDDEN": 403, "INSUFFICIENT_SCOPES": 403, "NOT_FOUND": 404}
+_GRAPHQL_STATUSES = {
+    "FORBIDDEN": 403,
+    "INSUFFICIENT_SCOPES": 403,
+    "NOT_FOUND": 404,
+    "UNKNOWN": 400,
+    "UNPROCESSABLE": 422,
+}
 """What REST would have answered, by the types of errors of GraphQL."""
 _PERMISSION = re.compile(r"\b([a-z_]{1,50})=(read|write|admin)\b")
 _MAX_DETAILS = 3
@@ -44,7 +50,7 @@ def limited(response: Response, now: float) -> float | None:
 def _is_graphql_limit(response: Response) -> bool:
     """Say whether GraphQL was asked too often, which it answers with 200."""
     is_graphql = response.status == 200 and response.request.url.endswith("/graphql")
-    return is_graphql and bool(re.search(r'"type":\s*"RATE_LIMITED"', response.text))
+    return is_graphql and bool(re.search(r'"type":\s*"RATE_LIMIT(ED)?"', response.text))
 
 
 def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
@@ -52,39 +58,42 @@ def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
     first = errors[0] if isinstance(errors, list) and errors else None
     first = first if isinstance(first, dict) else {}
     said = response.request.quoted(str(first.get("message", "no message")))
-    status = _GRAPHQL_STATUSES.get(str(first.get("type")))
+    # A query with what an older server does not know has no type, and says so in `extensions`.
+    kind = str(first.get("type") or ("UNKNOWN" if "extensions" in first else ""))
+    status = _GRAPHQL_STATUSES.get(kind)
     return GitHubError(
         f"GitHub refuses {response.request.shown}: {said}",
-        hint=_permission(needs, response) if status else "",
+        hint=_permission(needs, response) if status in (403, 404) else "",
         status=status,
     )
 
 
 def _permission(needs: str, response: Response) -> str:
     """Return what the token lacks: `needs`, unless GitHub says that this would not do."""
-    accepted = _accepted(response)
-    if needs not in accepted:
-        needs = "}` or `{".join(accepted) or needs
+    named = response.headers.get("X-Accepted-GitHub-Permissions", "")
+    accepted = [found for each in named[:_MAX_NAMED].split(";") if (found := _granted(each))]
+    if not any(_covers(needs, each) for each in accepted):
+        needs = "}` or `{".join(map(", ".join, accepted)) or needs
     hint = f"the token needs `permissions: {{{needs}}}`"
     return hint + (", which pull requests of forks never get" if needs.endswith("write") else "")
 
 
-def _accepted(response: Response) -> list[str]:
-    """Return the permissions that GitHub names, any of which will do, as workflows write them.
+def _granted(named: str) -> list[str]:
+    """Return permissions as workflows write them; GitHub writes `issues=write,contents=read`.
 
     See https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api, "Resource
-    not accessible": `issues=write; pull_requests=write,contents=read`.
+    not accessible".
     """
-    named = response.headers.get("X-Accepted-GitHub-Permissions", "")
-    sets = [
-        ", ".join(
-            f"{name.replace('_', '-')}: {level}"
-            for name, level in _PERMISSION.findall(each)
-            if name != "metadata"  # every token has it
-        )
-        for each in named[:_MAX_NAMED].split(";")
+    return [
+        f"{name.replace('_', '-')}: {level}"
+        for name, level in _PERMISSION.findall(named)
+        if name != "metadata"  # every token has it
     ]
-    return [each for each in sets if each]
+
+
+def _covers(needs: str, accepted: list[str]) -> bool:
+    """Say whether `needs` is enough for a request; it may be what the next one takes."""
+    return accepted in ([needs], [needs.replace(": write", ": read")])
 
 
 def require_success(response: Response, needs: str) -> None:
@@ -103,6 +112,8 @@ def require_success(response: Response, needs: str) -> None:
         message = f"GitHub refuses {shown}{said}"
     elif status in GONE:
         message = f"GitHub has no {shown}, or not for this token"
+    elif 300 <= status < 400:
+        message, hint = f"{shown} answered {response.shown}", "was the repository renamed?"
     else:
         message, hint = f"{shown} answered {status}{said}", ""
     raise GitHubError(message, hint=hint, status=status)

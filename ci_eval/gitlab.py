@@ -6,7 +6,7 @@ https://docs.gitlab.com/api/notes/ and https://docs.gitlab.com/ci/jobs/ci_job_to
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
@@ -44,7 +44,14 @@ async def connected(world: World, project: str) -> AsyncIterator["GitLab"]:
     except ValueError as exc:
         raise HostError(f"CI_API_V4_URL: {exc}") from exc
     headers = {"PRIVATE-TOKEN": _token(env), "User-Agent": "ci-eval"}
-    async with connecting(env) as net:
+    async with AsyncExitStack() as stack:
+        try:
+            # What the runner trusts in order to clone; nobody else's server is asked with it.
+            net = await stack.enter_async_context(
+                connecting(env, env.get("CI_SERVER_TLS_CA_FILE", ""))
+            )
+        except OSError as exc:
+            raise HostError(f"CI_SERVER_TLS_CA_FILE: {exc.strerror or exc}") from exc
         yield GitLab(net, world, api, project, headers)
 
 

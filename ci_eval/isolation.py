@@ -140,6 +140,9 @@ def _keep_power_over_agents() -> None:
 @contextmanager
 def _as_root() -> Iterator[None]:
     """Be root for what follows, which nothing else may run beside."""
+    if sys.platform == "win32":  # it has none
+        yield
+        return
     before = os.geteuid()
     os.seteuid(0)
     try:
@@ -231,6 +234,8 @@ def _hand_over(root: Path, agent: Account) -> None:
 
 
 def _give(path: Path, group: int) -> None:
+    if sys.platform == "win32":
+        return
     mode = path.lstat().st_mode
     os.chown(path, -1, group, follow_symlinks=False)
     if not stat.S_ISLNK(mode):

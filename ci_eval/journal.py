@@ -16,6 +16,7 @@ from typing import Any, Self
 from ci_eval.fingerprint import of_question
 from ci_eval.json_text import TRACE_DEPTH, parse_json
 from ci_eval.records import Json
+from ci_eval.redacting import Secrets
 from ci_eval.resuming import Begun
 from ci_eval.trials import Trace, Trial, TrialKey
 
@@ -36,8 +37,11 @@ def trace_line(trace: Trace, **more: Json) -> str:
 class Journal:
     """Every trace of a run, written as it is observed."""
 
-    def __init__(self, path: Path, *, suite: str, resume: bool) -> None:
+    def __init__(
+        self, path: Path, *, suite: str, resume: bool, secrets: Secrets | None = None
+    ) -> None:
         self._suite = suite
+        self._secrets = secrets or Secrets({})
         self._traces = _Lines(path, resume=resume)
         self._begun = _Lines(path.with_name("underway.jsonl"), resume=resume)
         self._open = ExitStack()
@@ -58,7 +62,11 @@ class Journal:
             self._begun.path.unlink(missing_ok=True)
 
     def add(self, trace: Trace, case_fingerprint: str) -> None:
-        """Add one trace; `case_fingerprint` tells a later run whether it still applies."""
+        """Add one trace; `case_fingerprint` tells a later run whether it still applies.
+
+        What held a secret applies to none: it cannot be scored again.
+        """
+        found, trace = trace, self._secrets.cleaned(trace)
         waits = trace.error and trace.error.kind == "waiting"
         if trace.key in self._begun.places and not waits:
             # Before the trace, or an error could be gone on with that was one to the end.
@@ -69,24 +77,29 @@ class Journal:
             duration_s=trace.duration_s,
             attempts=trace.attempts,
             suite=self._suite,
-            case_fingerprint=case_fingerprint,
+            case_fingerprint=case_fingerprint if trace is found else "",
             **({"output": trace.output} if trace.output else {}),
         )
         self._traces.write(trace.key, line)
 
     def keep(self, trial: Trial, begun: Begun) -> None:
-        """Keep how far the conversation of `trial` has come."""
+        """Keep how far the conversation of `trial` has come.
+
+        What held a secret is never gone on with: the agent would be told other things.
+        """
+        found, begun = begun, self._secrets.cleaned(begun)
+        key = self._secrets.cleaned(trial.key)
         row = {
-            **_names(trial.key),
+            **_names(key),
             "suite": self._suite,
-            "case_fingerprint": of_question(trial.case),
+            "case_fingerprint": of_question(trial.case) if begun is found else "",
             "invocations": [*_dumped(begun)],
             "memento": begun.memento,
             "answered": [
                 each.model_dump(mode="json", exclude_none=True) for each in begun.answered
             ],
         }
-        self._begun.write(trial.key, _line(row))
+        self._begun.write(key, _line(row))
 
     def observed(self, trial: Trial) -> Trace | Begun | None:
         """Return what an earlier run observed of `trial`, all of it or how far it had come.

@@ -120,10 +120,10 @@ def gathered(value: Any, values: list[str], every: list[str]) -> None:
     That is all that `Leaves` finds and a few words more, much sooner.
     """
     is_object = type(value) is dict
-    for each in value:
+    for key in value:
         if is_object:
-            every.append(str(each))
-            each = value[each]
+            every.append(str(key))
+        each = value[key] if is_object else key
         kind = type(each)
         if kind is str:
             values.append(each)

@@ -9,7 +9,6 @@ import asyncio
 import email.utils
 import importlib
 import ipaddress
-import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -25,8 +24,11 @@ from ci_eval.errors import TrialError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.records import Json
 from ci_eval.templating import one_line
+from ci_eval.unreached import reason
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from aiohttp import ClientResponse, ClientSession
 
 MAX_BODY = 16 * 1024 * 1024
@@ -263,49 +265,31 @@ def _told(request: Request) -> Iterator[None]:
     try:
         yield
     except (ClientError, OSError, ValueError) as exc:
-        why = request.quoted(_said(exc)) or type(exc).__name__
+        why = request.quoted(reason(exc)) or type(exc).__name__
         raise TrialError("connection", f"{request.shown} could not be reached: {why}") from exc
-
-
-def _said(exc: Exception) -> str:
-    """Return why a request failed, without the whole address that some errors show."""
-    from aiohttp import (
-        ClientConnectorError,
-        ClientOSError,
-        ClientPayloadError,
-        ClientResponseError,
-        InvalidURL,
-    )
-
-    if isinstance(exc, ClientResponseError):
-        return exc.message
-    if isinstance(exc, InvalidURL):
-        return "it is no address"
-    if isinstance(exc, ClientOSError) and (exc.errno or 0) > 0:
-        return os.strerror(exc.errno or 0)
-    if isinstance(exc, ClientPayloadError):
-        return "the answer broke off"
-    if isinstance(exc, ClientOSError) and not isinstance(exc, ClientConnectorError):
-        return "the connection broke off"
-    return str(exc)
 
 
 # --- Connections ------------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def connecting(env: Mapping[str, str]) -> AsyncIterator["Net"]:
+async def connecting(env: Mapping[str, str], ca_file: str = "") -> AsyncIterator["Net"]:
     """Be ready to make requests; leaving the context closes the connections.
 
-    A proxy is used as `env` says, but never on the way to this machine.
+    A proxy is used as `env` says, but never on the way to this machine.  What the authorities in
+    `ca_file` vouch for is trusted, too.
+
+    Raises:
+        OSError: that file cannot be read, or holds no certificates.
+
     """
     # Importing it takes a while, in which other agents are started.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
-    async with client_session(env) as session, client_session({}) as direct:
+    async with client_session(env, ca_file) as session, client_session({}, ca_file) as direct:
         yield Net(session, direct)
 
 
-def client_session(env: Mapping[str, str]) -> "ClientSession":
+def client_session(env: Mapping[str, str], ca_file: str = "") -> "ClientSession":
     """Return what requests are sent with; it keeps no cookies, which conversations would share.
 
     It looks at proxies and `~/.netrc`, in a thread before each request, only where `env` names a
@@ -315,10 +299,21 @@ def client_session(env: Mapping[str, str]) -> "ClientSession":
 
     return ClientSession(
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_S),
-        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
+        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_trusted(ca_file)),
         cookie_jar=DummyCookieJar(),
         trust_env=any(name.lower().endswith("_proxy") for name in env),
     )
+
+
+def _trusted(ca_file: str) -> "SSLContext | bool":
+    """Return whom to trust: those whom the machine trusts, and those in `ca_file`."""
+    if not ca_file:
+        return True
+    from ssl import create_default_context
+
+    context = create_default_context()
+    context.load_verify_locations(ca_file)
+    return context
 
 
 def is_here(url: str) -> bool:

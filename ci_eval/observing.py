@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval import team, templating
+from ci_eval import confiding, team, templating
 from ci_eval.columns import Columns
 from ci_eval.execute import Conduct, ToTry, execute
 from ci_eval.findings import GroupKey, Totals
@@ -30,7 +30,7 @@ class Outputs:
 
     folder: Path
     secrets: Secrets
-    """What must not get into any document."""
+    """What must not get into any document; what the configuration hands to agents is added."""
     record: Path | None = None
     """A file for the traces, in the order of the cases; `recorded` agents read it."""
     resume: bool = False
@@ -90,11 +90,14 @@ def observe(
     When all have landed, `again` says what is to be drawn again; nothing ends it.
     """
     path = outputs.folder / "run.json"
+    outputs = replace(outputs, secrets=confiding.secrets(plan.config, world, outputs.secrets))
     with ExitStack() as stack:
+        traces = outputs.folder / "traces.jsonl"
         journal = stack.enter_context(
-            Journal(outputs.folder / "traces.jsonl", suite=plan.config.suite, resume=outputs.resume)
+            Journal(traces, suite=plan.config.suite, resume=outputs.resume, secrets=outputs.secrets)
         )
-        line = _Line(plan, journal, stack.enter_context(RunWriter(path, meta)), outputs, stack)
+        writer = stack.enter_context(RunWriter(path, outputs.secrets.cleaned(meta)))
+        line = _Line(plan, journal, writer, outputs, stack)
         asyncio.run(_try_all(plan, world, line, again))
     if outputs.resume:
         outputs.taken_over(*line.taken_over)
@@ -107,7 +110,7 @@ async def _try_all(
     """Try every trial; what the reports will need is loaded while the agents are waited for."""
     loading = asyncio.create_task(asyncio.to_thread(templating.prepare))
     try:
-        async with team.started(plan, world) as found:
+        async with team.started(plan, world, line.secrets) as found:
             await _try_these(plan.trials(), plan, world, line, found)
             while redraw := again(line.tally):
                 await _try_these(redraw.trials(plan), plan, world, line, found)
@@ -140,7 +143,7 @@ class _Line:
         self, plan: Plan, journal: Journal, writer: RunWriter, outputs: Outputs, stack: ExitStack
     ) -> None:
         self._plan = plan
-        self._secrets = outputs.secrets
+        self.secrets = outputs.secrets
         self.journal = journal
         self._writer = writer
         self._watch = outputs.watch
@@ -176,9 +179,7 @@ class _Line:
             # Where the conversation began anew after all, none of them is the same.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
             self._invocations_taken_over += sum(one is other for one, other in pairs)
-        clean = self._secrets.cleaned(trace)
-        # What was scored cannot be scored again from the journal where it held a secret.
-        self.journal.add(clean, trial.fingerprint if clean is trace else "")
+        self.journal.add(trace, trial.fingerprint)
 
     async def score(self, taking_part: Team, number: int, trial: Trial, trace: Trace) -> None:
         """Score a trace, and write down its result when its turn has come."""
@@ -186,9 +187,9 @@ class _Line:
         result = await score(trial, trace, criteria, taking_part.scorers)
         if spent := taking_part.spent(trial.key):
             result = result.model_copy(update={"simulation": spent})
-        result = self._secrets.cleaned(result)
+        result = self.secrets.cleaned(result)
         self._watch(result)
-        line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
+        line = trace_line(self.secrets.cleaned(trace)) if self._record else ""
         self._waiting[number] = result, line
         # Results are counted and written in the order of the cases, whichever ends first.
         while self._next in self._waiting:

@@ -22,7 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from pydantic import Field
 
@@ -348,6 +348,16 @@ class Reporter(Plugin):
 
     file: ClassVar[str]
     """The name of the document in the output folder."""
+
+    def prepared(self, world: World) -> Self:
+        """Return itself with what its options name at hand, before anything is run.
+
+        Raises:
+            UsageError: a file that they name cannot be used.
+
+        """
+        del world
+        return self
 
     @abstractmethod
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:

@@ -45,9 +45,10 @@ class Secrets:
     """
 
     def __init__(self, env: Mapping[str, str], more: Iterable[tuple[str, str]] = ()) -> None:
-        self._given = (*_of(env), *more)
+        self.given = (*_of(env), *more)
+        """The names and the values, before they are taken apart."""
         named: dict[str, str] = {}
-        for name, value in self._given:
+        for name, value in self.given:
             for part in _parts(value):
                 named.setdefault(part, f"[{name}]")
         self._anchors: dict[str, list[tuple[Spelling, str]]] = {}
@@ -63,7 +64,7 @@ class Secrets:
 
     def with_more(self, more: Iterable[tuple[str, str]]) -> "Secrets":
         """Return these and `more`, each a name and a value."""
-        return Secrets({}, (*self._given, *more))
+        return Secrets({}, (*self.given, *more))
 
     def text(self, text: str) -> str:
         """Return `text` with names in the place of values."""

@@ -10,6 +10,7 @@ from ci_eval.judging import Simulation
 from ci_eval.measures import AnyCriterion
 from ci_eval.plan import Plan
 from ci_eval.plugins import JudgedCriterion, Scorer, WorkerCriterion
+from ci_eval.redacting import Secrets
 from ci_eval.results import JudgeUsage
 from ci_eval.score import Scorers
 from ci_eval.simulating import Simulating
@@ -29,8 +30,11 @@ class Team(NamedTuple):
 
 
 @asynccontextmanager
-async def started(plan: Plan, world: World) -> AsyncIterator[Team]:
-    """Start the criteria that need it, and who asks models; leaving the context stops them."""
+async def started(plan: Plan, world: World, secrets: Secrets) -> AsyncIterator[Team]:
+    """Start the criteria that need it, and who asks models; leaving the context stops them.
+
+    Of `secrets` none is kept with the answers of models.
+    """
     judged, simulation = _judged(plan), _simulation(plan)
     users: Users = Scripted
     async with AsyncExitStack() as stack:
@@ -40,7 +44,8 @@ async def started(plan: Plan, world: World) -> AsyncIterator[Team]:
             if isinstance(criterion, WorkerCriterion)
         }
         if judged or simulation:
-            asker = await stack.enter_async_context(asking.asking(plan.config.judging, world))
+            asking_all = asking.asking(plan.config.judging, world, secrets)
+            asker = await stack.enter_async_context(asking_all)
             scorers |= {name: asking.Judged(each, asker) for name, each in judged.items()}
             users = Simulating(simulation, asker) if simulation else users
         yield Team(scorers, users)

@@ -95,7 +95,7 @@ _DOLLAR = f"&#{ord('$')};"
 _LINKED = re.compile(
     r"[@\#:](?=\S)|www(?=\.)|gh(?=-[0-9])"
     r'|[!&$](?=[0-9])|[~%](?=[\w"])'  # GitLab's merge requests, epics, snippets, labels, milestones
-    r"|(?<!\w)[0-9a-f](?=[0-9a-f]{6,39}(?!\w))",  # a commit
+    r"|[0-9a-f]{6}(?=[0-9a-f])",  # of a commit at least 7 digits
     re.IGNORECASE,
 )
 """What GitHub or GitLab makes a mention, an issue, an emoji or a link of with what follows."""
@@ -358,7 +358,7 @@ def render(template: str, context: Mapping[str, Any]) -> str:
         TypeError: it writes a value that is neither text nor a number.
 
     """
-    return "".join(_environment().get_template(template).generate(context))
+    return "".join(environment().get_template(template).generate(context))
 
 
 def source(name: str) -> str:
@@ -369,9 +369,9 @@ def source(name: str) -> str:
 
 def prepare() -> None:
     """Load what `render` needs and compile the templates, which takes longer than to fill them."""
-    environment = _environment()
-    for name in environment.list_templates(filter_func=_is_document):
-        environment.get_template(name)
+    found = environment()
+    for name in found.list_templates(filter_func=_is_document):
+        found.get_template(name)
 
 
 def _is_document(name: str) -> bool:
@@ -379,7 +379,7 @@ def _is_document(name: str) -> bool:
 
 
 @cache
-def _environment() -> Any:
+def environment() -> Any:
     """Return the environment of all templates; the import takes a while."""
     from jinja2 import FileSystemLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment

@@ -5,6 +5,7 @@ violation, which fails the test when it ends.  The prose that they leave out is 
 https://docs.github.com/en/rest/using-the-rest-api (versions, pages, limits, permissions).
 """
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -139,6 +140,14 @@ class FakeGitHub(State, Loopback):
     # --- What is answered ---------------------------------------------------------------------
 
     def reply(self, request: Request) -> Reply:
+        try:
+            return self._replied(request)
+        finally:
+            # The server would only hang up.
+            if (exc := sys.exception()) is not None:
+                self.violations.append(f"the stand-in itself failed: {exc!r}")
+
+    def _replied(self, request: Request) -> Reply:
         with self._state_lock:
             fault = next((each for each in self.faults if each.happens_to(request)), Fault())
         fault.before()

@@ -113,7 +113,17 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(url.path, parse_qs(url.query), headers, body, self.command)
         self._send(self.server.provider.answer(request))
 
-    do_GET = do_PUT = do_PATCH = do_DELETE = do_POST
+    def do_GET(self) -> None:
+        self.do_POST()
+
+    def do_PUT(self) -> None:
+        self.do_POST()
+
+    def do_PATCH(self) -> None:
+        self.do_POST()
+
+    def do_DELETE(self) -> None:
+        self.do_POST()
 
     def _send(self, reply: Reply) -> None:
         if not reply.dropped:

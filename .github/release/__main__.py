@@ -17,6 +17,11 @@ def main(arguments: Sequence[str] | None = None, root: Path = Path()) -> int:
     except ReleaseError as error:
         sys.stderr.writelines(f"{problem}\n" for problem in error.problems)
         return 1
+    except OSError as error:
+        sys.stderr.write(
+            f"{error.filename}: {error.strerror}; run it at the top of the repository.\n"
+        )
+        return 1
     sys.stdout.write(printed)
     return 0
 

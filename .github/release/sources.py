@@ -31,6 +31,9 @@ def check(root: Path, version: Version) -> None:
             problems.append(
                 f"{file}: __version__ is {', '.join(said) or 'missing'}, not {version}."
             )
+    image = _IMAGE_LINE.search((root / "action.yml").read_text(encoding="utf-8"))
+    if not image or image[2] != "Dockerfile":
+        problems.append("action.yml: the image is not 'Dockerfile': only a release names another.")
     try:
         changes(root, version)
     except ReleaseError as error:

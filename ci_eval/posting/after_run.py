@@ -1,6 +1,7 @@
 """Tells of a run on the pull request it is of; a verdict stands whatever becomes of that."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from ci_eval.findings import Report
 from ci_eval.github import GitHub, connected
 from ci_eval.github_answers import GitHubError
 from ci_eval.lineage import event
-from ci_eval.posting import check_run, pull_request, sticky, wording
+from ci_eval.posting import check_run, gitlab_thread, pull_request, sticky, wording
 from ci_eval.posting.github_thread import GitHubThread
 from ci_eval.posting.options import Options, calls_for
 from ci_eval.posting.sections import Section
@@ -30,13 +31,15 @@ class Place(NamedTuple):
     """The newest commit of the change."""
     run: int
     """The number of the workflow run or pipeline that measured."""
-    attempt: int = 1
+    attempt: int
+    """Which attempt of it, or which job: the newer has the larger number."""
 
 
 def post(report: Report, options: Options, world: World) -> Posted:
     """Tell of a run, or say why it is not told."""
+    tell = _on_gitlab if world.env.get("GITLAB_CI") == "true" else _on_github
     try:
-        return asyncio.run(_on_github(report, options, world))
+        return asyncio.run(tell(report, options, world))
     except PostingError as exc:
         return _not_posted(exc, world)
 
@@ -66,11 +69,31 @@ async def _on_github(report: Report, options: Options, world: World) -> Posted:
             if found is None:
                 world.say("no comment: there is no open pull request of this commit")
                 return Posted("none")
-            place = Place(GitHubThread(github, found.number), found.head_sha, *_counted(env))
+            place = Place(
+                GitHubThread(github, found.number),
+                found.head_sha,
+                run=_number(env, "GITHUB_RUN_ID"),
+                attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
+            )
             return await told(report, place, options)
     except GitHubError as exc:
         is_refusal = exc.status in (401, 403, 404)
         raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc
+
+
+async def _on_gitlab(report: Report, options: Options, world: World) -> Posted:
+    async with gitlab_thread.opened(world, options.pull_request) as found:
+        if found is None:
+            world.say("no comment: there is no open merge request of this commit")
+            return Posted("none")
+        thread, merge_request = found
+        place = Place(
+            thread,
+            merge_request.commit,
+            run=_number(world.env, "CI_PIPELINE_ID"),
+            attempt=_number(world.env, "CI_JOB_ID"),
+        )
+        return await told(report, place, options)
 
 
 async def _check_run(github: GitHub, report: Report, commit: str, world: World) -> None:
@@ -113,15 +136,16 @@ async def told(report: Report, place: Place, options: Options, *, note: str = ""
     return await sticky.post(place.thread, section, options, wanted=wanted)
 
 
-def _counted(env: Mapping[str, str]) -> tuple[int, int]:
-    """Return the number and the attempt of the workflow run."""
-    run, attempt = env.get("GITHUB_RUN_ID", ""), env.get("GITHUB_RUN_ATTEMPT", "")
-    return int(run) if run.isdecimal() else 0, int(attempt) if attempt.isdecimal() else 1
+def _number(env: Mapping[str, str], name: str) -> int:
+    """Return a number that CI counts upwards; 0 where it tells none."""
+    return int(env[name]) if re.fullmatch("[0-9]{1,18}", env.get(name, "")) else 0
 
 
 def _of_stranger(env: Mapping[str, str]) -> bool:
     """Say whether the event is of somebody who gets a token that only reads."""
     if env.get("GITHUB_ACTOR") == "dependabot[bot]":
+        return True
+    if gitlab_thread.is_of_fork(env):
         return True
     match event(env):
         case {

@@ -153,8 +153,8 @@ def _member(archive: bytes, shown: str) -> bytes:
             raise _error("is packed in a way that GitHub never does", shown)
         with zipped.open(member) as packed:
             found = packed.read(LIMITS.text + 1)
-    # What the archive says of the size is not asked.
-    if len(found) > LIMITS.text:
+    # What the archive says of the size need not be so.
+    if max(member.file_size, len(found)) > LIMITS.text:
         raise _error(f"is longer than {LIMITS.text >> 20} MiB", f"{shown}/{REPORT_FILE}")
     return found
 

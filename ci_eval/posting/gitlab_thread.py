@@ -52,11 +52,12 @@ class GitLabThread:
         self._gitlab = gitlab
         self._url = merge_request.url
         self._at = f"merge_requests/{merge_request.number}/notes"
+        self._me: int | None = None
 
     async def own(self, first_line: str) -> list[Comment]:
         """Return the notes that we wrote and that begin with this line, the oldest first."""
         with _refusing():
-            me = (await self._gitlab.one("/user", _User)).id
+            me = await self._identity()
             listed = self._gitlab.listed(
                 self._at, _Note, sort="asc", order_by="created_at", activity_filter="only_comments"
             )
@@ -92,6 +93,12 @@ class GitLabThread:
         """Take a note away."""
         with _refusing():
             await self._gitlab.delete(f"{self._at}/{comment.id}")
+
+    async def _identity(self) -> int:
+        """Return the number of the user that the token is of, be it one that is no person."""
+        if self._me is None:
+            self._me = (await self._gitlab.one("/user", _User)).id
+        return self._me
 
     def _comment(self, note: _Note) -> Comment:
         return Comment(str(note.id), note.body, f"{self._url}#note_{note.id}")

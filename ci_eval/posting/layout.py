@@ -216,7 +216,7 @@ def _listed(sections: Sequence[Section]) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Return `text` before and after `MORE`, which is no line of what is fenced: that others said."""
+    """Return `text` before and after `MORE`; fenced lines are what others said, and never it."""
     fence = ""
     lines = text.split("\n")
     for at, line in enumerate(lines):

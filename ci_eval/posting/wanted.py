@@ -63,4 +63,4 @@ def tell(report: "Report", given: Mapping[str, Any], world: "World") -> None:
     from ci_eval.posting.after_run import post
 
     posted = post(report, options, world)
-    append_outputs(dict(zip(OUTPUTS, posted, strict=True)), world.env)
+    append_outputs(dict(zip(OUTPUTS, (posted.status, posted.url), strict=True)), world.env)

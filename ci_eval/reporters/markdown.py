@@ -6,9 +6,9 @@ from typing import ClassVar
 from urllib.parse import quote
 
 from ci_eval.findings import Report
-from ci_eval.plugins import Reporter, reporter
+from ci_eval.plugins import reporter
 from ci_eval.reporters._findings import Bounds
-from ci_eval.reporters._page import fitting
+from ci_eval.reporters._templated import Templated
 from ci_eval.results import TrialResult
 
 MAX_CHARACTERS = 60_000
@@ -35,7 +35,7 @@ def marker(suite: str) -> str:
 
 
 @reporter("markdown")
-class Markdown(Reporter):
+class Markdown(Templated):
     """The comment on a pull request: what was decided, why, and what got worse."""
 
     file: ClassVar[str] = "comment.md"
@@ -45,6 +45,8 @@ class Markdown(Reporter):
         del results  # what a comment has room for is in the report
         first = f"{marker(report.meta.suite)}\n"
         yield first
-        yield fitting(
-            "comment.md.j2", report, LEVELS, lambda text: len(first + text) <= MAX_CHARACTERS
-        )
+        yield self.body(report, lambda text: len(first + text) <= MAX_CHARACTERS)
+
+    def body(self, report: Report, fits: Callable[[str], bool]) -> str:
+        """Return the comment without its first line, as much of it as fits."""
+        return self.filled("comment.md.j2", report, LEVELS, fits)

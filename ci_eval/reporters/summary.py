@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from ci_eval.findings import Report
-from ci_eval.plugins import Reporter, reporter
+from ci_eval.plugins import reporter
 from ci_eval.reporters._findings import Bounds
-from ci_eval.reporters._page import fitting
+from ci_eval.reporters._templated import Templated
 from ci_eval.results import TrialResult
 
 MAX_BYTES = 900 * 1024
@@ -23,7 +23,7 @@ _LEVELS = (
 
 
 @reporter("summary")
-class Summary(Reporter):
+class Summary(Templated):
     """The summary of a job: as the comment, with more cases and longer evidence."""
 
     file: ClassVar[str] = "summary.md"
@@ -31,6 +31,6 @@ class Summary(Reporter):
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the summary, of at most 900 KiB in UTF-8."""
         del results  # what a page has room for is in the report
-        yield fitting(
+        yield self.filled(
             "summary.md.j2", report, _LEVELS, lambda text: len(text.encode()) <= MAX_BYTES
         )

@@ -129,7 +129,7 @@ def _listen(wire: Wire, runner: Runner) -> None:
     finally:
         runner.end()
         time.sleep(GRACE_S)
-        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        if sys.platform != "win32" and os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)  # with all that the callable started
         os._exit(1)
 

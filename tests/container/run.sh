@@ -72,7 +72,11 @@ make_base() {
     return 1
   fi
   say "Making a stand-in for $base from $prefix"
+  # The official one's Debian keeps neither manuals nor the indexes of packages, either.
   mmdebstrap --quiet --variant=minbase \
+    --aptopt='Dir::Cache::pkgcache ""' --aptopt='Dir::Cache::srcpkgcache ""' \
+    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+    --dpkgopt='path-exclude=/usr/share/locale/*' \
     --include=ca-certificates,libbz2-1.0,libffi8,liblzma5,libncursesw6,libreadline8 \
     --include=libsqlite3-0,libssl3,libuuid1,netbase,tzdata,zlib1g \
     --customize-hook="tar -C '$prefix' --exclude=test --exclude='*.a' --exclude=__pycache__ \

@@ -54,8 +54,8 @@ FIELDS = {
     "Bot": "databaseId id login",
     "DeleteIssueCommentPayload": "clientMutationId",
     "IssueComment": "author body createdAt databaseId fullDatabaseId id isMinimized "
-    "minimizedReason updatedAt url viewerCanDelete viewerCanMinimize viewerCanUpdate "
-    "viewerDidAuthor",
+    "minimizedReason updatedAt url userContentEdits viewerCanDelete viewerCanMinimize "
+    "viewerCanUpdate viewerDidAuthor",
     "IssueCommentConnection": "edges nodes pageInfo totalCount",
     "IssueCommentEdge": "cursor node",
     "MinimizeCommentPayload": "clientMutationId minimizedComment",
@@ -68,6 +68,8 @@ FIELDS = {
     "UnminimizeCommentPayload": "clientMutationId unminimizedComment",
     "UpdateIssueCommentPayload": "clientMutationId issueComment",
     "User": "databaseId id login",
+    "UserContentEdit": "diff editedAt id",
+    "UserContentEditConnection": "nodes",
 }
 """The types of GraphQL, and their fields; inputs, enumerations and scalars follow from them."""
 _UNUSED = ("deprecated", "description", "discriminator", "example", "examples", "externalDocs")
@@ -249,7 +251,7 @@ def main() -> int:
     ]
     if "--check" in sys.argv:
         for path in stale:
-            print(f"{path.name} is not what make.py makes", file=sys.stderr)
+            sys.stderr.write(f"{path.name} is not what make.py makes\n")
         return bool(stale)
     for path, text in made(octokit).items():
         path.write_text(text, encoding="utf-8")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from jsonschema_rs import Draft202012Validator
 from loopback import Reply, Request
 
 FOLDER = Path(__file__).parents[1] / "github_api"
@@ -69,7 +68,7 @@ class Operation:
             for name, each in known.items():
                 if name in given:
                     yield from _faults(f"parameter {name!r}", _typed(given[name]), each["schema"])
-        if int(_single(request.query).get("per_page", "30")) > 100:
+        if len(size := _single(request.query).get("per_page", "")) > 2 and size != "100":
             yield "parameter 'per_page': a page has 100 at most"
         schema = _body(self._described.get("requestBody", {}))
         if schema is None:
@@ -96,10 +95,11 @@ class Operation:
 
 
 class Operations:
-    """All operations that are described."""
+    """What is described."""
 
     @cached_property
-    def _all(self) -> list[Operation]:
+    def all(self) -> list[Operation]:
+        """All, in the order of their paths."""
         return [
             Operation(method, path, described)
             for path, methods in _description()["paths"].items()
@@ -108,7 +108,7 @@ class Operations:
 
     def found(self, method: str, path: str) -> Found | None:
         """Return the operation that answers; nothing where none does."""
-        for each in self._all:
+        for each in self.all:
             if each.method == method and (arguments := each.matched(path)) is not None:
                 return Found(each, arguments)
         return None
@@ -142,7 +142,9 @@ def _faults(where: str, value: Any, schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 @cache
-def _validator(schema: str) -> Draft202012Validator:
+def _validator(schema: str) -> Any:
+    from jsonschema_rs import Draft202012Validator
+
     named = _description()["components"]["schemas"]
     whole = {**_strict(json.loads(schema)), "$defs": {name: _strict(named[name]) for name in named}}
     return Draft202012Validator(whole, validate_formats=True)

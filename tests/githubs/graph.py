@@ -1,12 +1,14 @@
 """GitHub's GraphQL API on a `State`, held to the schema that GitHub publishes."""
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from githubs.described import FOLDER
-from githubs.rest import NOT_ACCESSIBLE, body_fault, may, moment
+from githubs.rest import NOT_ACCESSIBLE, body_fault, may
+from githubs.shown import moment
 from githubs.state import REPOSITORY, Author, Comment, PullRequest, State
 from graphql import (
     GraphQLError,
@@ -127,7 +129,11 @@ def _faults(body: Any) -> Iterator[str]:
 
 def _resolved(source: Any, info: GraphQLResolveInfo, **arguments: Any) -> Any:
     name = info.field_name
-    value = source[name] if isinstance(source, dict) else getattr(source, name)
+    if isinstance(source, dict):
+        return source[name]
+    value = getattr(source, re.sub("(?=[A-Z])", "_", name).lower())
+    if "input" in arguments:
+        return value(arguments["input"])
     return value(**arguments) if callable(value) else value
 
 
@@ -147,52 +153,52 @@ class _Root:
             raise _RefusedError("NOT_FOUND", message)
         return _Repository(self._graph)
 
-    def node(self, id: str) -> Any:
+    def node(self, **named: str) -> Any:
         self._graph.require("read")
-        return self._graph.found(id)
+        return self._graph.found(named["id"])
 
     @property
     def viewer(self) -> Any:
         return _Actor(self._graph.state.me, "User", whole=True)
 
     @property
-    def rateLimit(self) -> Any:
+    def rate_limit(self) -> Any:
         return {"cost": 1, "limit": 5000, "remaining": 4999, "resetAt": moment(0)}
 
-    def addComment(self, input: Mapping[str, Any]) -> Any:
+    def add_comment(self, sent: Mapping[str, Any]) -> Any:
         self._graph.require("write")
         state = self._graph.state
         for pull in state.pulls.values():
-            if pull.node_id == input["subjectId"]:
-                _require_body(input["body"])
-                made = state.add_comment(input["body"], number=pull.number, author=state.me)
-                return _Payload(input, commentEdge=_Edge(_Comment(self._graph, made)))
-        message = f"Could not resolve to a node with the global id of '{input['subjectId']}'"
+            if pull.node_id == sent["subjectId"]:
+                _require_body(sent["body"])
+                made = state.add_comment(sent["body"], number=pull.number, author=state.me)
+                return _Payload(sent, comment_edge=_Edge(_Comment(self._graph, made)))
+        message = f"Could not resolve to a node with the global id of '{sent['subjectId']}'"
         raise _RefusedError("NOT_FOUND", message)
 
-    def updateIssueComment(self, input: Mapping[str, Any]) -> Any:
+    def update_issue_comment(self, sent: Mapping[str, Any]) -> Any:
         self._graph.require("write")
-        found = self._graph.found(input["id"])
-        _require_body(input["body"])
-        found.comment.body, found.comment.updated = input["body"], self._graph.state.tick()
-        return _Payload(input, issueComment=found)
+        found = self._graph.found(sent["id"])
+        _require_body(sent["body"])
+        found.comment.edit(sent["body"], self._graph.state.tick())
+        return _Payload(sent, issue_comment=found)
 
-    def deleteIssueComment(self, input: Mapping[str, Any]) -> Any:
+    def delete_issue_comment(self, sent: Mapping[str, Any]) -> Any:
         self._graph.require("write")
-        self._graph.state.comments.remove(self._graph.found(input["id"]).comment)
-        return _Payload(input)
+        self._graph.state.comments.remove(self._graph.found(sent["id"]).comment)
+        return _Payload(sent)
 
-    def minimizeComment(self, input: Mapping[str, Any]) -> Any:
-        return self._minimized(input, input["classifier"].lower().replace("_", "-"), "minimized")
+    def minimize_comment(self, sent: Mapping[str, Any]) -> Any:
+        return self._minimized(sent, sent["classifier"].lower().replace("_", "-"), "minimized")
 
-    def unminimizeComment(self, input: Mapping[str, Any]) -> Any:
-        return self._minimized(input, None, "unminimized")
+    def unminimize_comment(self, sent: Mapping[str, Any]) -> Any:
+        return self._minimized(sent, None, "unminimized")
 
-    def _minimized(self, input: Mapping[str, Any], why: str | None, name: str) -> Any:
+    def _minimized(self, sent: Mapping[str, Any], why: str | None, name: str) -> Any:
         self._graph.require("write")
-        found = self._graph.found(input["subjectId"])
+        found = self._graph.found(sent["subjectId"])
         found.comment.minimized = why
-        return _Payload(input, **{f"{name}Comment": found})
+        return _Payload(sent, **{f"{name}_comment": found})
 
 
 def _require_body(body: str) -> None:
@@ -201,22 +207,22 @@ def _require_body(body: str) -> None:
 
 
 class _Payload:
-    def __init__(self, input: Mapping[str, Any], **members: Any) -> None:
-        self.clientMutationId = input.get("clientMutationId")
+    def __init__(self, sent: Mapping[str, Any], **members: Any) -> None:
+        self.client_mutation_id = sent.get("clientMutationId")
         self.subject = None
-        self.commentEdge = None
+        self.comment_edge = None
         vars(self).update(members)
 
 
 class _Repository:
     kind = "Repository"
     id = "R_kwDO4711"
-    nameWithOwner = REPOSITORY
+    name_with_owner = REPOSITORY
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def pullRequest(self, number: int) -> Any:
+    def pull_request(self, number: int) -> Any:
         self._graph.require("read", ("pull-requests",))
         if number not in self._graph.state.pulls:
             message = f"Could not resolve to a PullRequest with the number of {number}."
@@ -231,7 +237,7 @@ class _PullRequest:
         self._graph = graph
         self.id = pull.node_id
         self.number = pull.number
-        self.headRefOid = pull.head
+        self.head_ref_oid = pull.head
         self.url = f"https://github.com/{REPOSITORY}/pull/{pull.number}"
         self.state = "MERGED" if pull.merged else pull.state.upper()
 
@@ -271,8 +277,8 @@ class _Connection:
             start = max(start, end - page["last"])
         self.nodes = all_of[start:end]
         self.edges = [_Edge(each) for each in self.nodes]
-        self.totalCount = len(all_of)
-        self.pageInfo = {
+        self.total_count = len(all_of)
+        self.page_info = {
             "hasNextPage": end < len(all_of),
             "hasPreviousPage": start > 0,
             "startCursor": self.edges[0].cursor if self.edges else None,
@@ -300,33 +306,37 @@ class _Actor:
         self.id = f"U_{author.id}"
         # An app goes by its plain name, but where it looks at itself.
         self.login = author.login if whole else author.login.removesuffix("[bot]")
-        self.databaseId = author.id
+        self.database_id = author.id
 
 
 class _Comment:
     kind = "IssueComment"
-    viewerCanDelete = viewerCanMinimize = viewerCanUpdate = True
+    viewer_can_delete = viewer_can_minimize = viewer_can_update = True
 
     def __init__(self, graph: Graph, comment: Comment) -> None:
         self.comment = comment
         self.id = comment.node_id
         # Newer ones are no whole numbers of 32 bits, which this is.
-        self.databaseId = comment.id if comment.id < 1 << 31 else None
-        self.fullDatabaseId = str(comment.id)
+        self.database_id = comment.id if comment.id < 1 << 31 else None
+        self.full_database_id = str(comment.id)
         self.body = comment.body
-        self.createdAt = moment(comment.created)
-        self.updatedAt = moment(comment.updated)
+        self.created_at = moment(comment.created)
+        self.updated_at = moment(comment.updated)
         self.url = (
             f"https://github.com/{REPOSITORY}/pull/{comment.number}#issuecomment-{comment.id}"
         )
         author = comment.author
         self.author = _Actor(author, author.type) if author else None
-        self.viewerDidAuthor = author == graph.state.me
+        self.viewer_did_author = author == graph.state.me
+
+    def user_content_edits(self, **page: Any) -> Any:
+        edits = [{"diff": each} for each in reversed(self.comment.edits)]
+        return {"nodes": edits[: page["first"]]}
 
     @property
-    def isMinimized(self) -> bool:
+    def is_minimized(self) -> bool:
         return self.comment.minimized is not None
 
     @property
-    def minimizedReason(self) -> str | None:
+    def minimized_reason(self) -> str | None:
         return self.comment.minimized

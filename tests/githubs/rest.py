@@ -5,19 +5,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
+from githubs import shown
 from githubs.described import Operation, filled
-from githubs.state import (
-    FORK,
-    FORK_ID,
-    MAX_COMMENT,
-    REPOSITORY,
-    REPOSITORY_ID,
-    Author,
-    Comment,
-    PullRequest,
-    State,
-    WorkflowRun,
-)
+from githubs.state import MAX_COMMENT, REPOSITORY, REPOSITORY_ID, State
 from loopback import Reply, Request, as_json
 
 SIGNATURE = "sig-the-secret-of-an-address"
@@ -65,13 +55,6 @@ def body_fault(body: str) -> str:
     return too_long if len(body) > MAX_COMMENT else ""
 
 
-def moment(tick: int) -> str:
-    """Return when a change was made, as GitHub writes it."""
-    minutes, seconds = divmod(tick, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"2026-01-{1 + hours // 24:02}T{hours % 24:02}:{minutes:02}:{seconds:02}Z"
-
-
 def may(permissions: frozenset[str], names: Iterable[str], level: str) -> bool:
     """Say whether a token with `permissions` has one of `names`."""
     enough = {f"{name}: {each}" for name in names for each in (level, "write")}
@@ -109,10 +92,10 @@ class Rest:
         name = operation.name.replace("/", "_").replace("-", "_")
         work: Callable[..., Any] = getattr(self, f"_{name}")
         found = work(request, **{key: each for key, each in arguments.items() if key not in _REPO})
-        reply = found if isinstance(found, Reply) else self._shown(found, operation)
+        reply = found if isinstance(found, Reply) else self._filled(found, operation)
         return replace(reply, headers={**headers, **reply.headers})
 
-    def _shown(self, value: Any, operation: Operation) -> Reply:
+    def _filled(self, value: Any, operation: Operation) -> Reply:
         status = 201 if operation.method == "POST" else 200
         links: dict[str, str] = {}
         if isinstance(value, _Page):
@@ -127,17 +110,17 @@ class Rest:
     def _users_get_authenticated(self, _: Request) -> Any:
         if self._state.me.type == "Bot":
             return refusal(403, NOT_ACCESSIBLE)
-        return _user(self._state.me)
+        return shown.user(self._state.me)
 
     def _issues_list_comments(self, request: Request, issue_number: str) -> Any:
         if int(issue_number) not in self._state.pulls:
             return refusal(404, "Not Found")
         found = [each for each in self._state.comments if each.number == int(issue_number)]
-        return self._page(request, [self._comment(each) for each in found])
+        return self._page(request, [shown.comment(each, self._at) for each in found])
 
     def _issues_get_comment(self, _: Request, comment_id: str) -> Any:
         found = self._state.comment(int(comment_id))
-        return self._comment(found) if found else refusal(404, "Not Found")
+        return shown.comment(found, self._at) if found else refusal(404, "Not Found")
 
     def _issues_create_comment(self, request: Request, issue_number: str) -> Any:
         pull = self._state.pulls.get(int(issue_number))
@@ -150,7 +133,7 @@ class Rest:
         made = self._state.add_comment(
             request.body["body"], number=pull.number, author=self._state.me
         )
-        return self._comment(made)
+        return shown.comment(made, self._at)
 
     def _issues_update_comment(self, request: Request, comment_id: str) -> Any:
         found = self._state.comment(int(comment_id))
@@ -158,8 +141,8 @@ class Rest:
             return refusal(404, "Not Found")
         if fault := body_fault(request.body["body"]):
             return invalid("IssueComment", fault)
-        found.body, found.updated = request.body["body"], self._state.tick()
-        return self._comment(found)
+        found.edit(request.body["body"], self._state.tick())
+        return shown.comment(found, self._at)
 
     def _issues_delete_comment(self, _: Request, comment_id: str) -> Reply:
         found = self._state.comment(int(comment_id))
@@ -167,21 +150,6 @@ class Rest:
             return refusal(404, "Not Found")
         self._state.comments.remove(found)
         return Reply(status=204)
-
-    def _comment(self, comment: Comment) -> dict[str, Any]:
-        return {
-            "id": comment.id,
-            "node_id": comment.node_id,
-            "body": comment.body,
-            "user": _user(comment.author) if comment.author else None,
-            "created_at": moment(comment.created),
-            "updated_at": moment(comment.updated),
-            "html_url": f"https://github.com/{REPOSITORY}/pull/{comment.number}"
-            f"#issuecomment-{comment.id}",
-            "issue_url": self._at(f"issues/{comment.number}"),
-            "url": self._at(f"issues/comments/{comment.id}"),
-            "minimized": {"reason": comment.minimized} if comment.minimized else None,
-        }
 
     # --- Pull requests and commits ------------------------------------------------------------
 
@@ -194,11 +162,11 @@ class Rest:
             and query.get("head", name := f"{each.owner}:{each.branch}") == name
             and query.get("base", each.base) == each.base
         ]
-        return self._page(request, [self._pull(each) for each in found])
+        return self._page(request, [shown.pull(each, self._at) for each in found])
 
     def _pulls_get(self, _: Request, pull_number: str) -> Any:
         found = self._state.pulls.get(int(pull_number))
-        return self._pull(found) if found else refusal(404, "Not Found")
+        return shown.pull(found, self._at) if found else refusal(404, "Not Found")
 
     def _repos_list_pull_requests_associated_with_commit(
         self, request: Request, commit_sha: str
@@ -214,37 +182,13 @@ class Rest:
             and (each.repository == REPOSITORY or state.finds_forks_by_commit)
             and (each.merged if is_merged else each.state == "open")
         ]
-        return self._page(request, [self._pull(each) for each in found])
-
-    def _pull(self, pull: PullRequest) -> dict[str, Any]:
-        return {
-            "number": pull.number,
-            "node_id": pull.node_id,
-            "state": pull.state,
-            "locked": pull.locked,
-            "url": self._at(f"pulls/{pull.number}"),
-            "html_url": f"https://github.com/{REPOSITORY}/pull/{pull.number}",
-            "merge_commit_sha": pull.merge_commit,
-            "merged_at": moment(0) if pull.merged else None,
-            "head": {
-                "ref": pull.branch,
-                "sha": pull.head,
-                "label": f"{pull.owner}:{pull.branch}",
-                "repo": _repository(pull.repository) if pull.repository else None,
-            },
-            "base": {
-                "ref": pull.base,
-                "sha": pull.base_sha,
-                "label": f"octo:{pull.base}",
-                "repo": _repository(REPOSITORY),
-            },
-        }
+        return self._page(request, [shown.pull(each, self._at) for each in found])
 
     def _repos_list_commits(self, request: Request) -> Any:
         found = self._state.history(_first(request)["sha"])
         if found is None:
             return refusal(404, "Not Found")
-        return self._page(request, [_commit(each) for each in found])
+        return self._page(request, [shown.commit(each) for each in found])
 
     def _repos_compare_commits_with_basehead(self, request: Request, basehead: str) -> Any:
         base, _, head = basehead.partition("...")
@@ -255,13 +199,13 @@ class Rest:
         counts = ahead.index(merged), behind.index(merged)
         kinds = {(True, True): "diverged", (True, False): "ahead", (False, True): "behind"}
         return {
-            "base_commit": _commit(behind[0]),
-            "merge_base_commit": _commit(merged),
+            "base_commit": shown.commit(behind[0]),
+            "merge_base_commit": shown.commit(merged),
             "status": kinds.get((counts[0] > 0, counts[1] > 0), "identical"),
             "ahead_by": counts[0],
             "behind_by": counts[1],
             "total_commits": counts[0],
-            "commits": [_commit(each) for each in reversed(ahead[: counts[0]])],
+            "commits": [shown.commit(each) for each in reversed(ahead[: counts[0]])],
         }
 
     # --- Checks -------------------------------------------------------------------------------
@@ -278,11 +222,11 @@ class Rest:
         if query.get("filter", "latest") == "latest":
             newest = {each["name"]: each for each in reversed(found)}
             found = [each for each in found if newest[each["name"]] is each]
-        return self._page(request, [self._check_run(each) for each in found], "check_runs")
+        return self._page(request, [self._shown_check_run(each) for each in found], "check_runs")
 
     def _checks_get(self, _: Request, check_run_id: str) -> Any:
         found = self._kept(check_run_id)
-        return self._check_run(found) if found else refusal(404, "Not Found")
+        return self._shown_check_run(found) if found else refusal(404, "Not Found")
 
     def _checks_create(self, request: Request) -> Any:
         sent = request.body
@@ -291,7 +235,7 @@ class Rest:
         if fault := _check_run_fault(sent):
             return fault
         number = self._state.made_check_run(sent, "github-actions")
-        return self._check_run(self._kept(str(number)) or {})
+        return self._shown_check_run(self._kept(str(number)) or {})
 
     def _checks_update(self, request: Request, check_run_id: str) -> Any:
         found = self._kept(check_run_id)
@@ -300,20 +244,14 @@ class Rest:
         if fault := _check_run_fault(request.body):
             return fault
         self._state.changed_check_run(found, request.body)
-        return self._check_run(found)
+        return self._shown_check_run(found)
 
     def _kept(self, number: str) -> dict[str, Any] | None:
         found = (each for each in self._state.check_runs if each["id"] == int(number))
         return next(found, None)
 
-    def _check_run(self, kept: dict[str, Any]) -> dict[str, Any]:
-        output = {
-            **kept["output"],
-            "annotations_count": len(self._state.annotations[kept["id"]]),
-            "annotations_url": self._at(f"check-runs/{kept['id']}/annotations"),
-        }
-        shown = {name: each for name, each in kept.items() if name not in ("output", "actions")}
-        return {**shown, "output": output, "url": self._at(f"check-runs/{kept['id']}")}
+    def _shown_check_run(self, kept: dict[str, Any]) -> dict[str, Any]:
+        return shown.check_run(kept, len(self._state.annotations[kept["id"]]), self._at)
 
     # --- Workflows and artifacts --------------------------------------------------------------
 
@@ -333,11 +271,7 @@ class Rest:
     def _artifacts(self, request: Request, found: list[dict[str, Any]]) -> Any:
         name = _first(request).get("name")
         chosen = [each for each in found if name in (None, each["name"])]
-        return self._page(request, [self._artifact(each) for each in chosen], "artifacts")
-
-    def _artifact(self, kept: dict[str, Any]) -> dict[str, Any]:
-        url = self._at(f"actions/artifacts/{kept['id']}")
-        return {"url": url, "archive_download_url": f"{url}/zip", **kept}
+        return self._page(request, [shown.artifact(each, self._at) for each in chosen], "artifacts")
 
     def _actions_download_artifact(
         self, _: Request, artifact_id: str, archive_format: str
@@ -353,7 +287,7 @@ class Rest:
 
     def _actions_get_workflow_run(self, _: Request, run_id: str) -> Any:
         found = self._state.runs.get(int(run_id))
-        return self._run(found) if found else refusal(404, "Not Found")
+        return shown.workflow_run(found, self._state.pulls) if found else refusal(404, "Not Found")
 
     def _actions_list_jobs_for_workflow_run_attempt(
         self, request: Request, run_id: str, attempt_number: str
@@ -363,31 +297,6 @@ class Rest:
             return refusal(404, "Not Found")
         jobs = [{"run_id": found.id, "head_sha": found.head, **each} for each in found.jobs]
         return self._page(request, jobs, "jobs")
-
-    def _run(self, run: WorkflowRun) -> dict[str, Any]:
-        return {
-            "id": run.id,
-            "name": run.name,
-            "path": run.path,
-            "event": run.event,
-            "head_sha": run.head,
-            "head_branch": run.branch,
-            "run_attempt": run.attempt,
-            "status": run.status,
-            "conclusion": run.conclusion,
-            "repository": _repository(REPOSITORY),
-            "head_repository": _repository(run.repository) if run.repository else None,
-            "html_url": f"https://github.com/{REPOSITORY}/actions/runs/{run.id}",
-            "pull_requests": [
-                {
-                    "number": number,
-                    "head": {"ref": pull.branch, "sha": pull.head},
-                    "base": {"ref": pull.base, "sha": pull.base_sha},
-                }
-                for number in run.pull_requests
-                if (pull := self._state.pulls[number])
-            ],
-        }
 
     # --- Pages --------------------------------------------------------------------------------
 
@@ -401,12 +310,12 @@ class Rest:
             links += [("prev", page - 1), ("first", 1)]
         if page * size < len(found):
             links += [("next", page + 1), ("last", -(-len(found) // size))]
-        shown = (
+        told = (
             f'<{self._url()}{path}?{urlencode({**query, "page": number})}>; rel="{name}"'
             for name, number in links
         )
         value = {"total_count": len(found), member: part} if member else part
-        return _Page(value, {"Link": ", ".join(shown)} if links else {})
+        return _Page(value, {"Link": ", ".join(told)} if links else {})
 
 
 _REPO = ("owner", "repo")
@@ -420,21 +329,6 @@ class _Page:
 
 def _first(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in request.query.items()}
-
-
-def _user(author: Author) -> dict[str, Any]:
-    return {"login": author.login, "id": author.id, "type": author.type}
-
-
-def _repository(name: str) -> dict[str, Any]:
-    owner, _, short = name.partition("/")
-    number = {REPOSITORY: REPOSITORY_ID, FORK: FORK_ID}.get(name, 9999)
-    shown = {"id": number, "name": short, "full_name": name, "fork": name != REPOSITORY}
-    return {**shown, "owner": {"login": owner}}
-
-
-def _commit(sha: str) -> dict[str, Any]:
-    return {"sha": sha, "commit": {"message": "m"}}
 
 
 def _check_run_fault(sent: dict[str, Any]) -> Reply | None:

@@ -54,11 +54,19 @@ class Comment:
     body: str
     author: Author | None
     """`None`: the account was deleted."""
-    updated: int
-    """When it was written last, in seconds since the first of all changes."""
     created: int
+    """When it was made, in changes since the first of all."""
+    updated: int
+    """When it was written last, in the same."""
     minimized: str | None = None
     """Why it is folded, such as `outdated`; `None` where it is not."""
+    edits: list[str] = field(default_factory=list)
+    """All that it said, the oldest first; none where it was never edited."""
+
+    def edit(self, body: str, now: int) -> None:
+        """Write it anew; what it said is kept."""
+        self.edits += [body] if self.edits else [self.body, body]
+        self.body, self.updated = body, now
 
     @property
     def node_id(self) -> str:

@@ -4,8 +4,9 @@ None needs a network: every host is under `example` (RFC 2606).  What cannot be 
 editor is written as an escape.  Sources of what is live on GitHub:
 <https://github.github.com/gfm/>,
 <https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting>
-(mentions, references, commits, math, footnotes, alerts, diagrams) and, for the log, `ActionCommand.cs` of
-<https://github.com/actions/runner>.  Terminals: ECMA-48, and xterm's "Control Sequences".
+(mentions, references, commits, math, footnotes, alerts, diagrams) and, for the log,
+`ActionCommand.cs` of <https://github.com/actions/runner>.  Terminals: ECMA-48, and xterm's
+"Control Sequences".
 """
 
 from collections.abc import Mapping

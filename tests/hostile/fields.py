@@ -73,9 +73,7 @@ class _Names:
         self.agents = put("agent", "support"), put("other agent", "sales")
         self.evalset = put("evalset", "smoke")
         self.criterion = put("criterion", "quality")
-        self.group = GroupKey(
-            agent=self.agents[0], evalset=self.evalset, criterion=self.criterion
-        )
+        self.group = GroupKey(agent=self.agents[0], evalset=self.evalset, criterion=self.criterion)
         self.regressed = put("case", "refunds")
         self.suspected = put("suspected case", "tracks")
         self.failing = put("failing case", "greets")
@@ -90,6 +88,7 @@ def _meta(put: Put, names: _Names) -> RunMeta:
         suite=put("suite", "shop"),
         created=put("time", "2026-03-04T05:06:07+00:00"),
         version=put("version", "0.1.0"),
+        job=put("job", "evaluate (small)"),
         config=put("config", "evals.yaml"),
         commit=put("commit", "0123456789abcdef"),
         branch=put("branch", "main"),
@@ -117,9 +116,7 @@ def _groups(names: _Names) -> list[GroupSummary]:
     measured = names.group.model_copy(update={"criterion": "tokens"})
     return [
         decides,
-        GroupSummary(
-            group=judged, passed=4, value=0.9, threshold=0.8, judging=JudgeUsage(calls=3)
-        ),
+        GroupSummary(group=judged, passed=4, value=0.9, threshold=0.8, judging=JudgeUsage(calls=3)),
         GroupSummary(group=measured, passed=4, value=812.0, informational=True),
     ]
 
@@ -203,7 +200,8 @@ def _judged(put: Put) -> dict[str, Json]:
 def _other(put: Put) -> dict[str, Json]:
     return {
         put("key of evidence", "detail"): put("value of evidence", "four"),
-        "result": {put("key of a result", "state"): [put("result of a tool", "closed")]},
+        put("key of long evidence", "steps"): [put("result of a tool", "closed"), *range(50)],
+        "result": {put("key of a result", "state"): 1},
     }
 
 
@@ -235,9 +233,7 @@ def _comparison(put: Put, names: _Names) -> Comparison:
             Vanished(kind="case", name=put("vanished case", "old"), where=put("place of it", "e")),
         ),
         not_comparable=(put("what is not comparable", "smoke/hours: another prompt"),),
-        flaky=(
-            Flaky(group=names.group, case=put("flaky case", "advises"), failed=3, trials=15),
-        ),
+        flaky=(Flaky(group=names.group, case=put("flaky case", "advises"), failed=3, trials=15),),
         flaky_total=1,
         excused=(
             Excused(
@@ -246,7 +242,7 @@ def _comparison(put: Put, names: _Names) -> Comparison:
                 owner=put("owner of an excuse", "search"),
                 reason=put("reason of an excuse", "the index is rebuilt"),
                 until=put("end of an excuse", "2026-12-01"),
-                cases=(put("excused case", "smoke/waits"),),
+                cases=(f"smoke/{put('excused case', 'waits')}",),
             ),
         ),
         loosened=(put("loosened threshold", "gate.max_drop: 0.02 to 0.1"),),

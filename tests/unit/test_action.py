@@ -316,7 +316,7 @@ def workspace_of(owner: int, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 def test_root_goes_on_as_the_owner_of_the_workspace(
     calls: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(isolation, "account", lambda: isolation.Account(58734, 58734, "/home/a"))
     action._become_owner(workspace_of(1001, monkeypatch))
     assert calls == [("chown", "output", 1001, 1002), ("become", Path("workspace"))]
 
@@ -324,7 +324,7 @@ def test_root_goes_on_as_the_owner_of_the_workspace(
 def test_elsewhere_the_user_stays(
     calls: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)  # as in a job of `container:`
     action._become_owner(workspace_of(1001, monkeypatch))
     action._become_owner({})
     assert calls == []

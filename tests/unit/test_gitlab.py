@@ -1,14 +1,19 @@
 """GitLab's API over real connections: who is asked, pages, limits, and what it may say."""
 
 import asyncio
+import shutil
+import ssl
+import subprocess
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_gitlab import NUMBER, PROJECT, TOKEN, FakeGitLab, gitlab
-from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
+from loopback import CUT, DROPPED, HTML, QuietServer, Reply, as_json, closed_port
 
 from ci_eval import gitlab as module
 from ci_eval import hosting
@@ -192,3 +197,67 @@ def test_nobody_at_the_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosting, "_PAUSES_S", (0.0,))
     env = {"CI_API_V4_URL": f"http://127.0.0.1:{closed_port()}/api/v4", "GITLAB_TOKEN": TOKEN}
     assert "could not be reached" in str(refused(env))
+
+
+# --- Servers with a certificate of their own --------------------------------------------------
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:  # as the library names it
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"[]")
+
+    def log_message(self, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Iterator[tuple[dict[str, str], Path]]:
+    """A server that nobody vouches for but the file beside it."""
+    if not (openssl := shutil.which("openssl")):
+        pytest.skip("openssl makes the certificate")
+    certificate, key = tmp_path / "server.pem", tmp_path / "key.pem"
+    made = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made += ["-subj", "/CN=gitlab", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    made += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([openssl, *made], check=True, capture_output=True)
+    with QuietServer(("127.0.0.1", 0), Handler) as server:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"https://127.0.0.1:{server.server_port}/api/v4"
+        yield {"CI_API_V4_URL": url, "GITLAB_TOKEN": TOKEN}, certificate
+        server.shutdown()
+        thread.join()
+
+
+Encrypted = tuple[dict[str, str], Path]
+
+
+def test_what_the_runner_trusts_is_trusted(encrypted: Encrypted) -> None:
+    env, certificate = encrypted
+    assert asking({**env, "CI_SERVER_TLS_CA_FILE": str(certificate)}) == []
+
+
+def test_what_nobody_vouches_for_is_not_told_the_token(
+    encrypted: Encrypted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "_PAUSES_S", ())
+    said = str(refused(encrypted[0]))
+    assert "its certificate is not trusted: self" in said
+
+
+@pytest.mark.parametrize("text", [None, "no certificate"])
+def test_a_file_of_authorities_that_is_none_is_told(
+    fake: FakeGitLab, tmp_path: Path, text: str | None
+) -> None:
+    path = tmp_path / "ca.pem"
+    if text is not None:
+        path.write_text(text)
+    error = refused({**fake.env, "CI_SERVER_TLS_CA_FILE": str(path)})
+    assert str(error).startswith("CI_SERVER_TLS_CA_FILE: ")
+    assert fake.requests == []

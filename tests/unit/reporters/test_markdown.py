@@ -41,8 +41,8 @@ from ci_eval.templating import NONE
 from ci_eval.trials import Failure, TrialKey
 
 ELEMENTS = (
-    {"blockquote", "br", "code", "details", "em", "h2", "h4", "li", "p", "pre", "strong", "sub"}
-    | {"summary", "ul"}
+    {"blockquote", "br", "code", "details", "em", "h2", "h4", "li", "p", "pre", "span"}
+    | {"strong", "sub", "summary", "ul"}
     | {"table", "tbody", "td", "th", "thead", "tr"}
 )
 

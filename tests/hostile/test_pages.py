@@ -1,0 +1,163 @@
+"""What the comment and the summary make of hostile texts, as GitHub shows them."""
+
+import re
+
+import pytest
+from hostile.corpus import CORPUS, HUGE
+from hostile.fields import FIELDS, SHAPES, Shape, Told, a_report, in_all, only_in, usual
+from hostile.github_page import live_parts, page_of, seen, skeleton, tables
+from support import streamed
+
+from ci_eval.baselines import check_run
+from ci_eval.findings import Report
+from ci_eval.plugins import Reporter
+from ci_eval.posting.layout import compose
+from ci_eval.posting.sections import Section, opening_line, read
+from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
+from ci_eval.reporters.summary import MAX_BYTES, Summary
+from ci_eval.results import Run
+
+STRIDE = 11
+"""Each field alone has one of so many strings; it is less than most groups have."""
+ALERTS = {"regressed": "CAUTION", "failed": "CAUTION", "incomplete": "WARNING", "passed": "NOTE"}
+CUT = {"commit", "baseline commit", "time", "time of the baseline", "description"}
+"""Fields that are shown only in part, or as something else."""
+
+
+def written(told: Told, reporter: Reporter) -> str:
+    return "".join(reporter.render(told.report, streamed(told.results)))
+
+
+def comment(told: Told) -> str:
+    return written(told, Markdown())
+
+
+def assert_dead(markdown: str, *comments: str) -> None:
+    """Hold a document against what GitHub makes of it."""
+    page = page_of(markdown)
+    assert list(live_parts(page, comments)) == []
+    for rows in tables(page):
+        assert len(set(rows)) == 1, "a row has another number of cells than the head"
+
+
+def test_there_are_many_hostile_texts_and_no_two_of_them_are_the_same() -> None:
+    assert len(set(CORPUS.values())) == len(CORPUS) >= 300
+
+
+@pytest.mark.parametrize("markdown", ["@octocat", "x #1", "GH-1", "a5c3785", "https://x.example"])
+def test_the_judge_of_pages_finds_what_is_live(markdown: str) -> None:
+    assert list(live_parts(page_of(markdown)))
+
+
+@pytest.mark.parametrize(
+    "markdown",
+    ["![p](x)", "[a](x 't')", "<!-- c -->", "<b>x</b>", ":tada:", "$x$", "x[^1]\n\n[^1]: y"]
+    + ["- [ ] x", "***", "~~x~~", "<p class=x>y</p>", "www.x.example", "me@x.example", "1. x"],
+)
+def test_the_judge_of_pages_finds_what_is_not_ours(markdown: str) -> None:
+    assert list(live_parts(page_of(markdown)))
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_nothing_is_live_with_the_text_in_every_field(name: str) -> None:
+    for shape in SHAPES:
+        told = a_report(in_all(CORPUS[name]), shape)
+        page = page_of(comment(told))
+
+        assert list(live_parts(page, (marker(CORPUS[name]),))) == []
+        assert all(len(set(rows)) == 1 for rows in tables(page))
+        first = page.find("blockquote").text_content().strip()
+        assert first.startswith(f"[!{ALERTS[shape]}]")
+    assert_dead(written(told, Summary()))
+
+
+@pytest.mark.parametrize("number", range(len(FIELDS)))
+def test_nothing_is_live_with_the_text_in_one_field(number: int) -> None:
+    for text in list(CORPUS.values())[number % STRIDE :: STRIDE]:
+        for shape in SHAPES[:2]:
+            told = a_report(only_in(FIELDS[number], text), shape)
+            assert_dead(comment(told), marker(told.report.meta.suite))
+
+
+SHORT = [
+    text
+    for text in CORPUS.values()
+    if len(text) < 60 and text.isprintable() and any(letter.isalnum() for letter in text)
+]
+
+
+def shown_fields(shape: Shape) -> list[str]:
+    """Return the fields of which a comment shows the whole text."""
+    word = "quokka"
+    fields = [each for each in FIELDS if each not in CUT]
+    return [
+        f
+        for f in fields
+        if word in seen(page_of(comment(a_report(only_in(f, word), shape)))).lower()
+    ]
+
+
+@pytest.mark.parametrize("shape", ["regressed", "failed"])
+def test_every_letter_of_a_short_text_is_shown(shape: Shape) -> None:
+    def letters(text: str) -> str:
+        return "".join(letter for letter in text.casefold() if letter.isalnum())
+
+    fields = shown_fields(shape)
+    assert len(fields) > 30
+    for number, text in enumerate(SHORT):
+        field = fields[number % len(fields)]
+        page = page_of(comment(a_report(only_in(field, text), shape)))
+        assert letters(text) in letters(seen(page)), (field, text)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_short_text_changes_no_element_of_the_page(shape: Shape) -> None:
+    plain = skeleton(page_of(comment(a_report(only_in("criterion", "quokka"), shape))))
+    assert skeleton(page_of(comment(a_report(usual, shape)))) == plain
+    fields = [each for each in FIELDS if "argument" not in each]
+    for number, text in enumerate(SHORT):
+        field = fields[number % len(fields)]
+        page = page_of(comment(a_report(only_in(field, text), shape)))
+        assert skeleton(page) == plain, (field, text)
+
+
+@pytest.mark.parametrize("made_of", HUGE)
+def test_a_megabyte_in_every_field_is_dead_and_cut_to_size(made_of: str) -> None:
+    told = a_report(in_all(HUGE[made_of]))
+    text, summary = comment(told), written(told, Summary())
+    assert len(text) <= MAX_CHARACTERS
+    assert len(summary.encode()) <= MAX_BYTES
+    assert_dead(text, marker(HUGE[made_of]))
+
+
+# --- Texts that are put together from these -------------------------------------------------
+
+
+def section(told: Told, job: str) -> Section:
+    report: Report = told.report
+    text = comment(told).partition("\n")[2]
+    return Section(report.meta.suite, job, report.verdict.outcome, text, report.meta.commit or "")
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_a_comment_of_several_jobs_is_dead_and_read_back(name: str) -> None:
+    text = CORPUS[name]
+    told = a_report(in_all(text)), a_report(only_in("suite", text), "passed")
+    sections = [section(told[0], text), section(told[1], "other")]
+    body = compose(sections, 65_536)
+
+    hidden = re.compile(r"<!-- ci-eval:(?:v1|more|job|end)(?: [^<>]*)? -->")
+    lines = [line for line in body.split("\n") if "<!--" in line]
+    assert all(hidden.fullmatch(line) for line in lines)
+    assert_dead(re.sub(rf"^{hidden.pattern}$", "", body, flags=re.MULTILINE))
+    assert len(read(text, body)) == 2
+    assert hidden.fullmatch(opening_line(sections[0]))
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_what_a_check_run_says_of_a_baseline_is_dead(name: str) -> None:
+    told = a_report(in_all(CORPUS[name]))
+    shown = check_run._output(Run(told.report.meta, streamed(told.results)), "digest")
+    assert isinstance(shown, dict)
+    assert isinstance(shown["summary"], str)
+    assert_dead(shown["summary"])

@@ -1,0 +1,129 @@
+"""What is posted after a run, and that a verdict never depends on it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_github import FORK, REPOSITORY, FakeGitHub, github, sha
+from support import make_report
+
+from ci_eval.posting.after_run import post
+from ci_eval.posting.options import Options
+from ci_eval.posting.sticky import Posted
+from ci_eval.reporters.markdown import marker
+from ci_eval.world import World
+
+REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
+PASSED = make_report("greets pass 0.9")
+UPDATE = Options("update")
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeGitHub]:
+    with github() as found:
+        found.add_pull()
+        yield found
+
+
+class Step:
+    """A step of a workflow for a pull request, and what it said."""
+
+    def __init__(self, fake: FakeGitHub, folder: Path) -> None:
+        self.fake = fake
+        self.folder = folder
+        self.said: list[str] = []
+
+    def post(
+        self,
+        report: Any = REPORT,
+        options: Options = UPDATE,
+        *,
+        head: str = REPOSITORY,
+        **env: str,
+    ) -> Posted:
+        event = self.folder / "event.json"
+        pull = {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": head}}}
+        event.write_text(
+            json.dumps({"pull_request": pull, "repository": {"full_name": REPOSITORY}})
+        )
+        given = {
+            "GITHUB_EVENT_NAME": "pull_request",
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_RUN_ID": "77",
+            "GITHUB_SHA": sha(11),
+        }
+        world = World(self.fake.env | given | env, self.folder, lambda: 0.0, say=self.said.append)
+        return post(report, options, world)
+
+
+@pytest.fixture
+def step(fake: FakeGitHub, tmp_path: Path) -> Step:
+    return Step(fake, tmp_path)
+
+
+def test_the_comment_is_written_and_then_edited_in_its_place(step: Step) -> None:
+    first = step.post()
+    assert first.status == "created"
+    assert step.post(PASSED).status == "updated"
+    [body] = step.fake.bodies()
+    assert body.startswith(marker("shop"))
+    assert "passed" in body
+    assert "refunds" not in body
+    assert step.said == []
+
+
+def test_what_did_not_change_is_not_sent(step: Step) -> None:
+    step.post()
+    writes = [each for each in step.fake.requests if each.method in ("POST", "PATCH")]
+    assert step.post().status == "unchanged"
+    now = [each for each in step.fake.requests if each.method == "PATCH"]
+    assert now == [each for each in writes if each.method == "PATCH"]
+
+
+def test_nothing_calls_for_a_comment_but_one_that_is_there_is_kept_up_to_date(step: Step) -> None:
+    on_failure = replace(UPDATE, when="failure")
+    assert step.post(PASSED, on_failure).status == "none"
+    assert step.post(REPORT, on_failure).status == "created"
+    assert step.post(PASSED, on_failure).status == "updated"
+
+
+def test_a_fork_whose_token_reads_only_is_told_without_a_warning(
+    step: Step, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step.fake.permissions = frozenset({"contents: read", "pull-requests: read"})
+    assert step.post(head=FORK, GITHUB_ACTIONS="true") == Posted("deferred")
+    [said] = step.said
+    assert said.startswith("no comment yet: ")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_missing_permission_is_named_on_the_run(
+    step: Step, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step.fake.permissions = frozenset({"contents: read", "pull-requests: read"})
+    assert step.post(GITHUB_ACTIONS="true") == Posted("failed")
+    assert "pull-requests: write" in " ".join(step.said)
+    out = capsys.readouterr().out
+    assert out.startswith("::warning ")
+    assert "pull-requests: write" in out
+
+
+def test_without_a_token_the_run_stands(step: Step) -> None:
+    assert step.post(GITHUB_TOKEN="") == Posted("failed")
+    assert "there is no token" in step.said[0]
+
+
+def test_a_check_run_is_made_whether_there_is_a_comment_or_not(step: Step) -> None:
+    assert step.post(options=Options("off", check_run=True)) == Posted("off")
+    [made] = step.fake.check_runs
+    assert made["head_sha"] == sha(10)
+    assert step.fake.bodies() == []
+
+
+def test_a_check_run_that_is_refused_keeps_no_comment_back(step: Step) -> None:
+    step.fake.permissions = frozenset({"pull-requests: write", "issues: write", "checks: read"})
+    assert step.post(options=replace(UPDATE, check_run=True)).status == "created"
+    assert "checks: write" in " ".join(step.said)

@@ -1,0 +1,198 @@
+"""What an artifact of a stranger may hold, and that it never does more than take up room."""
+
+import io
+import json
+import struct
+import warnings
+import zipfile
+from typing import Any
+
+import pytest
+from fake_github import zipped
+from hypothesis import given
+from hypothesis import strategies as st
+from support import make_report
+
+from ci_eval.errors import UsageError
+from ci_eval.posting import artifacts
+from ci_eval.posting.artifacts import LIMITS, MAX_GROUPS, MAX_MEMBERS, read
+from ci_eval.report_file import report_in
+
+REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
+TEXT = REPORT.model_dump_json().encode()
+WHOLE = zipped({"report.json": TEXT})
+
+
+def refused(archive: bytes) -> str:
+    """Return why an archive is refused."""
+    with pytest.raises(UsageError) as caught:
+        read(archive, "artifact")
+    return str(caught.value)
+
+
+def changed(**more: Any) -> Any:
+    return {**json.loads(TEXT), **more}
+
+
+def packed(value: Any) -> bytes:
+    return zipped({"report.json": json.dumps(value).encode()})
+
+
+def test_a_report_is_read_and_nothing_else(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    others = {
+        "../evil": b"x",
+        "/etc/cron.d/evil": b"x",
+        "..\\report.json": b"x",
+        "deep/report.json": b"x",
+        "comment.md": b"<img src=x>",
+    }
+    assert read(zipped({**others, "report.json": TEXT}), "artifact") == REPORT
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../report.json", "/report.json", "a/report.json", "report.json/"])
+def test_a_report_lies_at_the_top(name: str) -> None:
+    assert "expected one report.json at the top of it, found 0" in refused(zipped({name: TEXT}))
+
+
+def test_two_reports_are_none() -> None:
+    file = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(file, "w") as archive:
+        warnings.simplefilter("ignore", UserWarning)
+        archive.writestr("report.json", TEXT)
+        archive.writestr("report.json", TEXT)
+    assert "found 2" in refused(file.getvalue())
+
+
+def test_a_bomb_is_not_unpacked_beyond_the_limit() -> None:
+    bomb = zipped({"report.json": b" " * (LIMITS.text + 1)})
+    assert len(bomb) < LIMITS.text / 500
+    assert "is longer than 16 MiB" in refused(bomb)
+
+
+def test_a_size_that_is_claimed_is_not_believed() -> None:
+    # The size in the directory, and in the head of the file.
+    size = struct.pack("<I", len(TEXT))
+    assert WHOLE.count(size) >= 2
+    assert "is longer than 16 MiB" in refused(WHOLE.replace(size, struct.pack("<I", 1 << 30)))
+    assert "is no" in refused(WHOLE.replace(size, struct.pack("<I", 100)))
+
+
+def test_an_archive_of_very_many_files_is_refused_before_it_is_listed() -> None:
+    many = {f"{number}": b"" for number in range(MAX_MEMBERS)}
+    assert "holds more than 1,000 files" in refused(zipped({**many, "report.json": TEXT}))
+
+
+def test_what_is_encrypted_or_packed_otherwise_is_refused() -> None:
+    at = WHOLE.rindex(b"PK\1\2")
+    encrypted = WHOLE[: at + 8] + b"\1\0" + WHOLE[at + 10 :]
+    assert "is packed in a way that GitHub never does" in refused(encrypted)
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("report.json", TEXT)
+    assert "is packed in a way that GitHub never does" in refused(file.getvalue())
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_are_a_bug(data: bytes) -> None:
+    refused(data)
+
+
+@given(st.integers(0, len(WHOLE) - 1), st.integers(0, 255))
+def test_no_changed_byte_is_a_bug(at: int, byte: int) -> None:
+    try:
+        read(WHOLE[:at] + bytes([byte]) + WHOLE[at + 1 :], "artifact")
+    except UsageError:
+        pass
+
+
+# --- Reports ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"\xff", "byte 0xff is not UTF-8"),
+        (b"{", "is not JSON"),
+        (b"[]", "is no report of ci-eval"),
+        (b"[" * 100_000, "is nested too deep"),
+        (b'{"verdict": NaN}', "NaN is no number"),
+        (b'{"verdict": {}}', "has schema version"),
+    ],
+)
+def test_what_is_no_report_is_refused_with_its_place(text: bytes, said: str) -> None:
+    found = refused(zipped({"report.json": text}))
+    assert found.startswith("artifact/report.json")
+    assert said in found
+
+
+def test_a_report_of_a_newer_version_is_refused() -> None:
+    assert "this version of ci-eval reads 1" in refused(packed(changed(schema_version=2)))
+
+
+def test_what_is_missing_is_named() -> None:
+    value = changed()
+    del value["meta"]["suite"], value["totals"]
+    said = refused(packed(value))
+    assert "'suite' is missing" in said
+    assert "'totals' is missing" in said
+
+
+def test_too_many_groups_are_refused() -> None:
+    group = changed()["groups"][0]
+    assert f"groups: is longer than {MAX_GROUPS:,}" in refused(packed(changed(groups=[group] * 10_000)))
+
+
+def test_more_entries_or_values_than_any_report_has_are_refused() -> None:
+    assert "has 20,001 entries" in refused(packed(changed(history=[1] * 20_001)))
+    lists = [[1] * 200] * 2_600
+    assert "holds more than 500,000 values" in refused(packed(changed(more=lists)))
+
+
+@pytest.mark.parametrize("name", ["", "x" * 101])
+def test_a_suite_has_a_name_as_in_a_configuration(name: str) -> None:
+    value = changed()
+    value["meta"]["suite"] = name
+    assert "a suite has a name of at most 100 characters" in refused(packed(value))
+
+
+def test_a_number_beyond_all_measure_is_refused() -> None:
+    value = changed()
+    value["totals"]["passed"] = 10**200
+    assert "totals.passed: is a number beyond all measure" in refused(packed(value))
+
+
+def test_a_report_that_contradicts_itself_is_refused() -> None:
+    value = changed()
+    value["meta"]["criteria"] = {}
+    value["judging"] = {"calls": 1, "cost_usd": -1.0}
+    assert "contradicts itself, and cannot be shown" in refused(packed(value))
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**30), 10**30),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=5),
+    st.just([]),
+    st.just({}),
+)
+
+
+@given(st.data())
+def test_a_report_with_any_other_value_anywhere_is_shown_or_refused(data: st.DataObject) -> None:
+    value: Any = changed()
+    at = value
+    while True:
+        keys = list(at) if isinstance(at, dict) else list(range(len(at)))
+        key = data.draw(st.sampled_from(keys))
+        if not (isinstance(at[key], dict | list) and at[key] and data.draw(st.booleans())):
+            at[key] = data.draw(VALUES)
+            break
+        at = at[key]
+    try:
+        artifacts.checked(report_in(json.dumps(value), shown="r", limits=LIMITS), "r")
+    except UsageError:
+        pass
