@@ -51,7 +51,8 @@ def main() -> None:
     except RecursionError:
         answer = {"error": "calls itself without an end"}
     except _errors() as exc:
-        answer = {"error": f"{type(exc).__name__}: {exc}"[:500], "line": _line_of(exc)}
+        said = getattr(exc, "message", None) or str(exc)
+        answer = {"error": said[:500], "line": _line_of(exc)}
     sys.stdout.write(json.dumps(answer) + "\n")
 
 
@@ -99,6 +100,8 @@ def _checked(environment: Any, asked: Mapping[str, Any]) -> dict[str, Any] | Non
         return {"error": f"asks for {unknown[0]!r}; there is only 'page'"}
     ours = set(environment.list_templates(filter_func=lambda name: "/" not in name))
     for name in meta.find_referenced_templates(tree):
+        if name is None:
+            return {"error": "takes from a template whose name is not written down"}
         if name not in ours:
             return {"error": f"there is no template {name!r}; it can take from '_parts.md.j2'"}
     environment.compile(asked["source"], filename="<template>")

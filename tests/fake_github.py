@@ -204,15 +204,19 @@ class FakeGitHub(State, Loopback):
 
 
 @contextmanager
-def github() -> Iterator[FakeGitHub]:
-    """Let both hosts answer, without the pause that GitHub asks for between two changes.
+def github(*, writes_apart_s: float = 0.0) -> Iterator[FakeGitHub]:
+    """Let both hosts answer; no test waits between two changes as long as GitHub asks for.
 
     Raises:
         ViolationError: something was not as GitHub describes it.
 
     """
     fake = FakeGitHub()
-    with patch.object(client, "WRITES_APART_S", 0.0), serving(fake), serving(fake.storage):
+    with (
+        patch.object(client, "WRITES_APART_S", writes_apart_s),
+        serving(fake),
+        serving(fake.storage),
+    ):
         yield fake
     if fake.violations:
         raise ViolationError("\n".join(fake.violations))

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections import deque
@@ -144,11 +145,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(provider: Loopback) -> Iterator[None]:
-    """Let `provider` answer at its `url`."""
+def serving(provider: Loopback, certificate: ssl.SSLContext | None = None) -> Iterator[None]:
+    """Let `provider` answer at its `url`, encrypted where there is a certificate."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
+        scheme = "http"
+        if certificate:
+            server.socket = certificate.wrap_socket(server.socket, server_side=True)
+            scheme = "https"
         server.provider = provider
-        provider.url = f"http://127.0.0.1:{server.server_port}"
+        provider.url = f"{scheme}://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -78,7 +78,7 @@ make_base() {
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --include=ca-certificates,libbz2-1.0,libffi8,liblzma5,libncursesw6,libreadline8 \
-    --include=libsqlite3-0,libssl3,libuuid1,netbase,tzdata,zlib1g \
+    --include=libsqlite3-0,libssl3,libuuid1,netbase,tzdata,usr-is-merged,zlib1g \
     --customize-hook="tar -C '$prefix' --exclude=test --exclude='*.a' --exclude=__pycache__ \
       --exclude=site-packages -c bin lib include | tar -C \"\$1/usr/local\" -x" \
     --customize-hook='cp /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"' \

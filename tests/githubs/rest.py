@@ -304,7 +304,8 @@ class Rest:
         query = _first(request)
         size, page = int(query.get("per_page", "30")), int(query.get("page", "1"))
         part = found[(page - 1) * size : page * size]
-        path = request.path.replace(f"/repos/{REPOSITORY}/", f"/repositories/{REPOSITORY_ID}/")
+        _, _, path = request.path.partition("/repo")
+        path = f"/repo{path}".replace(f"/repos/{REPOSITORY}/", f"/repositories/{REPOSITORY_ID}/")
         links = []
         if page > 1:
             links += [("prev", page - 1), ("first", 1)]

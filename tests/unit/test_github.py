@@ -1,24 +1,36 @@
 """GitHub's API over real connections: pages, limits, redirects, refusals, and what it may say."""
 
 import asyncio
+import ipaddress
+import os
+import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from fake_github import (
     EVERYTHING,
     REPOSITORY,
     SIGNATURE,
     TOKEN,
     FakeGitHub,
+    Fault,
     github,
     refusal,
     sha,
 )
-from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
+from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
 
 from ci_eval import github as module
 from ci_eval import net
@@ -285,7 +297,11 @@ def test_an_answer_without_end_is_refused(
         ),
         (refusal(418, f"I am a \x1b[31mteapot {TOKEN}"), "418: I am a teapot [hidden]", ""),
         (Reply(b"[]", 451), " answered 451", ""),
-        (Reply(status=301, headers={"Location": "/elsewhere"}), " answered 301", ""),
+        (
+            Reply(status=301, headers={"Location": "/elsewhere"}),
+            "/elsewhere; use that address",
+            "was the repository renamed?",
+        ),
     ],
 )
 def test_a_refusal_is_told_in_words_with_the_permission_it_takes(
@@ -423,6 +439,378 @@ def test_what_a_limit_kept_from_being_made_is_made_later(fake: FakeGitHub) -> No
     limit = refusal(403, LIMIT, **{"Retry-After": "0"})
     asking(scripted(fake, limit), posted(repeatable=False))
     assert len(fake.check_runs) == 1
+
+
+# --- Changes ----------------------------------------------------------------------------------
+
+WRITE = "pull-requests: write"
+
+
+class Body(Stored):
+    id: int
+    body: str
+
+
+class Viewer(Stored):
+    login: str
+
+
+class Asked(Stored):
+    viewer: Viewer
+
+
+class Folded(Stored):
+    minimizeComment: dict[str, Any]  # noqa: N815 - as it is answered
+
+
+WHO = "query { viewer { login } }"
+FOLD = (
+    "mutation ($id: ID!) { minimizeComment(input: {subjectId: $id, classifier: OUTDATED}) "
+    "{ minimizedComment { isMinimized } } }"
+)
+
+
+def commented(body: str = "new", **more: Any) -> Callable[[GitHub], Awaitable[Any]]:
+    return lambda found: found.post("issues/1/comments", {"body": body}, Body, needs=WRITE, **more)
+
+
+def edited(number: int, body: str = "new", **more: Any) -> Callable[[GitHub], Awaitable[Any]]:
+    path = f"issues/comments/{number}"
+    return lambda found: found.patch(path, {"body": body}, needs=WRITE, **more)
+
+
+def removed(number: int) -> Callable[[GitHub], Awaitable[Any]]:
+    return lambda found: found.delete(f"issues/comments/{number}", needs=WRITE)
+
+
+def folded(node: str) -> Callable[[GitHub], Awaitable[Any]]:
+    return lambda found: found.graphql(FOLD, {"id": node}, Folded, needs=WRITE)
+
+
+def who(found: GitHub) -> Awaitable[Any]:
+    return found.graphql(WHO, {}, Asked, needs="contents: read")
+
+
+def test_what_is_made_changed_folded_and_removed_is_so_at_github(fake: FakeGitHub) -> None:
+    fake.add_pull(1)
+    made = asking(fake.env, commented("first"))
+    (kept,) = fake.comments
+    assert (made.id, made.body, kept.body) == (kept.id, "first", "first")
+    assert asking(fake.env, edited(kept.id, "second")) is None
+    assert kept.body == "second"
+    answer = asking(fake.env, folded(kept.node_id))
+    assert answer.minimizeComment == {"minimizedComment": {"isMinimized": True}}
+    assert kept.minimized == "outdated"
+    assert asking(fake.env, removed(kept.id)) is None
+    assert fake.comments == []
+
+
+def test_what_is_removed_already_is_removed(fake: FakeGitHub) -> None:
+    assert asking(fake.env, removed(1)) is None
+
+
+def test_what_is_not_there_cannot_be_changed(fake: FakeGitHub) -> None:
+    error = refused(fake.env, edited(1))
+    assert str(error).endswith("/issues/comments/1, or not for this token")
+    assert error.status == 404
+    error = refused(fake.env, folded("IC_gone"))
+    assert str(error).endswith("Could not resolve to a node with the global id of 'IC_gone'")
+    assert error.status == 404
+
+
+@pytest.mark.parametrize("what", [commented("x" * 65_537), edited(3_000_000_001, "x" * 65_537)])
+def test_what_is_not_valid_is_said_in_githubs_words(
+    fake: FakeGitHub, what: Callable[[GitHub], Awaitable[Any]]
+) -> None:
+    fake.add_pull(1)
+    fake.add_comment("ours")
+    error = refused(fake.env, what)
+    said = " answered 422: Validation Failed: Body is too long (maximum is 65536 characters)"
+    assert str(error).endswith(said)
+    assert (error.status, error.hint) == (422, "")
+
+
+@pytest.mark.parametrize(
+    "errors", [None, "x", {}, [1], [{"message": 2}], [{"message": "\x1b[1mb"}]]
+)
+def test_words_of_a_refusal_may_be_anything(fake: FakeGitHub, errors: Any) -> None:
+    fake.add_pull(1)
+    error = refused(scripted(fake, refusal(422, "a", errors=errors)), commented())
+    assert str(error).endswith((" answered 422: a", " answered 422: a: b"))
+
+
+@pytest.mark.parametrize("what", [commented(), edited(1), removed(1), who])
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_change_follows_no_redirect(
+    fake: FakeGitHub, what: Callable[[GitHub], Awaitable[Any]], status: int
+) -> None:
+    reply = Reply(status=status, headers={"Location": f"{fake.storage.url}/x?sig=1"})
+    error = refused(scripted(fake, reply), what)
+    said = f" answered {status}, a redirect to {fake.storage.url}/x; use that address"
+    assert str(error).endswith(said)
+    assert error.hint == "was the repository renamed?"
+    assert fake.storage.requests == []
+
+
+@pytest.mark.parametrize("reply", [refusal(502, "Server Error"), refusal(504, ""), DROPPED])
+@pytest.mark.parametrize("is_made", [True, False])
+def test_an_edit_of_which_nobody_knows_is_sent_again(
+    fake: FakeGitHub, reply: Reply, is_made: bool
+) -> None:
+    made = fake.add_comment("old")
+    fake.faults.append(Fault("PATCH", reply=reply, is_made=is_made))
+    asking(fake.env, edited(made.id))
+    assert made.body == "new"
+    assert len(fake.writes()) == 2
+    fake.faults.append(Fault("PATCH", reply=reply, is_made=is_made))
+    refused(fake.env, edited(made.id, "newer", repeatable=False))
+    assert made.body == ("newer" if is_made else "new")
+
+
+@pytest.mark.parametrize("reply", [refusal(502, "Server Error"), DROPPED])
+@pytest.mark.parametrize("is_made", [True, False])
+def test_nothing_is_removed_or_made_twice(fake: FakeGitHub, reply: Reply, is_made: bool) -> None:
+    fake.add_pull(1)
+    made = fake.add_comment("ours")
+    fake.faults.append(Fault("DELETE", reply=reply, is_made=is_made))
+    asking(fake.env, removed(made.id))
+    assert fake.comments == []
+    fake.faults.append(Fault("POST", reply=reply, is_made=is_made))
+    refused(fake.env, commented())
+    assert len(fake.comments) == is_made
+
+
+def test_what_github_named_is_in_the_hint_where_ours_would_not_do(fake: FakeGitHub) -> None:
+    fake.permissions = frozenset()
+    error = refused(fake.env, edited(1))
+    assert error.hint == (
+        "the token needs `permissions: {pull-requests: write}`, "
+        "which pull requests of forks never get"
+    )
+
+    def mistaken(found: GitHub) -> Awaitable[Any]:
+        return found.patch("issues/comments/1", {"body": "x"}, needs="contents: read")
+
+    assert refused(fake.env, mistaken).hint == (
+        "the token needs `permissions: {issues: write}` or `{pull-requests: write}`, "
+        "which pull requests of forks never get"
+    )
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [
+        ("actions=read", "`permissions: {actions: read}`"),
+        ("contents=read; actions=read", "`permissions: {actions: read}`"),
+        ("contents=write,issues=read", "`permissions: {contents: write, issues: read}`"),
+        ("metadata=read", "`permissions: {actions: read}`"),
+        ("metadata=read,checks=read", "`permissions: {checks: read}`"),
+        ("`}\x07 <b>=read; nonsense", "`permissions: {actions: read}`"),
+        ("", "`permissions: {actions: read}`"),
+    ],
+)
+def test_a_header_that_names_permissions_is_read(fake: FakeGitHub, named: str, hint: str) -> None:
+    headers = {"X-Accepted-GitHub-Permissions": named.replace("\x07", "")}
+    error = refused(scripted(fake, refusal(403, "no", **headers)))
+    assert error.hint.startswith(f"the token needs {hint}")
+
+
+def test_graphql_refuses_with_the_permission_it_takes(fake: FakeGitHub) -> None:
+    made = fake.add_comment("ours")
+    fake.permissions = frozenset({"pull-requests: read"})
+    error = refused(fake.env, folded(made.node_id))
+    assert str(error).endswith("/graphql: Resource not accessible by integration")
+    assert error.status == 403
+    assert "`permissions: {pull-requests: write}`, which pull requests of forks" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("reply", "said", "status"),
+    [
+        (as_json([]), "answered no object", None),
+        (as_json({"data": None}), "answered what it should not", None),
+        (as_json({"data": {"viewer": {"login": 1}}}), "viewer.login: expected", None),
+        (as_json({"errors": [{"message": "\x1b[1ma", "type": "X"}]}), "/graphql: a", None),
+        (as_json({"errors": [{"message": "a", "type": "UNPROCESSABLE"}]}), "/graphql: a", 422),
+        (as_json({"errors": [1], "data": {}}), "/graphql: no message", None),
+        (as_json({"errors": "x"}), "/graphql: no message", None),
+        (HTML, "which is not JSON", None),
+    ],
+)
+def test_an_answer_of_graphql_that_is_something_else_is_refused(
+    fake: FakeGitHub, reply: Reply, said: str, status: int | None
+) -> None:
+    error = refused(scripted(fake, reply), who)
+    assert said in str(error)
+    assert (error.status, error.hint) == (status, "")
+
+
+@pytest.mark.parametrize("kind", ["RATE_LIMITED", "RATE_LIMIT"])
+def test_a_limit_of_graphql_is_waited_for_although_its_status_is_well(
+    fake: FakeGitHub, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        slept.append(pause_s)
+
+    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    limit = as_json({"errors": [{"type": kind, "message": LIMIT}]})
+    assert asking(scripted(fake, limit), who).viewer.login == "github-actions[bot]"
+    assert slept == [60]
+
+
+def test_a_comment_that_speaks_of_a_limit_is_none(fake: FakeGitHub) -> None:
+    trap = '{"type": "RATE_LIMITED"}'
+    told = asking(scripted(fake, as_json({"data": {"viewer": {"login": trap}}})), who)
+    assert told.viewer.login == trap
+
+
+def test_changes_are_a_second_apart_and_reads_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert module.WRITES_APART_S == 1
+    slept: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        slept.append(pause_s)
+
+    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+
+    async def work(found: GitHub) -> None:
+        await who(found)
+        await edited(made.id)(found)
+        await who(found)
+        assert slept == []
+        await folded(made.node_id)(found)
+        await who(found)
+        await removed(made.id)(found)
+
+    with github(writes_apart_s=1000) as fake:
+        made = fake.add_comment("ours")
+        asking(fake.env, work)
+    assert len(slept) == 2
+    assert all(900 < each <= 1000 for each in slept)
+
+
+# --- Where GitHub is --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api", "graphql"),
+    [
+        ("https://api.github.com", "https://api.github.com/graphql"),
+        ("https://api.octo.ghe.com", "https://api.octo.ghe.com/graphql"),
+        ("https://github.example/api/v3", "https://github.example/api/graphql"),
+    ],
+)
+def test_graphql_is_beside_the_api(api: str, graphql: str) -> None:
+    assert module._graphql(api) == graphql
+
+
+def test_an_enterprise_server_is_asked_at_its_own_addresses(fake: FakeGitHub) -> None:
+    fake.is_enterprise = True
+    fill(fake, 101)
+    assert len(asking(fake.env, things())) == 101
+    assert asking(fake.env, who).viewer.login == "github-actions[bot]"
+    assert {each.path for each in fake.requests} == {
+        f"/api/v3/repos/{REPOSITORY}/actions/artifacts",
+        "/api/v3/repositories/4711/actions/artifacts",
+        "/api/graphql",
+    }
+
+
+def test_a_workflow_says_where_graphql_is(fake: FakeGitHub) -> None:
+    env = {**fake.env, "GITHUB_API_URL": "http://nobody.invalid"}
+    found = asking({**env, "GITHUB_GRAPHQL_URL": f"{fake.url}/graphql"}, who)
+    assert found.viewer.login == "github-actions[bot]"
+
+
+def test_an_address_of_graphql_that_is_none_is_said(fake: FakeGitHub) -> None:
+    error = refused({**fake.env, "GITHUB_GRAPHQL_URL": "graphql"}, who)
+    assert str(error).startswith("GITHUB_GRAPHQL_URL: expected an address")
+    assert fake.requests == []
+
+
+def test_a_proxy_is_asked_for_a_server_elsewhere(
+    fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.is_enterprise = True
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", fake.url)
+    api = {"GITHUB_API_URL": "http://github.example/api/v3", "http_proxy": fake.url}
+    assert asking({**fake.env, **api}, things()) == []
+    assert asking({**fake.env, **api}, who).viewer.login == "github-actions[bot]"
+    assert {each.headers["host"] for each in fake.requests} == {"github.example"}
+
+
+ASKS = """
+import asyncio, os, time
+from pathlib import Path
+from ci_eval import github
+from ci_eval.records import Stored
+from ci_eval.world import World
+
+class PullRequest(Stored):
+    number: int
+
+async def main():
+    async with github.connected(World(os.environ, Path(), time.time)) as found:
+        print((await found.one("pulls/1", PullRequest, needs="pull-requests: read")).number)
+
+github._PAUSES_S = ()
+try:
+    asyncio.run(main())
+except github.GitHubError as exc:
+    print(exc)
+"""
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_private_authority_is_trusted_where_the_environment_names_it(
+    tmp_path: Path, is_known: bool
+) -> None:
+    authority = tmp_path / "authority.pem"
+    fake = FakeGitHub()
+    fake.add_pull(1)
+    with serving(fake, certified(authority)):
+        env = {**os.environ, **fake.env, "SSL_CERT_FILE": str(authority)}
+        if not is_known:
+            del env["SSL_CERT_FILE"]
+        command = [sys.executable, "-c", ASKS]
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    if is_known:
+        assert (done.stdout, fake.violations) == ("1\n", [])
+    else:
+        assert "certificate" in done.stdout
+        assert fake.requests == []
+
+
+def certified(authority: Path) -> ssl.SSLContext:
+    """Return what a server on this machine is certified with; `authority` is who certifies it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority of this test")])
+    now = datetime.now(UTC)
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(here, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    authority.write_bytes(certificate.public_bytes(Encoding.PEM))
+    both = authority.with_suffix(".both")
+    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    both.write_bytes(secret + authority.read_bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(both)
+    return context
 
 
 # --- Downloads --------------------------------------------------------------------------------

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fake_github import REPOSITORY, TOKEN, FakeGitHub
+
 ROOT = Path(__file__).parents[2]
 RUNNER = os.environ.get("CI_EVAL_WORKFLOW_RUNNER", "")
 IMAGE = os.environ.get("CI_EVAL_IMAGE", "")
 OWNER = 1001
 """The user of GitHub's runners, to whom the workspace belongs; only root can give it away."""
-TOKEN = "ghs_the-right-token-of-this-test"
 _OF_THE_ACTION = (
     *("action.yml", "host", "ci_eval", "templates", "examples", "pyproject.toml", "README.md"),
     *("LICENSE", "requirements.lock", "requirements-build.lock"),
@@ -69,9 +70,8 @@ class Repository:
     """Where machines and artifacts are."""
     actions: dict[str, str] = field(default_factory=dict)
     """Folders of actions that workflows name by their repository."""
-    variables: dict[str, str] = field(default_factory=dict)
-    """What the runner adds to the environment, such as where another server's API is."""
     github: dict[str, Any] = field(default_factory=dict)
+    """What the context `github` says otherwise."""
 
     def commit(self, message: str = "Examples") -> str:
         """Commit all there is; return the commit."""
@@ -97,7 +97,6 @@ class Repository:
             "event": event or {},
             "secrets": secrets or {},
             "github": _GITHUB | self.github,
-            "variables": self.variables,
             "actions": self.actions,
             "image": IMAGE,
             "network": "host",  # the engine of these tests has no bridge, and the API is on loopback
@@ -115,9 +114,8 @@ class Repository:
 
 
 _GITHUB = {
-    "api_url": "https://api.github.com",
     "server_url": "https://github.com",
-    "repository": "octo/shop",
+    "repository": REPOSITORY,
     "repository_owner": "octo",
     "ref": "refs/pull/7/merge",
     "ref_name": "7/merge",
@@ -132,8 +130,8 @@ _GITHUB = {
 }
 
 
-def repository(folder: Path, scratch: Path) -> Repository:
-    """Return a repository with the action and its examples in it, as this one is."""
+def repository(folder: Path, scratch: Path, github: FakeGitHub) -> Repository:
+    """Return a repository on `github` with the action and its examples in it, as this one is."""
     for name in _OF_THE_ACTION:
         source = ROOT / name
         unwanted = shutil.ignore_patterns("__pycache__", ".ci-eval", "ci-eval-report")
@@ -144,7 +142,7 @@ def repository(folder: Path, scratch: Path) -> Repository:
             shutil.copy(source, folder / name)
     scratch.mkdir()
     found = Repository(folder, scratch)
-    found.github["sha"] = found.commit()
+    found.github |= {"sha": found.commit(), "api_url": github.api}
     return found
 
 

@@ -1,41 +1,185 @@
 """Workflows as GitHub runs them: the action in its container, and on the job's own machine."""
 
-import os
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from workflows.running import IMAGE, OWNER, ROOT, RUNNER, Repository, repository
+from fake_github import REPOSITORY, FakeGitHub, github, sha
+from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
 
 pytestmark = pytest.mark.skipif(not RUNNER, reason=".ci/run says where the workflow runner is")
 
-needs_image = pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh runs it with an image")
-needs_uv = pytest.mark.skipif(shutil.which("uv") is None, reason="it installs with uv")
+FILES = Path(__file__).parent / "files"
+EXAMPLES = ROOT / "examples" / "workflows"
+CONTAINER, HOST = "./", "./host"
 BOTH = pytest.mark.parametrize(
     "variant",
-    [pytest.param("./", marks=needs_image, id="container"), pytest.param("./host", marks=needs_uv)],
+    [
+        pytest.param(
+            CONTAINER,
+            id="container",
+            marks=pytest.mark.skipif(not IMAGE, reason="tests/container/run.sh builds an image"),
+        ),
+        pytest.param(
+            HOST,
+            id="host",
+            marks=pytest.mark.skipif(not shutil.which("uv"), reason="it installs with uv"),
+        ),
+    ],
 )
+PULL_REQUEST = {
+    "repository": {"full_name": REPOSITORY},
+    "pull_request": {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": REPOSITORY}}},
+}
 
 
 @pytest.fixture
-def repo(tmp_path: Path) -> Repository:
-    return repository(tmp_path / "repository", tmp_path / "machines")
+def fake() -> Iterator[FakeGitHub]:
+    with github() as found:
+        found.add_pull()
+        yield found
+
+
+@pytest.fixture
+def repo(tmp_path: Path, fake: FakeGitHub) -> Repository:
+    return repository(tmp_path / "repository", tmp_path / "machines", fake)
 
 
 def using(variant: str, workflow: Path, folder: Path) -> Path:
     """Return a copy of a workflow that uses the action as `variant`."""
-    text = workflow.read_text(encoding="utf-8").replace("uses: ./ #", f"uses: {variant} #")
-    copy = folder / f"as-{workflow.name}"
-    copy.write_text(text, encoding="utf-8")
+    text = workflow.read_text(encoding="utf-8")
+    assert "uses: ./ #" in text
+    copy = folder / workflow.name
+    copy.write_text(text.replace("uses: ./ #", f"uses: {variant} #"), encoding="utf-8")
     return copy
 
 
+def told(job: Job) -> str:
+    """Return what went wrong, for the message of an assertion."""
+    return "\n".join(f"{step.name}: {step.stdout}{step.stderr}" for step in job.steps)
+
+
+def annotations(job: Job, step: str) -> list[tuple[str, str]]:
+    """Return the annotations of a step: the level, and the message up to its first colon."""
+    return [
+        (each["command"], each["message"].partition(":")[0])
+        for each in job.step(step).commands
+        if each["command"] in ("error", "warning", "notice")
+    ]
+
+
+# --- The runner itself ------------------------------------------------------------------------
+
+
+def test_the_runner_does_as_github_does(repo: Repository) -> None:
+    text = "with ${{ github.token }} and $(exit 9)"
+    first, *each, after, always = repo.run(FILES / "runner.yml", "push", {"text": text})
+    assert first.result == "success", told(first)
+    assert first.outputs == {"lines": "one\n\ntwo", "where": "step hello"}
+    assert first.step("reads").outputs["said"] == "step later, job, found, step later"
+    assert (first.step("fails").outcome, first.step("fails").exit_code) == ("failure", 7)
+    assert first.step("goes-on").outcome == "success"
+    assert first.step("left-out").outcome == "skipped"
+    assert first.step("writes").summary == "# Summary\n"
+    assert list(first.step("writes").commands) == [
+        {
+            "command": "error",
+            "properties": {"file": "a.py", "line": "3", "title": "A: b"},
+            "message": "one\ntwo",
+        }
+    ]
+    assert [(job.matrix, job.result, job.step("all").outputs["said"]) for job in each] == [
+        ({"number": 1}, "success", "1  2 kept 1"),
+        ({"number": 2, "extra": "more"}, "failure", "2 more 2 kept 1"),
+    ]
+    assert (after.result, always.result) == ("skipped", "success")
+    assert always.step("said").outputs == {"needed": "failure"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "refused"),
+    [
+        (("steps:", "stepz:"), "stepz"),
+        (("- uses: actions/checkout@v7", "- uses: nobody/knows@v1"), "nobody/knows"),
+        (("repeats:", "repeets:"), "unexpected input repeets"),
+        (("[pull_request]", "[push]"), "not started by pull_request"),
+        (("repeats: ", "tag: ${{ nothing.known }}\n          repeats: "), "nothing"),
+    ],
+)
+def test_the_runner_refuses_what_github_would(
+    repo: Repository, tmp_path: Path, changed: tuple[str, str], refused: str
+) -> None:
+    workflow = using(HOST, FILES / "wrong.yml", tmp_path)
+    text = workflow.read_text(encoding="utf-8")
+    assert changed[0] in text
+    workflow.write_text(text.replace(*changed, 1), encoding="utf-8")
+    with pytest.raises(AssertionError, match=refused):
+        repo.run(workflow)
+
+
+# --- The action -------------------------------------------------------------------------------
+
+
 @BOTH
-def test_our_own_workflow(repo: Repository, variant: str, tmp_path: Path) -> None:
+def test_our_own_workflow(
+    repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
+) -> None:
     workflow = using(variant, ROOT / ".github" / "workflows" / "evaluate.yml", tmp_path)
-    (job,) = repo.run(workflow)
-    weather = job.step("weather")
-    assert job.result == "success", [(step.name, step.stderr) for step in job.steps if print(step.stdout, step.stderr) or 1]
-    assert weather.exit_code == 0
-    assert dict(weather.outputs) == {}
-    assert (job.step("weather").outcome, job.step("regression").outcome) == ("success", "failure")
+    (job,) = repo.run(workflow, event=PULL_REQUEST)
+    assert job.result == "success", told(job)
+    weather, regression = job.step("weather"), job.step("regression")
+    comment = {name: weather.outputs[name] for name in ("comment-status", "comment-url")}
+    assert {**weather.outputs} == comment | {
+        "verdict": "passed",
+        "exit-code": "0",
+        "report-dir": "ci-eval-report",
+        "pass-rate": "1.0000",
+        "regressions": "",
+        "junit": "ci-eval-report/junit.xml",
+        "comment": "ci-eval-report/comment.md",
+    }
+    assert comment["comment-status"] == "created"
+    assert (weather.exit_code, regression.exit_code) == (0, 1)
+    assert "weather" in weather.summary
+    assert ("error", "smoke › paris › bot") not in annotations(job, "weather")
+    assert [level for level, _ in annotations(job, "regression")].count("error") >= 1
+    assert len(fake.comments) == 2  # one for each suite
+    assert sorted(path.name for path in (job.workspace / "ci-eval-report").iterdir()) == sorted(
+        path.name for path in (job.workspace / "examples/regression/report").iterdir()
+    )
+    run = json.loads((job.workspace / "ci-eval-report/run.json").read_text(encoding="utf-8"))
+    assert run["meta"]["commit"] == repo.github["sha"]
+
+
+@BOTH
+def test_jobs_of_a_matrix_share_one_comment(
+    repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
+) -> None:
+    *each, gate = repo.run(using(variant, FILES / "matrix.yml", tmp_path), event=PULL_REQUEST)
+    assert [job.result for job in each] == ["success", "success"], told(each[0])
+    assert [job.step("weather").outputs["comment-status"] for job in each] == ["created", "updated"]
+    (comment,) = fake.comments
+    assert "first" in comment.body
+    assert "second" in comment.body
+    assert gate.result == "success", told(gate)
+    found = gate.step("files").outputs["found"]
+    assert found == "report-first/junit.xml report-second/junit.xml "
+
+
+@BOTH
+def test_inputs_reach_no_shell_and_are_all_told(
+    repo: Repository, variant: str, tmp_path: Path
+) -> None:
+    (job,) = repo.run(using(variant, FILES / "wrong.yml", tmp_path), event=PULL_REQUEST)
+    step = job.step("evaluate")
+    assert (job.result, step.exit_code) == ("failure", 4), told(job)
+    assert step.outputs["verdict"] == "usage-error"
+    assert annotations(job, "evaluate") == [
+        ("error", "input 'repeats'"),
+        ("error", "input 'resume'"),
+    ]
+    assert not list(job.workspace.rglob("injected"))
+    assert step.files == {"env": "", "path": "", "state": ""}

@@ -100,7 +100,7 @@ class Machine {
 
   // The variables of the runner, https://docs.github.com/en/actions/reference/workflows-and-actions/variables
   github({ github }, seen = { ...this.at, event: this.told.event_path }) {
-    const found = { CI: "true", ...this.request.variables };
+    const found = { CI: "true" };
     for (const [name, value] of Object.entries(github))
       if (typeof value === "string" && name !== "token") found[`GITHUB_${name.toUpperCase()}`] = value;
     return {
