@@ -99,7 +99,10 @@ def check(
     if mode == "replay" or (mode == "auto" and cassette and not cassette.is_empty):
         return  # it may be that every answer is there
     env = environment(judging, world)
-    hint = "or use answers that were kept, with `judge: {mode: replay}`"
+    hint = (
+        "or use answers that were kept, with `judge: {mode: replay}`: pull requests of forks get "
+        "no secrets"
+    )
     if simulation and (missing := judging.player(simulation).missing(env)):
         raise UsageError(f"the simulated user of scenarios lacks {missing}", hint=hint)
     lacking = {

@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 _MAIN = ("main", "master")
 """What the base branch is called where nothing names it."""
+_MERGED = ("merged_result", "merge_train")
+"""Pipelines of merge requests that GitLab merges first; others run what is on the branch."""
 _MAX_EVENT = 30 * 1024 * 1024
 """Bytes of an event: GitHub sends none that is larger."""
 
@@ -160,9 +162,12 @@ def _start(
     if tip and (found := repository.asked("merge-base", head, tip)):
         return found
     parents = repository.parents(head)
-    if env.get("GITHUB_BASE_REF") and len(parents) > 1:
-        # GitHub checks out the merge of the pull request into its base, which comes first.
+    merged = env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED
+    if merged and len(parents) > 1:
+        # What is checked out is the merge of the change into its base, which comes first.
         return parents[0]
+    if is_commit(base := env.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", "")):
+        return base
     payload = event(env)
     for kind, path in (("pull_request", ("base", "sha")), ("merge_group", ("base_sha",))):
         value: Any = payload.get(kind)

@@ -11,10 +11,11 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from ci_eval.leaves import Leaves, gathered
-from ci_eval.spelling import Spelling, spellings
+from ci_eval.spelling import Spelling, literally, spellings
 
 if TYPE_CHECKING:
     from ci_eval.records import Record
@@ -23,6 +24,8 @@ M = TypeVar("M", bound="Record")
 
 MIN_CHARS = 8
 """Shorter values are placeholders, and would be found in every other word."""
+MIN_CUT = 100
+"""A text that was cut is longer."""
 MAX_PARTS = 2_000
 """Of how many parts of one value each is looked for."""
 _SECRET = re.compile(
@@ -30,6 +33,8 @@ _SECRET = re.compile(
 )
 """What the name of an environment variable says whose value is secret."""
 _PATH = re.compile(r"~?(?:/(?:[A-Za-z0-9]{0,24}|[\w.@ -]*[._@ -][\w.@ -]*))+")
+_CUT = re.compile(r"\s*(?:\[\W?\d+ \w+ left out\W?\]|\u2026)\s*")
+"""Where something was left out."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@]*")
 """An address without a login."""
 _LOGIN = re.compile(r"://([^/@\s]+)@")
@@ -57,6 +62,7 @@ class Secrets:
             for spelling in spellings(value):
                 for anchor in spelling.anchors:
                     self._anchors.setdefault(anchor, []).append((spelling, name))
+        self._named = named
 
     def __bool__(self) -> bool:
         """Say whether there is any."""
@@ -68,7 +74,7 @@ class Secrets:
 
     def text(self, text: str) -> str:
         """Return `text` with names in the place of values."""
-        spans = self._spans(text)
+        spans = [*self._spans(text), *self._cut_off(text)]
         return _replaced(text, spans) if spans else text
 
     def cleaned(self, record: M) -> M:
@@ -96,7 +102,9 @@ class Secrets:
         every: list[str] = []
         gathered(plain, values, every)
         texts = "\0".join(every), "".join(values), "".join(every)
-        return any(anchor in text for anchor in self._anchors for text in texts)
+        if any(anchor in text for anchor in self._anchors for text in texts):
+            return True
+        return any(self._cut_off(text) for text in every if len(text) >= MIN_CUT)
 
     def _clean(self, leaves: Leaves) -> bool:
         """Clean the texts in `leaves`, and say whether there was anything to clean."""
@@ -106,6 +114,9 @@ class Secrets:
         for kind in (leaves.values, every):
             for at, spans in self._within(leaves.texts, kind, ""):
                 found[at] = [*found.get(at, []), *spans]
+        for at, text in enumerate(leaves.texts):
+            if cut := self._cut_off(text):
+                found[at] = [*found.get(at, []), *cut]
         for at, spans in found.items():
             leaves.texts[at] = _replaced(leaves.texts[at], spans)
         return bool(found)
@@ -138,6 +149,40 @@ class Secrets:
             for spelling, name in found
             for span in spelling.found_in(text)
         ]
+
+    def _cut_off(self, text: str) -> list["Span"]:
+        """Return where a long text that was cut ends with a part of a value, or begins with one."""
+        if len(text) < MIN_CUT:
+            return []
+        cuts = [(0, 0), (len(text), len(text))]
+        if "left out" in text or "\u2026" in text:
+            cuts += (found.span() for found in _CUT.finditer(text))
+        before = (self._part(text, end, -1) for end, _ in cuts)
+        after = (self._part(text, begin, 1) for _, begin in cuts)
+        return [span for span in (*before, *after) if span]
+
+    def _part(self, text: str, at: int, step: Literal[-1, 1]) -> "Span | None":
+        """Return the part of a value that `text` holds from a place on, or up to it."""
+        size = MIN_CHARS * step
+        begin, end = sorted((at, at + size))
+        known = self._pieces.get(text[max(begin, 0) : end])
+        if known is None:
+            return None
+        form, place, name = known
+        here, there = (begin - 1, place - 1) if step < 0 else (end, place + MIN_CHARS)
+        while 0 <= here < len(text) and 0 <= there < len(form) and text[here] == form[there]:
+            here, there = here + step, there + step
+        return (here + 1, end, name) if step < 0 else (begin, here, name)
+
+    @cached_property
+    def _pieces(self) -> dict[str, tuple[str, int, str]]:
+        """Every piece of the usual ways to write a value, with where in it that stands."""
+        return {
+            form[place : place + MIN_CHARS]: (form, place, name)
+            for value, name in self._named.items()
+            for form in literally(value)
+            for place in range(len(form) - MIN_CHARS + 1)
+        }
 
 
 Span = tuple[int, int, str]

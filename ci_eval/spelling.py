@@ -10,6 +10,7 @@ What looks for it has to be fast where nothing is found, which is nearly always:
 piece of it that every way keeps, and only where that is found the rest is looked at.
 """
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -96,6 +97,16 @@ def spellings(text: str) -> Iterator[Spelling]:
         yield _base64(data, shift)
 
 
+def literally(text: str) -> set[str]:
+    """Return the usual ways to write `text`, of each what is the same wherever it stands."""
+    data = text.encode(errors="surrogatepass")
+    percent = (chr(byte) if _SAME.match(chr(byte)) else f"%{byte:02X}" for byte in data)
+    found = {text, json.dumps(text)[1:-1], "".join(percent)}
+    for core in (_core(data, shift) for shift in range(3)):
+        found |= {core, core.replace("+", "-").replace("/", "_")}
+    return found
+
+
 def _anchors(text: str) -> dict[str, int]:
     """Return what every way to escape `text` keeps; else how it may begin."""
     runs = list(_SAME.finditer(text))
@@ -158,13 +169,17 @@ def _base64(data: bytes, shift: int) -> Spelling:
     The characters at both ends that hold bits of what stands before and behind are no part of it;
     the one behind goes along.
     """
-    whole = b64encode(b"\0" * shift + data).decode().rstrip("=")
-    bits_over = (shift + len(data)) % 3
-    core = whole[shift + 1 if shift else 0 : -1 if bits_over else None]
-    tail = rf"(?:{_GAP}[A-Za-z0-9+/_-])?{_PADDING}" if bits_over else _PADDING
+    core = _core(data, shift)
+    tail = rf"(?:{_GAP}[A-Za-z0-9+/_-])?{_PADDING}" if (shift + len(data)) % 3 else _PADDING
     return Spelling(
         core, lambda char: _IN_BASE64.get(char, char), _pieces(core), gap=_GAP, ends=("", tail)
     )
+
+
+def _core(data: bytes, shift: int) -> str:
+    """Return what of `data` in base64 is the same whatever stands round it."""
+    whole = b64encode(b"\0" * shift + data).decode().rstrip("=")
+    return whole[shift + 1 if shift else 0 : -1 if (shift + len(data)) % 3 else None]
 
 
 def _pieces(core: str) -> dict[str, int]:

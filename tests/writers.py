@@ -124,7 +124,7 @@ class Turns:
         """Return what became of each."""
         tasks = [asyncio.ensure_future(each) for each in writers]
         for _ in range(MAX_TURNS):
-            for _ in range(4):
+            for _ in range(2):
                 await asyncio.sleep(0)
             if all(each.done() for each in tasks):
                 return await asyncio.gather(*tasks, return_exceptions=True)

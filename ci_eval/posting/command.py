@@ -60,9 +60,13 @@ def _stored(given: tuple[str, ...], options: "Options", world: "World") -> "Rela
 
 
 def _relayed(pattern: str, options: "Options", world: "World") -> "Relayed":
-    from ci_eval.posting.relaying import relay
+    from ci_eval.posting.relaying import Relayed, relay
+    from ci_eval.posting.thread import PostingError
 
-    return relay(options, pattern, world)
+    try:
+        return relay(options, pattern, world)
+    except PostingError as exc:
+        return Relayed(errors=[exc])
 
 
 def _has_failed(found: "Relayed") -> bool:

@@ -156,15 +156,7 @@ class GitHubThread:
 
     async def edit(self, comment: Comment, body: str) -> None:
         """Write a comment anew, in its place."""
-        with _telling():
-            try:
-                # Sent twice it could overwrite what another job wrote in between.
-                at = f"issues/comments/{comment.id}"
-                await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
-            except GitHubError as exc:
-                if exc.status not in GONE:
-                    raise
-                raise PostingError(str(exc), hint=exc.hint, is_unsure=True) from exc
+        await self._edit(comment, body)
         self._newest = comment.url
 
     async def earlier(self, comment: Comment) -> list[str]:
@@ -195,12 +187,23 @@ class GitHubThread:
                 else:
                     return
         where = f"in [another comment]({self._newest})" if self._newest else "in another comment"
-        await self.edit(comment, f"*ci-eval goes on {where}.*")
+        await self._edit(comment, f"*ci-eval goes on {where}.*")
 
     async def remove(self, comment: Comment) -> None:
         """Take a comment away."""
         with _telling():
             await self._github.delete(f"issues/comments/{comment.id}", needs=_NEEDS)
+
+    async def _edit(self, comment: Comment, body: str) -> None:
+        with _telling():
+            try:
+                # Sent twice it could overwrite what another job wrote in between.
+                at = f"issues/comments/{comment.id}"
+                await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
+            except GitHubError as exc:
+                if exc.status not in GONE:
+                    raise
+                raise PostingError(str(exc), hint=exc.hint, is_unsure=True) from exc
 
     def _known(self, comment: Comment, node: str) -> Comment:
         self._nodes[comment.id] = node

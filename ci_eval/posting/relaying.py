@@ -86,7 +86,14 @@ def relay(options: Options, pattern: str, world: World) -> Relayed:
     try:
         return asyncio.run(_relay(number, sha, options, pattern, world))
     except GitHubError as exc:
-        raise PostingError(f"not published: {exc}", hint=exc.hint) from exc
+        raise posting_error(exc) from exc
+
+
+def posting_error(error: PostingError | GitHubError) -> PostingError:
+    """Return what a user is told."""
+    if isinstance(error, PostingError):
+        return error
+    return PostingError(f"not published: {error}", hint=error.hint)
 
 
 def _started_by(env: Mapping[str, str]) -> tuple[int, str]:
@@ -153,20 +160,22 @@ class _Relay:
     async def all(self, pattern: str) -> Relayed:
         relayed = Relayed()
         found = await artifacts.listed(self._github, self._run.id, pattern)
+        is_readable = False
         async for left in artifacts.reports(self._github, found):
             if left.report is None:
                 relayed.errors += [left.error] if left.error else []
                 continue
+            is_readable = True
             try:
-                if (posted := await self._tell(left.report)) is not None:
-                    relayed.told.append(posted)
-            except PostingError as exc:
-                relayed.errors.append(exc)
-                if exc.is_refusal:  # it would refuse the others too
-                    break
-        is_told = relayed.told or self._options.mode == "off"
-        if not is_told and len(self._pulls) == 1:
-            relayed.notice = await self._tell_of_none(self._pulls[0], pattern, is_there=bool(found))
+                if (told := await self._tell(left.report)) is not None:
+                    relayed.told.append(told)
+            except (PostingError, GitHubError) as exc:
+                relayed.errors.append(posting_error(exc))
+                if isinstance(exc, GitHubError) or exc.is_refusal:
+                    break  # it would be so with the others, too
+        one = self._pulls[0] if len(self._pulls) == 1 else None
+        if one and not is_readable and self._options.mode != "off":
+            relayed.notice = await self._tell_of_none(one, pattern, is_there=bool(found))
         return relayed
 
     async def _tell(self, report: Report) -> Told | None:
@@ -223,9 +232,9 @@ class _Relay:
             if is_there
             else f"left no artifact {code(pattern)} with a report"
         )
+        known = await unevaluated.suites(self._github, pull.number)
         ended = code(self._run.conclusion or "unknown")
         text = unevaluated.text(f"the workflow run ended with {ended} and {why}", self._link)
-        known = await unevaluated.suites(self._github, pull.number)
         return await unevaluated.tell(self._place(pull), known, self._name, text, self._options)
 
     def _place(self, pull: PullRequest) -> Place:

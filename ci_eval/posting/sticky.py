@@ -82,6 +82,8 @@ class _Writer:
     options: Options
     wanted: bool
     pause: Pause
+    seen: tuple[Section, ...] = ()
+    """What was to be in the comment when we last looked."""
     made: Comment | None = None
     """The comment that we began, which lists may not have yet."""
     has_edited: bool = False
@@ -129,11 +131,13 @@ class _Writer:
         sections = merged(
             [
                 *await self._overwritten(main),
+                *self.seen,
                 *(one for each in others for one in found[each.id]),
                 *(found[main.id] if main else ()),
                 self.section,
             ]
         )
+        self.seen = sections
         is_update = self.options.mode == "update"
         return _View(
             main,

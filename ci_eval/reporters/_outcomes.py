@@ -11,6 +11,9 @@ from ci_eval.reporters._rows import judged_by_threshold
 from ci_eval.results import Score, TrialResult
 from ci_eval.templating import counted, exact, score
 
+MAX_PATH = 4_096
+"""Characters of the path of an evalset; nowhere is there a file with a longer one."""
+
 
 class Outcome(NamedTuple):
     """Why a trial did not simply pass."""

@@ -11,7 +11,7 @@ from ci_eval.findings import Report
 from ci_eval.places import is_place
 from ci_eval.plugins import Reporter, reporter
 from ci_eval.reporters._changes import Place
-from ci_eval.reporters._outcomes import Outcome, Outcomes
+from ci_eval.reporters._outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.results import TrialResult
 from ci_eval.templating import counted, terminal, workflow_command
 
@@ -128,7 +128,9 @@ def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, leve
     place = Place.of(result.key)
     evalset = report.meta.evalsets.get(place.evalset)
     # What is in a bucket is no file that a line could be shown of.
-    path = evalset.path if evalset and not is_place(evalset.path) else ""
+    path = evalset.path if evalset else ""
+    if is_place(path) or len(path) > MAX_PATH:
+        path = ""
     return Note(
         level,
         f"{place.named(report.meta)}: {what}",

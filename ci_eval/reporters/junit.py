@@ -16,7 +16,7 @@ from ci_eval.findings import Comparison, Delta, Report
 from ci_eval.plugins import Reporter, reporter
 from ci_eval.records import Status
 from ci_eval.reporters._evidence import exhibits_of, wrapped
-from ci_eval.reporters._outcomes import Outcome, Outcomes
+from ci_eval.reporters._outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.reporters._times import moment
 from ci_eval.results import Score, TrialResult
 from ci_eval.templating import clean, exact, score, terminal, xml
@@ -142,7 +142,7 @@ class _Document:
         started = moment(meta.created)
         attributes = {
             "name": self._class(suite.agent, suite.evalset),
-            "package": meta.suite or "ci-eval",
+            "package": terminal(meta.suite, _MAX_NAME) or "ci-eval",
             "id": str(suite.number),
             "timestamp": f"{started:%Y-%m-%dT%H:%M:%S}" if started else "1970-01-01T00:00:00",
             "hostname": "localhost",
@@ -189,7 +189,9 @@ class _Document:
         }
         if self._extended:
             evalset = self._report.meta.evalsets.get(result.key.evalset)
-            attributes |= {"file": evalset.path} if evalset else {}
+            attributes |= (
+                {"file": evalset.path} if evalset and len(evalset.path) <= MAX_PATH else {}
+            )
             attributes |= {"line": str(result.line)} if result.line else {}
         inside = ""
         if self._with_properties:

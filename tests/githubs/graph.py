@@ -246,13 +246,15 @@ class _PullRequest:
         order = page.get("orderBy")
         if order:
             own.sort(key=lambda each: each.updated, reverse=order["direction"] == "DESC")
-        return _Connection([_Comment(self._graph, each) for each in own], page, by_id=not order)
+        return _Connection(self._graph, own, page, by_id=not order)
 
 
 class _Connection:
     """A part of a list, as its cursors say."""
 
-    def __init__(self, all_of: list["_Comment"], page: Mapping[str, Any], *, by_id: bool) -> None:
+    def __init__(
+        self, graph: Graph, all_of: list[Comment], page: Mapping[str, Any], *, by_id: bool
+    ) -> None:
         sizes = [page[name] for name in ("first", "last") if page.get(name) is not None]
         if len(sizes) != 1:
             message = (
@@ -275,7 +277,7 @@ class _Connection:
             end = min(end, start + page["first"])
         else:
             start = max(start, end - page["last"])
-        self.nodes = all_of[start:end]
+        self.nodes = [_Comment(graph, each) for each in all_of[start:end]]
         self.edges = [_Edge(each) for each in self.nodes]
         self.total_count = len(all_of)
         self.page_info = {
@@ -286,12 +288,12 @@ class _Connection:
         }
 
 
-def _position(all_of: list["_Comment"], cursor: str, *, by_id: bool, behind: bool) -> int:
+def _position(all_of: list[Comment], cursor: str, *, by_id: bool, behind: bool) -> int:
     """Return where a page begins or ends; what a cursor stood for may have been deleted."""
     number = int(base64.b64decode(cursor).decode().removeprefix("cursor:v2:"))
     if by_id:
-        return sum(each.comment.id < number + behind for each in all_of)
-    return [each.comment.id for each in all_of].index(number) + behind
+        return sum(each.id < number + behind for each in all_of)
+    return [each.id for each in all_of].index(number) + behind
 
 
 class _Edge:

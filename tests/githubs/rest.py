@@ -116,7 +116,7 @@ class Rest:
         if int(issue_number) not in self._state.pulls:
             return refusal(404, "Not Found")
         found = [each for each in self._state.comments if each.number == int(issue_number)]
-        return self._page(request, [shown.comment(each, self._at) for each in found])
+        return self._page(request, found, lambda each: shown.comment(each, self._at))
 
     def _issues_get_comment(self, _: Request, comment_id: str) -> Any:
         found = self._state.comment(int(comment_id))
@@ -162,7 +162,7 @@ class Rest:
             and query.get("head", name := f"{each.owner}:{each.branch}") == name
             and query.get("base", each.base) == each.base
         ]
-        return self._page(request, [shown.pull(each, self._at) for each in found])
+        return self._page(request, found, lambda each: shown.pull(each, self._at))
 
     def _pulls_get(self, _: Request, pull_number: str) -> Any:
         found = self._state.pulls.get(int(pull_number))
@@ -182,13 +182,13 @@ class Rest:
             and (each.repository == REPOSITORY or state.finds_forks_by_commit)
             and (each.merged if is_merged else each.state == "open")
         ]
-        return self._page(request, [shown.pull(each, self._at) for each in found])
+        return self._page(request, found, lambda each: shown.pull(each, self._at))
 
     def _repos_list_commits(self, request: Request) -> Any:
         found = self._state.history(_first(request)["sha"])
         if found is None:
             return refusal(404, "Not Found")
-        return self._page(request, [shown.commit(each) for each in found])
+        return self._page(request, found, shown.commit)
 
     def _repos_compare_commits_with_basehead(self, request: Request, basehead: str) -> Any:
         base, _, head = basehead.partition("...")
@@ -222,7 +222,7 @@ class Rest:
         if query.get("filter", "latest") == "latest":
             newest = {each["name"]: each for each in reversed(found)}
             found = [each for each in found if newest[each["name"]] is each]
-        return self._page(request, [self._shown_check_run(each) for each in found], "check_runs")
+        return self._page(request, found, self._shown_check_run, "check_runs")
 
     def _checks_get(self, _: Request, check_run_id: str) -> Any:
         found = self._kept(check_run_id)
@@ -271,7 +271,7 @@ class Rest:
     def _artifacts(self, request: Request, found: list[dict[str, Any]]) -> Any:
         name = _first(request).get("name")
         chosen = [each for each in found if name in (None, each["name"])]
-        return self._page(request, [shown.artifact(each, self._at) for each in chosen], "artifacts")
+        return self._page(request, chosen, lambda each: shown.artifact(each, self._at), "artifacts")
 
     def _actions_download_artifact(
         self, _: Request, artifact_id: str, archive_format: str
@@ -295,15 +295,21 @@ class Rest:
         found = self._state.runs.get(int(run_id))
         if found is None or int(attempt_number) > found.attempt:
             return refusal(404, "Not Found")
-        jobs = [{"run_id": found.id, "head_sha": found.head, **each} for each in found.jobs]
-        return self._page(request, jobs, "jobs")
+        of = {"run_id": found.id, "head_sha": found.head}
+        return self._page(request, found.jobs, lambda each: {**of, **each}, "jobs")
 
     # --- Pages --------------------------------------------------------------------------------
 
-    def _page(self, request: Request, found: list[Any], member: str = "") -> "_Page":
+    def _page(
+        self,
+        request: Request,
+        found: list[Any],
+        show: Callable[[Any], dict[str, Any]],
+        member: str = "",
+    ) -> "_Page":
         query = _first(request)
         size, page = int(query.get("per_page", "30")), int(query.get("page", "1"))
-        part = found[(page - 1) * size : page * size]
+        part = [show(each) for each in found[(page - 1) * size : page * size]]
         _, _, path = request.path.partition("/repo")
         path = f"/repo{path}".replace(f"/repos/{REPOSITORY}/", f"/repositories/{REPOSITORY_ID}/")
         links = []

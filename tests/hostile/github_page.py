@@ -21,7 +21,7 @@ _OPTIONS = (
     Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_FOOTNOTES | Options.CMARK_OPT_GITHUB_PRE_LANG
 )
 
-ELEMENTS = {"blockquote", "br", "code", "details", "em", "h2", "h4", "li", "p", "pre", "span"}
+ELEMENTS = {"blockquote", "br", "code", "details", "em", "h2", "h3", "h4", "li", "p", "pre", "span"}
 ELEMENTS |= {"strong", "sub", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 """What our documents are made of."""
 _ATTRIBUTES = {

@@ -333,6 +333,51 @@ def test_a_merge_queue_is_compared_with_what_it_builds_on(
     assert (found.base, found.ancestors[0]) == ("main", origin.head)
 
 
+def gitlab(kind: str, origin: Repo) -> dict[str, str]:
+    """Return what a job of a merge request of GitLab is told."""
+    (base,) = origin.git("merge-base", "main", "change").split()
+    return {
+        "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,
+        "CI_MERGE_REQUEST_EVENT_TYPE": kind,
+        "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+    }
+
+
+def as_gitlab_clones(origin: Repo, folder: Path, ref: str, depth: int) -> Repo:
+    """Check out as GitLab's runner does, which gets the commits of the pipeline and no branch."""
+    made = Repo(folder)
+    made.git("remote", "add", "origin", origin.folder.as_uri())
+    refspec = f"+{ref}:refs/pipelines/1"
+    made.git("fetch", "--quiet", "--no-tags", f"--depth={depth}", "origin", refspec)
+    made.git("checkout", "--quiet", "--detach", "refs/pipelines/1")
+    return made
+
+
+@pytest.mark.parametrize("depth", [1, 100])
+def test_a_merge_request_is_compared_with_the_commit_that_its_branch_left(
+    origin: Repo, tmp_path: Path, depth: int
+) -> None:
+    # The branch takes main in once more, so that its first parents do not lead there.
+    origin.git("checkout", "--quiet", "change")
+    origin.merge("main")
+    made = as_gitlab_clones(origin, tmp_path / "builds", "refs/heads/change", depth)
+    env = gitlab("detached", origin)
+    found = traced(made, **env)
+    assert (found.base, found.ancestors[0]) == ("main", env["CI_MERGE_REQUEST_DIFF_BASE_SHA"])
+    assert found.ancestors[0] == commits(origin, "main")[0]
+
+
+@pytest.mark.parametrize("kind", ["merged_result", "merge_train"])
+@pytest.mark.parametrize("depth", [1, 100])
+def test_a_merged_result_is_compared_with_what_it_was_merged_into(
+    origin: Repo, tmp_path: Path, kind: str, depth: int
+) -> None:
+    made = as_gitlab_clones(origin, tmp_path / "builds", "refs/pull/1/merge", depth)
+    found = traced(made, **gitlab(kind, origin))
+    assert (found.base, found.ancestors[0]) == ("main", commits(origin, "main")[0])
+    assert found.ancestors[0] != gitlab(kind, origin)["CI_MERGE_REQUEST_DIFF_BASE_SHA"]
+
+
 def test_two_histories_without_a_common_commit_have_no_merge_base(repo: Repo) -> None:
     repo.git("checkout", "--quiet", "--orphan", "other")
     first = repo.commit("another beginning")

@@ -251,14 +251,20 @@ class Lost(Voice):
 # --- Many writers -------------------------------------------------------------------------------
 
 
-def together(talk: Talk, turns: Turns, sections: Sequence[Section], mode: Mode) -> list[Any]:
+async def no_pause(_: float) -> None:
+    """Go on: a pause that nobody counts is no place where writers could meet anew."""
+
+
+def together(
+    talk: Talk, turns: Turns, sections: Sequence[Section], mode: Mode, pause: Any = None
+) -> list[Any]:
     """Post all at the same time."""
 
     async def main() -> list[Any]:
         voices = [Voice(talk, turns.of(at)) for at in range(len(sections))]
         return await turns.run(
             [
-                sticky.post(voice, each, Options(mode), wanted=True, pause=voice.pause)
+                sticky.post(voice, each, Options(mode), wanted=True, pause=pause or voice.pause)
                 for voice, each in zip(voices, sections, strict=True)
             ]
         )
@@ -281,21 +287,22 @@ def interleavings() -> Iterator[Callable[[Sequence[Any]], int]]:
             return choices[at]
 
         yield choose
-        while choices and choices[-1] == 1:
+        while choices[-1] == 1:
             choices.pop()
-        if not choices:
+        if len(choices) == 1:  # the other is the same with the writers exchanged
             return
         choices[-1] = 1
 
 
-@pytest.mark.parametrize("there", [[], ["a"], ["a", "x"]])
+@pytest.mark.parametrize("there", [[], ["x"]])
 def test_two_writers_lose_nothing_in_any_order(there: list[str]) -> None:
-    expected = {"a": 2, "b": 2} | ({"x": 1} if "x" in there else {})
+    expected = {"a": 2, "b": 2} | dict.fromkeys(there, 1)
     for choose in interleavings():
         talk = Talk()
         for job in there:
             talk.begin(compose([section(job, 1, OLD)], 65_536))
-        found = together(talk, Turns(choose), [section("a", 2), section("b", 2)], "update")
+        both = [section("a", 2), section("b", 2)]
+        found = together(talk, Turns(choose), both, "update", no_pause)
         assert all(isinstance(each, Posted) for each in found), found
         assert [jobs(each) for each in talk.shown()] == [expected]
 
@@ -303,7 +310,7 @@ def test_two_writers_lose_nothing_in_any_order(there: list[str]) -> None:
 MODES = st.sampled_from(["update", "recreate", "minimize"])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     mode=MODES,
     count=st.integers(1, 5),

@@ -35,16 +35,18 @@ function checkout({ path: folder = ".", ref }, job) {
 
 // The paths that a `path` of several lines names; a line with `!` takes away, and `*` is known.
 function named(lines, job) {
-  const found = new Map();
+  const found = new Set();
+  const tops = [];
   for (const line of lines.split("\n").map((each) => each.trim()).filter(Boolean)) {
     const wanted = path.resolve(job.at.workspace, line.replace(/^!/, ""));
     const [top] = /^[^*?[]*/.exec(wanted);
     const start = top === wanted ? wanted : path.dirname(`${top}x`);
+    if (!line.startsWith("!")) tops.push(fs.statSync(start, { throwIfNoEntry: false })?.isFile() ? path.dirname(start) : start);
     const shape = new RegExp(`^${wanted.split(/(\*\*\/|\*)/).map(asPattern).join("")}(?:/.*)?$`);
     for (const file of walk(start).filter((each) => shape.test(each)))
-      line.startsWith("!") ? found.delete(file) : found.set(file, start);
+      line.startsWith("!") ? found.delete(file) : found.add(file);
   }
-  return [...found.keys()];
+  return { files: [...found], top: common(tops) };
 }
 
 function asPattern(part) {
@@ -61,11 +63,11 @@ function walk(at) {
 function upload(given, job) {
   const { name = "artifact", path: lines = "", "if-no-files-found": missing = "warn" } = given;
   const hidden = given["include-hidden-files"] === "true";
-  const files = named(lines, job).filter((each) => hidden || !path.relative(job.at.workspace, each).split("/").some((part) => part.startsWith(".")));
+  const { files: all, top } = named(lines, job);
+  const files = all.filter((each) => hidden || !path.relative(job.at.workspace, each).split("/").some((part) => part.startsWith(".")));
   if (!files.length) return missing === "error" ? failed(`No files were found with the provided path: ${lines}`) : OK;
   const target = path.join(job.artifacts, name);
   if (fs.existsSync(target) && given.overwrite !== "true") return failed(`an artifact with this name already exists: ${name}`);
-  const top = lines.trim().includes("\n") || files.length > 1 ? common(files) : path.dirname(files[0]);
   for (const file of files) {
     const place = path.join(target, path.relative(top, file));
     fs.mkdirSync(path.dirname(place), { recursive: true });
@@ -74,9 +76,10 @@ function upload(given, job) {
   return { ...OK, outputs: { "artifact-id": String(fs.readdirSync(job.artifacts).length) } };
 }
 
-function common(files) {
-  let top = path.dirname(files[0]);
-  while (!files.every((each) => each.startsWith(`${top}/`))) top = path.dirname(top);
+// The folder that all of these are in, or are.
+function common(folders) {
+  let top = folders[0];
+  while (!folders.every((each) => `${each}/`.startsWith(`${top}/`))) top = path.dirname(top);
   return top;
 }
 

@@ -1,0 +1,182 @@
+"""Hostile texts in XML, in the log of a runner, on a terminal, in JSON and in its files."""
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from hostile.corpus import CORPUS, HUGE
+from hostile.fields import SHAPES, Told, a_report, in_all
+from hostile.runner import commands, values
+from lxml import etree
+from support import streamed
+
+from ci_eval.badge import Badge
+from ci_eval.console import Progress, say_problems, say_report
+from ci_eval.ending import print_json
+from ci_eval.errors import ExitCode, Problem
+from ci_eval.findings import Counts
+from ci_eval.gating import explaining, showing
+from ci_eval.gating.comparing import show_comparison
+from ci_eval.gating.shown_runs import ShownRun, show_runs
+from ci_eval.lineage import Lineage
+from ci_eval.publish import annotate, publish
+from ci_eval.reporters.annotations import Annotations
+from ci_eval.reporters.junit import JUnit
+from ci_eval.templating import clean
+
+SCHEMAS = [
+    etree.XMLSchema(etree.parse(Path(__file__).parents[1] / "schemas" / name))
+    for name in ("junit-10.xsd", "windyroad-junit.xsd")
+]
+NAMES = [*CORPUS]
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+"""What may steer a terminal, or hides something on it."""
+LEVELS = {"error", "warning"}
+
+
+@pytest.fixture(params=range(len(NAMES)), ids=NAMES)
+def told(request: pytest.FixtureRequest) -> Told:
+    """Return a report with one of the texts in every field."""
+    return a_report(in_all(CORPUS[NAMES[request.param]]), SHAPES[request.param % len(SHAPES)])
+
+
+def junit(told: Told, profile: str) -> etree._Element:
+    reporter = JUnit.model_validate({"profile": profile})
+    return etree.fromstring("".join(reporter.render(told.report, streamed(told.results))).encode())
+
+
+def assert_plain(printed: str, *names: str) -> None:
+    """Hold what was printed against what a terminal and a runner would do."""
+    assert not STEERING.search(printed)
+    assert [each.name for each in commands(printed)] == [*names]
+
+
+# --- XML ------------------------------------------------------------------------------------
+
+
+def test_the_test_results_are_valid_and_every_case_is_there(told: Told) -> None:
+    strict = junit(told, "strict")
+    for schema in SCHEMAS:
+        schema.assertValid(strict)
+    for document in (strict, junit(told, "default")):
+        cases = document.findall(".//testcase")
+        assert len(cases) == len(told.results)
+        kinds = [child.tag for case in cases for child in case]
+        assert [kinds.count(kind) for kind in ("failure", "error", "skipped")] == [3, 2, 1]
+        for each in document.iter():
+            for text in (each.text or "", *map(str, each.attrib.values())):
+                assert "\x1b" not in text
+                assert "##[" not in text.replace(each.get("file", "-"), "")  # a path as it is
+
+
+PLAIN = [name for name, text in CORPUS.items() if text.isprintable() and len(text) < 90]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_a_failure_says_is_read_back_from_xml(name: str) -> None:
+    text = CORPUS[name]
+    document = junit(a_report(in_all(text), "failed"), "default")
+    error = document.find(".//testcase/error")
+    assert error is not None
+    shown = clean(text).split()
+    assert (error.text or "").split() == f"{' '.join(shown)}: {' '.join(shown)}".split()
+
+
+@pytest.mark.parametrize("made_of", HUGE)
+def test_a_megabyte_in_every_field_makes_bounded_documents(made_of: str) -> None:
+    told = a_report(in_all(HUGE[made_of]))
+    junit(told, "strict")
+    for line in Annotations().render(told.report, streamed(told.results)):
+        assert len(line) < 12_000
+
+
+def test_a_badge_is_a_picture_with_two_texts(told: Told) -> None:
+    badge = Badge.of(told.report.meta.suite, Counts(passed=1))
+    texts = ET.fromstring(badge.svg()).findall("{*}g/{*}text")
+    assert len(texts) == 2
+    assert not STEERING.search(json.loads(badge.endpoint())["label"])
+
+
+# --- The log --------------------------------------------------------------------------------
+
+
+def test_the_judge_of_logs_finds_commands_of_both_forms() -> None:
+    log = "x\n ::error file=a%3A,line=1::b%0Ac\na ##[add-mask]e\r::debug::\n:: x\n##[open\n"
+    assert list(commands(log)) == [
+        ("error", {"file": "a:", "line": "1"}, "b\nc"),
+        ("add-mask", {}, "e"),
+        ("debug", {}, ""),
+    ]
+
+
+def test_annotations_are_those_commands_and_no_others(told: Told) -> None:
+    text = "".join(Annotations().render(told.report, streamed(told.results)))
+    found = list(commands(text))
+    assert len(found) == text.count("\n") <= 20
+    assert not STEERING.search(text)
+    for each in found:
+        assert each.name in LEVELS
+        assert each.properties.keys() <= {"file", "line", "title"}
+        assert each.properties.get("line", "1").isdigit()
+        assert each.properties["title"]
+
+
+def test_what_a_run_prints_is_read_by_nobody_as_a_command(
+    told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Progress(len(told.results), grouped=True) as progress:
+        for result in told.results:
+            progress(result)
+    say_report(told.report, told.report.meta.suite)
+    assert_plain(capsys.readouterr().err, "group", "endgroup")
+
+
+def test_what_is_printed_of_comparisons_and_baselines_is_plain(
+    told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta = told.report.meta
+    show_comparison(told.report, meta.run_id)
+    runs = [ShownRun(**each.model_dump(), suite=meta.suite) for each in told.report.history]
+    show_runs(runs, Lineage(base=meta.branch), meta.suite)
+    usual = told.report.model_copy(update={"meta": meta.model_copy(update={"gate": {}})})
+    showing.show(explaining.explain(usual))
+    assert_plain(capsys.readouterr().err)
+
+
+def test_problems_are_one_annotation_and_plain_lines(
+    told: Told, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = told.report.meta.suite
+    problem = Problem(text, text, line=3, where=text)
+    say_problems([problem])
+    annotate([problem], {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/w"})
+    print_json({text: [text]})
+    out, err = capsys.readouterr()
+    assert_plain(err)
+    assert_plain(out, "error")
+    assert json.loads(out.partition("\n")[2]) == {text: [text]}
+
+
+# --- The files of the runner ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES[::7])
+def test_the_outputs_of_a_step_are_those_whatever_the_folder_is_called(
+    name: str, tmp_path: Path
+) -> None:
+    folder = re.sub("[/\0\ud800-\udfff]", "_", CORPUS[name]).encode()[:200].decode(errors="ignore")
+    out = tmp_path / f"x{folder}"
+    out.mkdir()
+    target = tmp_path / "output"
+    env = {"GITHUB_OUTPUT": str(target), "GITHUB_WORKSPACE": str(tmp_path)}
+    publish(a_report(in_all(CORPUS[name])).report, out, ExitCode.FAILED, env, ())
+
+    found = values(target.read_bytes().decode())
+    assert found["verdict"] == "failed"
+    assert found["report-dir"] == out.name.replace("\r\n", "\n")
+    assert {"exit-code", "pass-rate", "regressions", "junit", "comment"} < found.keys()
+    assert all(re.fullmatch("[a-z-]+", each) for each in found)

@@ -1,0 +1,119 @@
+"""However programs write a text down, it is found."""
+
+import base64
+import html
+import json
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ci_eval.spelling import literally, spellings
+
+WAYS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "JSON": lambda text: json.dumps(text)[1:-1],
+    "JSON with its letters": lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    "JSON in JSON in JSON": lambda text: json.dumps(json.dumps(json.dumps(text)))[7:-7],
+    "Python": lambda text: repr(text)[1:-1],
+    "an address": lambda text: quote(text, safe=""),
+    "an address in lower case": lambda text: _lower(quote(text, safe="")),
+    "an address with slashes": quote,
+    "a form": quote_plus,
+    "an address in an address": lambda text: quote(quote(text, safe=""), safe=""),
+    "HTML": html.escape,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
+    "base64 without padding": lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
+    "base64 in lines": lambda text: base64.encodebytes(text.encode()).decode().rstrip(),
+    "base64 in an address": lambda text: quote(base64.b64encode(text.encode()).decode(), safe=""),
+}
+SECRETS = st.text(
+    st.one_of(
+        st.sampled_from("abcXYZ0189"),
+        st.sampled_from("+/=-_.~ !\"'\\%&<>#?:@{}[]\n\t"),
+        st.sampled_from("äßé密😀"),
+    ),
+    min_size=8,
+    max_size=120,
+).filter(lambda text: text == text.strip() and not text.isalpha())
+
+
+def _lower(text: str) -> str:
+    """Return an address with its hexadecimal digits in lower case."""
+    first, *others = text.split("%")
+    return "".join([first, *(f"%{each[:2].lower()}{each[2:]}" for each in others)])
+
+
+def covered(secret: str, text: str) -> set[int]:
+    """Return which places of `text` are found to hold `secret`."""
+    spans = [span for each in spellings(secret) for span in each.found_in(text)]
+    return {place for begin, end in spans for place in range(begin, end)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@given(secret=SECRETS)
+@example(secret='p"a\\s%s wörd&<1>')
+@example(secret="-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQ==\n-----END KEY-----")
+@example(secret="密码密码密码密码")
+@example(secret="!!!!????")
+def test_a_text_is_found_whole_and_nothing_beside_it(way: str, secret: str) -> None:
+    written = WAYS[way](secret)
+    found = covered(secret, f"(( {written} ))")
+
+    assert set(range(3, 3 + len(written))) <= found | _same_again(secret, written)
+    assert found <= set(range(2, 4 + len(written)))
+
+
+def _same_again(secret: str, written: str) -> set[int]:
+    """Return the slashes before the first character, which may be taken for a text's before it."""
+    del secret
+    count = len(written) - len(written.lstrip("\\"))
+    return set(range(3, 3 + count))
+
+
+@given(secret=SECRETS, before=st.binary(max_size=7), behind=st.binary(max_size=7))
+def test_in_the_base64_of_a_longer_text_all_but_its_ends_is_found(
+    secret: str, before: bytes, behind: bytes
+) -> None:
+    data = secret.encode()
+    written = base64.b64encode(before + data + behind).decode()
+    first = -(-8 * len(before) // 6)
+    last = 8 * (len(before) + len(data)) // 6
+    inner = set(range(first, last))
+
+    assert inner - covered(secret, written) <= {first}
+
+
+def test_the_login_of_a_header_leaves_the_name_that_stands_before_it() -> None:
+    token = "ghs_0123456789abcdefghijABCDEFGHIJ012345"
+    written = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    found = covered(token, f"AUTHORIZATION: basic {written}")
+
+    at = 21 + len(base64.b64encode(b"x-access-token:"))
+    assert found == set(range(at, 21 + len(written)))
+
+
+@pytest.mark.parametrize("text", ["", "sk-1234", "SK-12345678", "sk-123 45678", "c2stMTIzNDU2Nz"])
+def test_what_only_begins_alike_is_not_found(text: str) -> None:
+    assert covered("sk-12345678", text) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("the password is", True),
+        ("(password)", True),
+        ("password_reset", False),
+        ("a-password", False),
+        ("passwords", False),
+    ],
+)
+def test_a_word_is_found_where_it_stands_as_one(text: str, is_found: bool) -> None:
+    assert bool(covered("password", text)) is is_found
+
+
+def test_each_usual_way_is_written_out() -> None:
+    assert literally('a"b/12') >= {'a"b/12', 'a\\"b/12', "a%22b%2F12", "YSJiLzEy"}
