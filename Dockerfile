@@ -61,6 +61,9 @@ COPY --from=build /opt/ci-eval /opt/ci-eval
 # An image that does not start is not built; and what this imports of Python itself is compiled.
 RUN ["/opt/ci-eval/bin/ci-eval", "list"]
 
+# For CIs that run a shell in the image, and have no inputs.
+RUN ln -s /opt/ci-eval/bin/ci-eval /usr/local/bin/ci-eval
+
 # Python itself is the entry, and no shell: GitHub passes an input as INPUT_BASELINE-SAVE, and
 # dash drops variables of such names. Isolated (-I): what the job says in PYTHONPATH, and what
 # lies in the repository under test, is never imported into ci-eval.

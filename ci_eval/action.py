@@ -207,11 +207,11 @@ def _become_owner(env: Mapping[str, str]) -> None:
     """Go on, in our image, as the owner of the workspace, who may write to the runner, too."""
     if sys.platform == "win32":
         return
-    workspace = env.get("GITHUB_WORKSPACE")
-    if not workspace or isolation.account() is None:
+    if isolation.account() is None:
         return
-    owner = Path(workspace).stat()
+    workspace = Path(env.get("GITHUB_WORKSPACE") or ".")
+    owner = workspace.stat()
     for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"):
         if name in env:
             os.chown(env[name], owner.st_uid, owner.st_gid)
-    isolation.become_owner(Path(workspace))
+    isolation.become_owner(workspace)

@@ -33,6 +33,9 @@ class Plain:
         return "a record"
 
 
+Plain.__module__, Plain.__name__ = "builtins", "record"  # what Jinja's messages call it
+
+
 class _TooLongError(Exception):
     """The text is longer than anybody takes."""
 
@@ -66,10 +69,10 @@ def _environment() -> Any:
 
 def _limit(memory: int, cpu_s: int) -> None:
     """Take what a template does not need; there is no way back."""
-    try:
-        import resource
-    except ImportError:  # pragma: no cover  # not on Windows
+    if sys.platform == "win32":  # it has no such limits
         return
+    import resource
+
     for what, most in (
         (resource.RLIMIT_AS, memory),
         (resource.RLIMIT_CPU, cpu_s),

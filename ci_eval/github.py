@@ -12,11 +12,6 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urljoin
 
-from pydantic import ValidationError
-
-from ci_eval.documents import dotted
-from ci_eval.errors import TrialError
-from ci_eval.explain import explain
 from ci_eval.github_answers import (
     GONE,
     GitHubError,
@@ -25,6 +20,7 @@ from ci_eval.github_answers import (
     require_success,
     said_by,
 )
+from ci_eval.hosting import Host, checked, items, read
 from ci_eval.net import Net, Request, Response, address, connecting, shown_address
 from ci_eval.records import Json, Stored
 from ci_eval.world import World
@@ -37,8 +33,6 @@ API_VERSION = "2022-11-28"
 """The version of the API that is asked for; all servers know it."""
 TOKENS = ("INPUT_GITHUB-TOKEN", "GITHUB_TOKEN", "GH_TOKEN")
 """Where a token is looked for: the input of the action, then what workflows and people set."""
-ANSWER_S = 60.0
-"""How long an answer may take."""
 DOWNLOAD_S = 300.0
 """How long a file may take."""
 MAX_PAGES = 200
@@ -46,11 +40,6 @@ MAX_PAGES = 200
 WRITES_APART_S = 1.0
 """How long after the last change the next one is asked for, as GitHub asks (REST API, "Best
 practices": "Pause between mutative requests")."""
-PATIENCE_S = 150.0
-"""How long is waited in all, because GitHub asks for it or is not well."""
-_PAUSES_S = (1.0, 4.0, 10.0)
-"""After how long a server that is not well is asked again."""
-_UNWELL = (500, 502, 503, 504)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,99}/(?!\.\.?$)[\w.-]{1,100}", re.ASCII)
 _NEXT = re.compile(r'<([^<>]*)>[^<>,]*;\s*rel="?next"?')
@@ -66,12 +55,11 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
     """
     env = world.env
     api = (env.get("GITHUB_API_URL") or API).rstrip("/")
-    graphql = env.get("GITHUB_GRAPHQL_URL") or _graphql(api)
-    for name, each in (("GITHUB_API_URL", api), ("GITHUB_GRAPHQL_URL", graphql)):
-        try:
-            address(each)
-        except ValueError as exc:
-            raise GitHubError(f"{name}: {exc}") from exc
+    try:
+        address(api)
+    except ValueError as exc:
+        raise GitHubError(f"GITHUB_API_URL: {exc}") from exc
+    graphql = _graphql(env, api)
     url = f"{api}/repos/{_repository(env)}/"
     headers = {
         "Accept": "application/vnd.github+json",
@@ -83,9 +71,12 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
         yield GitHub(net, world, url, headers, graphql)
 
 
-def _graphql(api: str) -> str:
+def _graphql(env: Mapping[str, str], api: str) -> str:
     """Return where GraphQL is: an Enterprise Server has `/api/v3` and `/api/graphql`."""
-    return f"{api.removesuffix('/v3')}/graphql"
+    try:
+        return address(env.get("GITHUB_GRAPHQL_URL") or f"{api.removesuffix('/v3')}/graphql")
+    except ValueError as exc:
+        raise GitHubError(f"GITHUB_GRAPHQL_URL: {exc}") from exc
 
 
 def _repository(env: Mapping[str, str]) -> str:
@@ -123,14 +114,12 @@ class GitHub:
     def __init__(
         self, net: Net, world: World, url: str, headers: Mapping[str, str], graphql: str
     ) -> None:
-        self._net = net
-        self._world = world
+        self._host = Host(net, world, "GitHub", limited, said_by)
         self._url = url
         self._graphql = graphql
         self._headers = headers
-        self._patience_s = PATIENCE_S
-        self._changed_at: float | None = None
-        """When the last change was asked for, on the clock of the event loop."""
+        self._next_change_at = 0.0
+        """When the next change may be asked for, on the clock of the event loop."""
 
     @property
     def repository(self) -> str:
@@ -151,8 +140,8 @@ class GitHub:
         url = f"{self._at(path)}?{urlencode({'per_page': 100, **query})}"
         for _ in range(MAX_PAGES):
             response = await self._asked(Request("GET", url), needs)
-            for each in _items(response, member):
-                yield _checked(each, kind, response)
+            for each in items(response, member):
+                yield checked(each, kind, response)
             url = self._following(response)
             if not url:
                 return
@@ -166,7 +155,7 @@ class GitHub:
 
         """
         response = await self._asked(Request("GET", self._at(path)), needs)
-        return _checked(_json(response), kind, response)
+        return checked(read(response), kind, response)
 
     async def post(
         self, path: str, body: Json, kind: type[M], *, needs: str, repeatable: bool = False
@@ -179,7 +168,7 @@ class GitHub:
         """
         request = Request("POST", self._at(path), body)
         response = await self._changed(request, needs, again=repeatable)
-        return _checked(_json(response), kind, response)
+        return checked(read(response), kind, response)
 
     async def patch(self, path: str, body: Json, *, needs: str, repeatable: bool = True) -> None:
         """Change what is at `path`.
@@ -221,12 +210,12 @@ class GitHub:
         body: Json = {"query": query, "variables": dict(variables)}
         asked = self._changed if query.lstrip().startswith("mutation") else self._asked
         response = await asked(Request("POST", self._graphql, body), needs, again=repeatable)
-        answer = _json(response)
+        answer = read(response)
         if not isinstance(answer, dict):
             raise GitHubError(f"{response.request.shown} answered no object")
         if errors := answer.get("errors"):
             raise graphql_error(errors, response, needs)
-        return _checked(answer.get("data"), kind, response)
+        return checked(answer.get("data"), kind, response)
 
     async def download(self, path: str, *, needs: str) -> bytes | None:
         """Return the file at `path`; `None` where it is gone.
@@ -238,10 +227,10 @@ class GitHub:
 
         """
         request = Request("GET", self._at(path), headers=self._headers)
-        response = await self._sent(request, again=True)
+        response = await self._host.send(request, again=True)
         if response.status in _REDIRECTS:
             request = Request("GET", _target(response), headers={"User-Agent": "ci-eval"})
-            response = await self._sent(request, again=True, within_s=DOWNLOAD_S)
+            response = await self._host.send(request, again=True, within_s=DOWNLOAD_S)
             if response.status not in (200, *GONE):
                 # What the other host says may hold the key that is in the address.
                 raise GitHubError(f"{request.shown} answered {response.status}")
@@ -269,85 +258,18 @@ class GitHub:
     async def _changed(self, request: Request, needs: str, *, again: bool = True) -> Response:
         """Ask for a change, not too soon after the last one."""
         now = asyncio.get_running_loop().time
-        if (
-            self._changed_at is not None
-            and (left_s := self._changed_at + WRITES_APART_S - now()) > 0
-        ):
+        if (left_s := self._next_change_at - now()) > 0:
             await asyncio.sleep(left_s)
         try:
             return await self._asked(request, needs, again=again)
         finally:
-            self._changed_at = now()
+            self._next_change_at = now() + WRITES_APART_S
 
     async def _asked(self, request: Request, needs: str, *, again: bool = True) -> Response:
         request = request._replace(headers=self._headers)
-        response = await self._sent(request, again=again)
+        response = await self._host.send(request, again=again)
         require_success(response, needs)
         return response
-
-    async def _sent(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
-        """Send a request, and send it again as long as GitHub puts it off.
-
-        `again` says that it is sent again too where nobody knows what became of it.
-        """
-        pauses = iter(_PAUSES_S)
-        while True:
-            response, said = await self._tried(request, within_s)
-            limited_s = limited(response, self._world.now()) if response else None
-            if limited_s is not None:
-                said = f"GitHub was asked too often{said_by(response)}" if response else said
-            elif response and not (again and response.status in _UNWELL):
-                return response
-            pause_s = next(pauses, None)
-            if pause_s is None or (limited_s is None and not again):
-                raise GitHubError(said)
-            await self._wait(pause_s if limited_s is None else limited_s, said)
-
-    async def _tried(self, request: Request, within_s: float) -> tuple[Response | None, str]:
-        """Return what came back, if anything did, and what there is to say of it."""
-        try:
-            async with asyncio.timeout(within_s):
-                response = await self._net.send(request)
-        except TimeoutError:
-            return None, f"{request.shown} has not answered for {within_s:g} s"
-        except TrialError as exc:
-            if exc.kind != "connection":
-                raise GitHubError(str(exc)) from exc
-            return None, str(exc)
-        return response, f"{request.shown} answered {response.shown}"
-
-    async def _wait(self, pause_s: float, said: str) -> None:
-        """Wait before a request is sent again, unless all patience is gone."""
-        if pause_s > self._patience_s:
-            raise GitHubError(f"{said}; it may be asked again in {pause_s:.0f} s")
-        self._patience_s -= pause_s
-        self._world.say(f"{said}; asking again in {pause_s:.0f} s")
-        await asyncio.sleep(pause_s)
-
-
-def _json(response: Response) -> Json:
-    try:
-        return response.json()
-    except TrialError as exc:
-        raise GitHubError(str(exc)) from exc
-
-
-def _items(response: Response, member: str) -> list[Json]:
-    value = _json(response)
-    found = value.get(member) if member and isinstance(value, dict) else value
-    if not isinstance(found, list):
-        raise GitHubError(f"{response.request.shown} answered no list")
-    return found
-
-
-def _checked(item: Json, kind: type[M], response: Response) -> M:
-    try:
-        return kind.model_validate(item)
-    except ValidationError as exc:
-        loc, why = next(iter(explain(exc, kind)))
-        where = response.request.quoted(f"{dotted(loc)}: {why}" if loc else why)
-        message = f"{response.request.shown} answered what it should not: {where}"
-        raise GitHubError(message) from exc
 
 
 def _target(response: Response) -> str:

@@ -2,6 +2,7 @@
 
 import re
 
+from ci_eval.hosting import HostError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.net import Response, retry_after
 from ci_eval.records import Json
@@ -23,15 +24,8 @@ _MAX_NAMED = 500
 """How much is read of the permissions that an answer names, in characters."""
 
 
-class GitHubError(Exception):
-    """GitHub could not be asked, or refused."""
-
-    def __init__(self, message: str, *, hint: str = "", status: int | None = None) -> None:
-        self.hint = hint
-        """The way out, where one is known."""
-        self.status = status
-        """What GitHub answered with, where it answered."""
-        super().__init__(message)
+GitHubError = HostError
+"""GitHub could not be asked, or refused."""
 
 
 def limited(response: Response, now: float) -> float | None:

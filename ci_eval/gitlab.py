@@ -79,7 +79,7 @@ class GitLab:
     def __init__(
         self, net: Net, world: World, api: str, project: str, headers: Mapping[str, str]
     ) -> None:
-        self._host = Host(net, world, "GitLab", limited)
+        self._host = Host(net, world, "GitLab", limited, _said_by)
         self._api = api
         self._project = f"{api}/projects/{quote(project, safe='')}/"
         self._headers = headers

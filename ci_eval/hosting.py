@@ -42,16 +42,26 @@ class HostError(Exception):
 Limited = Callable[[Response, float], float | None]
 """Says how long to wait as the limits of a host want it, by its answer and the time; `None` where
 no limit is in the way."""
+SaidBy = Callable[[Response], str]
+"""Returns what an error of a host says of itself, to be put behind ours."""
 
 
 class Host:
     """Sends requests, and sends them again as long as the host puts them off."""
 
-    def __init__(self, net: Net, world: World, name: str, limited: Limited) -> None:
+    def __init__(
+        self,
+        net: Net,
+        world: World,
+        name: str,
+        limited: Limited,
+        said_by: SaidBy,
+    ) -> None:
         self._net = net
         self._world = world
         self._name = name
         self._limited = limited
+        self._said_by = said_by
         self._patience_s = PATIENCE_S
 
     async def send(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
@@ -67,8 +77,8 @@ class Host:
         while True:
             response, said = await self._tried(request, within_s)
             limited_s = self._limited(response, self._world.now()) if response else None
-            if limited_s is not None:
-                said = f"{self._name} was asked too often: {said}"
+            if response and limited_s is not None:
+                said = f"{self._name} was asked too often{self._said_by(response)}"
             elif response and not (again and response.status in _UNWELL):
                 return response
             pause_s = next(pauses, None)

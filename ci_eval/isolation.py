@@ -194,6 +194,8 @@ def _private(world: World) -> Iterator[Path]:
     if world.env.get("GITHUB_OUTPUT", "").startswith("/github/"):
         yield Path(world.env["GITHUB_OUTPUT"]).parent  # where the files for commands are
     yield from (folder / ".git" for folder in (world.root, *world.root.parents))
+    if project := world.env.get("CI_PROJECT_DIR"):
+        yield Path(f"{project}.tmp")  # where GitLab has the variables that are files
     if workspace := world.env.get("GITHUB_WORKSPACE"):
         yield from Path(workspace).glob("*/.git")
 

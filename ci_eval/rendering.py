@@ -149,7 +149,7 @@ def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
         except BaseException:
             _kill(child)
             raise
-    if child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+    if sys.platform != "win32" and child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         raise TemplateError(f"was not done after {limits.cpu_s} s of computing")
     try:
         answer = json.loads(out)
@@ -161,6 +161,9 @@ def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
 
 
 def _kill(child: "subprocess.Popen[bytes]") -> None:
+    if sys.platform == "win32":
+        child.kill()
+        return
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
 
@@ -191,7 +194,7 @@ def _names(kind: Any) -> tuple[str, ...]:
     properties = (
         name
         for base in kind.__mro__
-        if base.__module__.startswith("ci_eval.")
+        if base is not BaseModel
         for name, each in vars(base).items()
         if isinstance(each, property | cached_property) and not name.startswith("_")
     )

@@ -108,18 +108,25 @@ def literally(text: str) -> set[str]:
 
 
 def _anchors(text: str) -> dict[str, int]:
-    """Return what every way to escape `text` keeps; else how it may begin."""
+    """Return what every way to escape `text` keeps; else how they may begin."""
     runs = list(_SAME.finditer(text))
-    long = [run for run in runs if len(run[0]) >= 2 * _LEAST]
-    best = long[0] if long else max(runs, key=lambda run: len(run[0]), default=None)
-    if best and len(best[0]) >= _LEAST:
-        return {best[0][:_ANCHOR]: best.start()}
-    if runs and runs[0].start() == 0:
-        return {runs[0][0]: 0}
-    data = text[:1].encode(errors="surrogatepass")
-    percent = "".join(f"%{byte:02X}" for byte in data)
-    units = "".join(f"\\u{unit:04x}" for unit in _utf16(text[:1]))
-    return dict.fromkeys((text[:1], percent, percent.lower(), units), 0)
+    if not runs:
+        return dict.fromkeys(_beginnings(text[:1]), 0)
+    long = (run for run in runs if len(run[0]) >= 2 * _LEAST)
+    best = next(long, None) or max(runs, key=lambda run: len(run[0]))
+    return {best[0][:_ANCHOR]: best.start()}
+
+
+def _beginnings(char: str) -> set[str]:
+    """Return how the ways to escape a character begin."""
+    byte = char.encode(errors="surrogatepass")[:1].hex()
+    percent = [f"%{'25' * again}" for again in range(4)]
+    unit = f"{_utf16(char)[0]:04x}"
+    return {
+        *(char, f"\\x{byte}", f"\\u{unit}", f"\\u{unit.upper()}", "&"),
+        *(each + byte for each in percent),
+        *(each + byte.upper() for each in percent),
+    }
 
 
 # --- Escaped ----------------------------------------------------------------------------------
@@ -132,7 +139,7 @@ def _escaped(char: str) -> str:
     data = char.encode(errors="surrogatepass")
     percent = "".join(f"%(?:25){{0,3}}{_hex(f'{byte:02x}')}" for byte in data)
     units = "".join(rf"{_SLASHES}u{_hex(f'{unit:04x}')}" for unit in _utf16(char))
-    ways = [rf"\\{{0,15}}{re.escape(char)}", percent, units]
+    ways = [percent, units]
     if char == "\n":
         ways += [r"\r\n", rf"(?:{_SLASHES}r)?{_SLASHES}n", "%0[Dd]%0[Aa]"]
     elif char == "\t":
@@ -143,7 +150,8 @@ def _escaped(char: str) -> str:
         entity = f"|{_ENTITIES[char]}" if char in _ENTITIES else ""
         ways.append(rf"&(?:amp;){{0,2}}(?:#0?{ord(char)}|#x{_hex(f'{ord(char):x}')}{entity});")
         ways.append(rf"{_SLASHES}x{_hex(f'{ord(char):02x}')}")
-    return f"(?:{'|'.join(ways)})"
+    # As it is comes last: what else begins with it goes on.
+    return f"(?:{'|'.join(ways)}|\\\\{{0,15}}{re.escape(char)})"
 
 
 def _hex(digits: str) -> str:

@@ -48,8 +48,8 @@ def _not_posted(exc: PostingError, world: World) -> Posted:
     """Say why; a token that only reads is no fault of the person whose fork it is."""
     if exc.is_refusal and _of_stranger(world.env):
         world.say(
-            f"no comment yet: {exc}; what a fork measured is posted by a workflow with "
-            "`command: publish`"
+            f"no comment yet: {exc}; what a fork measured is posted by somebody who may, with "
+            "`ci-eval publish`"
         )
         return Posted("deferred")
     _warn(f"no comment: {exc}", exc.hint, world)
@@ -82,6 +82,8 @@ async def _on_github(report: Report, options: Options, world: World) -> Posted:
 
 
 async def _on_gitlab(report: Report, options: Options, world: World) -> Posted:
+    if options.mode == "off":
+        return Posted("off")
     async with gitlab_thread.opened(world, options.pull_request) as found:
         if found is None:
             world.say("no comment: there is no open merge request of this commit")

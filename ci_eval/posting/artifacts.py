@@ -131,9 +131,15 @@ def read(archive: bytes, shown: str) -> Report:
     except UnicodeDecodeError as exc:
         raise _error(f"byte {exc.object[exc.start]:#04x} is not UTF-8", inside) from exc
     # All that a broken archive was seen to raise.
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as exc:
-        raise _error("is no ZIP archive that can be read", shown) from exc
-    except OverflowError as exc:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        OSError,
+        OverflowError,
+        RuntimeError,
+        ValueError,
+    ) as exc:
         raise _error("is no ZIP archive that can be read", shown) from exc
     return checked(report_in(text, shown=inside, limits=LIMITS), inside)
 
@@ -166,6 +172,8 @@ def checked(report: Report, shown: str) -> Report:
         UsageError: it is too much, or contradicts itself.
 
     """
+    from jinja2 import TemplateError
+
     meta = report.meta
     if not 0 < len(meta.suite) <= MAX_NAME:
         message = f"a suite has a name of at most {MAX_NAME} characters, found {len(meta.suite):,}"
@@ -181,7 +189,14 @@ def checked(report: Report, shown: str) -> Report:
         wording.text(report, 0)
     # What is said of a run that never was may fit together in no way: a criterion that is not
     # described, a cost below nothing.
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as exc:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TemplateError,
+        TypeError,
+        ValueError,
+    ) as exc:
         raise _error("contradicts itself, and cannot be shown", shown) from exc
     return report
 

@@ -87,6 +87,8 @@ def _hand_over(found: "Relayed", world: "World") -> None:
     for each in found.told:
         posted = each.posted
         console.say(f"{each.report.meta.suite}: comment {posted.status} {posted.url}".rstrip())
+        if posted.note:
+            console.say(posted.note)
     if found.notice:
         console.say(f"not evaluated: comment {found.notice.status} {found.notice.url}".rstrip())
     append_outputs(_outputs(found), world.env)

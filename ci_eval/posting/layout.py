@@ -21,6 +21,8 @@ from ci_eval.templating import counted, html_code, markdown
 
 _NAMED = 10
 """Jobs that the summary names of those that failed, and of the others."""
+_FOLDED = 5
+"""More jobs that passed than this are folded together."""
 _ALERT = re.compile(r"\A> \[!(?:TIP|NOTE|WARNING|CAUTION)\]\n")
 _FENCE = re.compile("`{3,}")
 _REST = "<sub>The summary of this job, on the page of its run, has the rest.</sub>"
@@ -120,9 +122,11 @@ def _body(shown: Sequence[_Shown], newest: str) -> str:
     if len(shown) == 1:
         return "\n".join([*parts, *_text(shown[0])])
     parts += ["", *_summary(shown, newest), ""]
-    for each in shown:
-        if each.level < _Level.LINE:
-            parts += [*(_folded(each) if each.section.outcome == "passed" else _headed(each)), ""]
+    texts = [each for each in shown if each.level < _Level.LINE]
+    for each in texts:
+        if each.section.outcome != "passed":
+            parts += [*_headed(each), ""]
+    parts += _folded([each for each in texts if each.section.outcome == "passed"])
     parts += [_line(each, newest) for each in shown if each.level == _Level.LINE]
     if hidden := sum(each.level == _Level.HIDDEN for each in shown):
         parts.append(f"- {counted(hidden, 'job')} for which there is no room here")
@@ -142,9 +146,16 @@ def _headed(shown: _Shown) -> list[str]:
     return [title, "", *_text(_without_alert(shown))]
 
 
-def _folded(shown: _Shown) -> list[str]:
-    title = f"<details><summary>{_MARKS['passed']} {_name(shown.section)} passed</summary>"
-    return [title, "", *_text(_without_alert(shown)), "", "</details>"]
+def _folded(shown: Sequence[_Shown]) -> Iterator[str]:
+    """Yield what passed, each folded, and many folded once more."""
+    mark = _MARKS["passed"]
+    if len(shown) > _FOLDED:
+        yield from (f"<details><summary>{mark} {len(shown)} jobs passed</summary>", "")
+    for each in shown:
+        yield from (f"<details><summary>{mark} {_name(each.section)} passed</summary>", "")
+        yield from (*_text(_without_alert(each)), "", "</details>", "")
+    if len(shown) > _FOLDED:
+        yield from ("</details>", "")
 
 
 def _without_alert(shown: _Shown) -> _Shown:
@@ -198,7 +209,7 @@ def _summary(shown: Sequence[_Shown], newest: str) -> Iterator[str]:
         details.append(f"{_counted(by['passed'])} passed")
     if old:
         are = "is" if len(old) == 1 else "are"
-        details.append(f"{_counted(old)} {are} not evaluated yet{_at(newest)}{_listed(old)}")
+        details.append(f"{_counted(old)} {are} not evaluated yet{_at(newest)}")
     if details:
         yield ">"
     yield from (f"> - {each}" for each in details)

@@ -110,7 +110,9 @@ class _Writer:
             await self._write(view)
             longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**step)
             await self.pause(longest * random.uniform(0.5, 1.0))
-        raise self.doubt or PostingError(
+        if self.doubt:
+            raise self.doubt
+        raise PostingError(
             f"other jobs overwrite the comment on {self.section.suite!r} again and again",
             hint="let one job post for all of them when they are done, with `ci-eval publish`",
         )

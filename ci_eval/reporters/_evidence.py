@@ -11,7 +11,7 @@ from typing import Literal
 from ci_eval.records import Json, Status
 from ci_eval.reporters import _judged
 from ci_eval.results import Score
-from ci_eval.templating import clean
+from ci_eval.templating import clean, one_line
 
 _WIDTH = 96
 """Characters of a line; a comment on GitHub shows about as many."""
@@ -65,11 +65,16 @@ def _told(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     yield Exhibit("Response", "diff", _compared(*_text_lines(*map(_plain, texts))))
     for title, lines in _judged.told(rest):
         shown = [part for line in lines for part in _indented(line)]
-        yield Exhibit(title, "data" if len(shown) > 1 else "text", tuple(shown))
+        yield Exhibit(_title(title), "data" if len(shown) > 1 else "text", tuple(shown))
     for name, value in rest.items():
         kind: Literal["text", "data"] = "text" if isinstance(value, str) else "data"
         title = name[:_WIDTH].replace("_", " ").capitalize()
-        yield Exhibit(title, kind, tuple(wrapped(_plain(value) or "null")))
+        yield Exhibit(_title(title), kind, tuple(wrapped(_plain(value) or "null")))
+
+
+def _title(text: str) -> str:
+    """Return `text` as a line that has a word: nothing else could be set in bold."""
+    return one_line(text, _WIDTH) or "Without a name"
 
 
 def _indented(line: str) -> Iterator[str]:

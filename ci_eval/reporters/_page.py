@@ -35,7 +35,7 @@ from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._history import History, history_of
 from ci_eval.reporters._rows import Row, first_rows, judged_by_threshold, rows_of
 from ci_eval.results import JudgeUsage, RunMeta
-from ci_eval.templating import clean, render
+from ci_eval.templating import code, render
 
 T = TypeVar("T")
 
@@ -227,8 +227,8 @@ def _try_command(meta: RunMeta, place: Place) -> str:
     if len(meta.evalsets) > 1:
         command += ["--evalset", place.evalset]
     line = shlex.join([*command, "--case", place.case])
-    # What is very long or cannot be seen cannot be copied.
-    if len(line) <= _MAX_COMMAND and clean(line) == line:
+    # What is very long, or not shown just as it is, cannot be copied.
+    if code(line, _MAX_COMMAND) == f"`{line}`":
         return line
     return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])
 

@@ -16,8 +16,9 @@ from ci_eval.world import World
 
 MAX_CHARACTERS = 1024 * 1024
 """What no document has room for."""
-_OURS = re.compile(r"<!--(?=\s*ci-eval)", re.IGNORECASE)
-"""How the lines begin by which comments are found again, and taken apart."""
+_OURS = re.compile(r"<!--(?=\s*ci-eval)(?! ci-eval:more -->)", re.IGNORECASE)
+"""How the lines begin by which comments are found again, and taken apart; another tells where what
+can be left out begins, and a template may say so."""
 
 
 class Templated(Reporter):

@@ -189,9 +189,8 @@ class _Document:
         }
         if self._extended:
             evalset = self._report.meta.evalsets.get(result.key.evalset)
-            attributes |= (
-                {"file": evalset.path} if evalset and len(evalset.path) <= MAX_PATH else {}
-            )
+            if evalset and len(evalset.path) <= MAX_PATH:
+                attributes["file"] = evalset.path
             attributes |= {"line": str(result.line)} if result.line else {}
         inside = ""
         if self._with_properties:

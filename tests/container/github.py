@@ -1,4 +1,4 @@
-"""A job as GitHub's runner runs it, as far as the action and our own workflows can tell.
+"""A job as GitHub's runner runs it, as far as the action can tell; for workflows see ../workflows.
 
 A step that `uses` the action gets the mounts, the working directory, the environment and the
 files for outputs and summary that the runner gives to a container action, and no network.
@@ -162,53 +162,3 @@ class Job:
             stdout=done.stdout,
             stderr=done.stderr,
         )
-
-
-# --- Workflows -------------------------------------------------------------------------------
-
-_EXPRESSION = re.compile(r"\$\{\{ *steps\.([\w-]+)\.(?:outputs\.([\w-]+)|(outcome)) *\}\}")
-
-
-def run_steps(job: Job, steps: list[dict[str, Any]]) -> dict[str, Step]:
-    """Run the steps of one of our own workflows, and return those with an id.
-
-    Knows what these use, and stops at everything else: the action itself, `run`, the checkout
-    (done already), and the upload of artifacts, whose paths have to exist.
-
-    Raises:
-        AssertionError: a step failed that must not.
-
-    """
-    done: dict[str, Step] = {}
-
-    def filled(values: Mapping[str, str]) -> dict[str, str]:
-        return {name: _fill(value, done) for name, value in values.items()}
-
-    for step in steps:
-        name = step.get("name", step.get("uses"))
-        used, given = step.get("uses", "").partition("@")[0], filled(step.get("with", {}))
-        if used == "actions/checkout":
-            continue
-        if used == "actions/upload-artifact":
-            for path in given["path"].split():
-                assert any((job.workspace / path).iterdir()), f"{name}: {path} is empty"
-            continue
-        if used == "./":
-            ended = job.uses_action(given)
-        else:
-            assert not used, f"unknown action {used!r}"
-            ended = job.runs(step["run"], filled(step.get("env", {})))
-        may_fail = step.get("continue-on-error") == "true"
-        assert may_fail or not ended.exit_code, f"{name}: {ended.stdout}{ended.stderr}"
-        done[step.get("id", name)] = ended
-    return done
-
-
-def _fill(text: str, done: Mapping[str, Step]) -> str:
-    def value(found: re.Match[str]) -> str:
-        step, output, _ = found.groups()
-        return done[step].outputs.get(output, "") if output else done[step].outcome
-
-    filled = _EXPRESSION.sub(value, text)
-    assert "${{" not in filled, f"unknown expression in {text!r}"
-    return filled

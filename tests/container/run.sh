@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the image from Dockerfile and runs the action in it as GitHub does: test_action.py in
-# this folder is handed the image. Everything that is started here is stopped again.
+# Builds the image from Dockerfile and runs the action in it as GitHub does: the tests in this
+# folder, and in ../workflows, are handed the image. Everything that is started here is stopped again.
 #
 # Uses the Docker engine that answers, and python:3.12-slim from a registry. Where no engine
 # answers, root on Debian gets one that lives in a temporary folder; where no registry answers,
@@ -8,6 +8,7 @@
 #
 # usage: tests/container/run.sh [option for pytest]...
 #   PYTHON    the interpreter with ci-eval's `dev` extra; default .venv/bin/python
+#   CI_EVAL_WORKFLOW_RUNNER   ../workflows/runner in one file, see .ci/run; without it no workflow runs
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -103,4 +104,4 @@ docker image inspect "$base" >/dev/null 2>&1 || docker pull --quiet "$base" >/de
 started=$SECONDS
 DOCKER_BUILDKIT=1 docker build --quiet "${network[@]}" --tag "$image" . >/dev/null
 say "The image was built in $((SECONDS - started)) s"
-CI_EVAL_IMAGE=$image "${PYTHON:-.venv/bin/python}" -m pytest tests/container "$@"
+CI_EVAL_IMAGE=$image "${PYTHON:-.venv/bin/python}" -m pytest tests/container tests/workflows "$@"

@@ -23,7 +23,7 @@ from fake_github import (
     refusal,
     sha,
 )
-from githubs.described import Operation, Operations, filled
+from githubs.described import FOLDER, Operation, Operations, filled
 from loopback import DROPPED, Reply, as_json
 
 from ci_eval.errors import TrialError
@@ -201,6 +201,12 @@ def test_what_is_filled_in_fits(operation: Operation) -> None:
     least = filled(schema, [] if schema.get("type") == "array" else {})
     assert not list(operation.faults_of_reply(as_json(least, status)))
     assert list(operation.faults_of_reply(as_json("another", status)))
+
+
+def test_the_description_is_of_the_version_that_its_page_names() -> None:
+    described = json.loads((FOLDER / "openapi.json").read_text(encoding="utf-8"))
+    page = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert f"| {described['info']['version']} |" in page
 
 
 # --- Who may do what --------------------------------------------------------------------------

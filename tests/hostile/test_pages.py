@@ -12,7 +12,7 @@ from ci_eval.baselines import check_run
 from ci_eval.findings import Report
 from ci_eval.plugins import Reporter
 from ci_eval.posting.layout import compose
-from ci_eval.posting.sections import Section, joining, opening_line, read
+from ci_eval.posting.sections import MORE, Section, joining, opening_line, read
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import MAX_BYTES, Summary
 from ci_eval.results import Run
@@ -65,7 +65,7 @@ def test_nothing_is_live_with_the_text_in_every_field(number: int) -> None:
     told = a_report(in_all(text), shape)
     page = page_of(comment(told))
 
-    assert list(live_parts(page, (marker(text),))) == []
+    assert list(live_parts(page, (marker(text), MORE))) == []
     assert all(len(set(rows)) == 1 for rows in tables(page))
     decision = page.find("blockquote").text_content().strip()
     assert decision.startswith(f"[!{ALERTS[shape]}]")
@@ -76,7 +76,7 @@ def test_nothing_is_live_with_the_text_in_every_field(number: int) -> None:
 def test_nothing_is_live_with_the_text_in_one_field(number: int) -> None:
     for at, name in enumerate(NAMES[number % STRIDE :: STRIDE]):
         told = a_report(only_in(FIELDS[number], CORPUS[name]), SHAPES[at % 2])
-        assert_dead(comment(told), marker(told.report.meta.suite))
+        assert_dead(comment(told), marker(told.report.meta.suite), MORE)
 
 
 SHORT = [
@@ -125,7 +125,7 @@ def test_a_megabyte_in_every_field_is_dead_and_cut_to_size(made_of: str) -> None
     text, summary = comment(told), written(told, Summary())
     assert len(text) <= MAX_CHARACTERS
     assert len(summary.encode()) <= MAX_BYTES
-    assert_dead(text, marker(HUGE[made_of]))
+    assert_dead(text, marker(HUGE[made_of]), MORE)
 
 
 # --- Texts that are put together from these -------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from fake_github import FORK, HUMAN, REPOSITORY, TOKEN, FakeGitHub, github, sha, zipped
+from fake_github import FORK, HUMAN, REPOSITORY, TOKEN, FakeGitHub, github, sha
 from project import GREETS, REFUNDS, TRACKS, Project, changed
 from support import make_report, shown_by_github
 
@@ -236,9 +236,7 @@ def test_there_is_nothing_to_do_for_other_runs(
     assert fake.comments == []
 
 
-def test_an_event_that_github_knows_otherwise_is_refused(
-    fake: FakeGitHub, runner: Runner
-) -> None:
+def test_an_event_that_github_knows_otherwise_is_refused(fake: FakeGitHub, runner: Runner) -> None:
     forked(fake)
     ended = runner.publish(head=sha(12))
     assert ended.code == 4
@@ -262,7 +260,7 @@ def test_where_the_token_may_not_write_the_permission_is_named(
 
 def hostile(suite: str) -> Report:
     found = report(suite)
-    evil = '</details><img src=x onerror=y> @octocat ![a](http://evil/) ::error::x <!-- ci-eval:end'
+    evil = "</details><img src=x onerror=y> @octocat ![a](http://evil/) ::error::x <!-- ci-eval:end"
     meta = found.meta.model_copy(update={"job": evil, "warnings": (evil,), "config": evil})
     return found.model_copy(update={"meta": meta})
 
@@ -329,9 +327,7 @@ def test_a_stranger_gets_no_more_comments_than_there_are_suites(
     assert len(fake.bodies(7)) == 20
 
 
-def test_a_commit_that_is_not_of_the_pull_request_is_said(
-    fake: FakeGitHub, runner: Runner
-) -> None:
+def test_a_commit_that_is_not_of_the_pull_request_is_said(fake: FakeGitHub, runner: Runner) -> None:
     forked(fake)
     left(fake, report(commit=sha(99)))
     assert runner.publish().code == 0
@@ -435,9 +431,7 @@ def test_what_is_no_report_is_said_and_the_others_still_posted(
 
 
 @pytest.mark.parametrize("event", ["", "push"])
-def test_without_reports_another_run_must_have_started_this_one(
-    runner: Runner, event: str
-) -> None:
+def test_without_reports_another_run_must_have_started_this_one(runner: Runner, event: str) -> None:
     ended = runner.run("publish", event=event, payload={})
     assert ended.code == 4
     assert "there is no report to publish: " in ended.err

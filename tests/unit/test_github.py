@@ -33,7 +33,7 @@ from fake_github import (
 from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
 
 from ci_eval import github as module
-from ci_eval import net
+from ci_eval import hosting, net
 from ci_eval.github import GitHub, GitHubError, connected
 from ci_eval.net import Request, Response
 from ci_eval.records import Stored
@@ -54,7 +54,7 @@ class Made(Stored):
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(module, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hosting, "_PAUSES_S", (0.0, 0.0, 0.0))
     SAID.clear()
     with github() as found:
         yield found
@@ -379,7 +379,7 @@ def test_a_limit_that_lasts_too_long_ends_it_at_once(
 
 
 def test_all_waiting_together_has_an_end(fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE_S", 0.025)
+    monkeypatch.setattr(hosting, "PATIENCE_S", 0.025)
     limit = refusal(429, LIMIT, **{"Retry-After": "0.01"})
     link = f'<{fake.url}/repos/octo/shop/actions/artifacts?name=a>; rel="next"'
     refused(scripted(fake, *[limit, page("a", link=link)] * 5))
@@ -417,11 +417,11 @@ def test_nobody_there_is_said(fake: FakeGitHub) -> None:
 def test_an_answer_that_does_not_come_is_not_waited_for(
     fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PATIENCE_S", -1)
+    monkeypatch.setattr(hosting, "PATIENCE_S", -1)
     with pytest.raises(GitHubError, match=r"has not answered for 0\.05 s; it may be"):
         asking(
             scripted(fake, Reply(b"{}", delay_s=0.4)),
-            lambda found: found._sent(Request("GET", fake.url), again=True, within_s=0.05),
+            lambda found: found._host.send(Request("GET", fake.url), again=True, within_s=0.05),
         )
 
 
@@ -703,7 +703,7 @@ def test_changes_are_a_second_apart_and_reads_are_not(monkeypatch: pytest.Monkey
     ],
 )
 def test_graphql_is_beside_the_api(api: str, graphql: str) -> None:
-    assert module._graphql(api) == graphql
+    assert module._graphql({}, api) == graphql
 
 
 def test_an_enterprise_server_is_asked_at_its_own_addresses(fake: FakeGitHub) -> None:
@@ -746,7 +746,7 @@ def test_a_proxy_is_asked_for_a_server_elsewhere(
 ASKS = """
 import asyncio, os, time
 from pathlib import Path
-from ci_eval import github
+from ci_eval import github, hosting
 from ci_eval.records import Stored
 from ci_eval.world import World
 
@@ -757,7 +757,7 @@ async def main():
     async with github.connected(World(os.environ, Path(), time.time)) as found:
         print((await found.one("pulls/1", PullRequest, needs="pull-requests: read")).number)
 
-github._PAUSES_S = ()
+hosting._PAUSES_S = ()
 try:
     asyncio.run(main())
 except github.GitHubError as exc:

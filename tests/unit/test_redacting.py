@@ -1,10 +1,22 @@
 """What an environment says is secret is written down nowhere."""
 
+import contextlib
+import sys
+import traceback
+
 import pytest
 
-from ci_eval.records import Content, FunctionCall, IntermediateData, Invocation
-from ci_eval.redacting import Secrets
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.records import (
+    Content,
+    FunctionCall,
+    IntermediateData,
+    Invocation,
+    Json,
+    Status,
+)
+from ci_eval.redacting import Secrets, passed_on, printing
+from ci_eval.results import Score, TrialResult
+from ci_eval.trials import Failure, Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 
@@ -70,3 +82,150 @@ def test_a_secret_is_found_however_json_writes_it(value: str) -> None:
     found = Secrets({"A_SECRET": value}).cleaned(trace(f"({value})"))
 
     assert found.invocations[0].response == "([A_SECRET])"
+
+
+# --- Where secrets are ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("INPUT_GITHUB-TOKEN", "ghs_12345678", "ghs_12345678"),
+        ("ACTIONS_ID_TOKEN_REQUEST_URL", "https://example.com/abc", "https://example.com/abc"),
+        ("AWS_SECRET_ACCESS_KEY", "/aBcDeFgHiJkLmNoPqRsTuVwXyZ01", "/aBcDeFgHiJkLmNoPqRsTuVwXyZ01"),
+        ("HTTPS_PROXY", "http://user:pa%20ss-1234@proxy:3128", "pa ss-1234"),
+        ("DATABASE_URL", "postgres://me:s3cretpw@db/shop", "s3cretpw"),
+        ("GIT_CONFIG_VALUE_0", "AUTHORIZATION: basic eC1hY2Nlc3M6MTIz", "eC1hY2Nlc3M6MTIz"),
+        ("SA_CREDENTIALS", '{"type": "x", "private_key": "a\\nfirst-line\\nb"}', "first-line"),
+    ],
+)
+def test_a_secret_is_known_by_its_name_or_by_where_it_stands(
+    name: str, value: str, secret: str
+) -> None:
+    assert Secrets({name: value}).text(f"It is {secret}!") == f"It is [{name}]!"
+
+
+@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "SHOP_URL", "PATHS"])
+def test_what_has_another_name_is_none(name: str) -> None:
+    assert not Secrets({name: "https://example.com/12345678"})
+
+
+def test_what_is_handed_on_is_a_secret_unless_it_is_a_path_or_an_address() -> None:
+    env = {"A": "visitor-4711", "B": "/home/us/some.file", "C": "https://example.com", "D": ""}
+
+    assert list(passed_on(env, [*env, "E"])) == [("A", "visitor-4711")]
+
+
+def test_of_values_that_overlap_nothing_is_left() -> None:
+    secrets = Secrets({"A_KEY": "abcdefgh1234", "B_KEY": "1234ijklmnop"})
+
+    assert secrets.text("<abcdefgh1234ijklmnop>") == "<[A_KEY]>"
+
+
+# --- Where they are found ---------------------------------------------------------------------
+
+SPLIT = Secrets({"API_KEY": "sk-12345678"})
+
+
+@pytest.mark.parametrize(
+    ("value", "cleaned"),
+    [
+        ({"sk-12345678": 1}, {"[API_KEY]": 1}),
+        ({"sk-12345678": 1, "c2stMTIzNDU2Nzg=": 2}, {"[API_KEY]": 1, "[API_KEY]'": 2}),
+        ({"head": "sk-12", "tail": "345678"}, {"head": "[API_KEY]", "tail": ""}),
+        ({"sk-123": "45678"}, {"[API_KEY]": ""}),
+        (list("sk-12345678."), ["[API_KEY]", *[""] * 10, "."]),
+        (
+            [["so: sk-1"], {"n": 7}, {"x": ["2345678!"]}],
+            [["so: [API_KEY]"], {"n": 7}, {"x": ["!"]}],
+        ),
+        ({"a": [True, None, 1.5, "sk"]}, {"a": [True, None, 1.5, "sk"]}),
+    ],
+)
+def test_a_secret_is_found_in_keys_and_split_over_values(value: Json, cleaned: Json) -> None:
+    held = Trace(key=KEY, final_state={"state": value})
+
+    assert SPLIT.cleaned(held).final_state == {"state": cleaned}
+
+
+def test_a_number_may_be_a_secret() -> None:
+    found = Secrets({"A_TOKEN": "1234567890"}).cleaned(
+        Trace(key=KEY, final_state={"pin": 1234567890, "other": 1234567891})
+    )
+
+    assert found.final_state == {"pin": "[A_TOKEN]", "other": 1234567891}
+
+
+def test_names_of_cases_and_messages_of_errors_are_cleaned() -> None:
+    held = Trace(
+        key=KEY.model_copy(update={"case": "case sk-12345678"}),
+        error=Failure(kind="raised", message="401 for sk-12345678"),
+    )
+    found = SPLIT.cleaned(held)
+
+    assert found.key.case == "case [API_KEY]"
+    assert found.error == Failure(kind="raised", message="401 for [API_KEY]")
+
+
+@pytest.mark.parametrize("value", ["invocations", "regressed", "higher", "informational"])
+def test_a_secret_that_is_a_word_of_ours_breaks_no_record(value: str) -> None:
+    score = Score(
+        name=value,
+        criterion="ci/c",
+        status=Status.PASSED,
+        value=1.0,
+        better="higher",
+        threshold=0.5,
+    )
+    result = TrialResult(key=KEY, status=Status.PASSED, scores=(score,))
+    found = Secrets({"SORT_KEY": value}).cleaned(result)
+
+    assert TrialResult.model_validate_json(found.model_dump_json()) == found
+    assert found.scores[0].better == "higher"
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        (
+            f"{'x' * 100} sk-live-0123\n[28302 characters left out]\n6789abcdef {'y' * 9}",
+            f"{'x' * 100} [API_KEY]\n[28302 characters left out]\n[API_KEY] {'y' * 9}",
+        ),
+        (f"{'x' * 100} sk-live-0…", f"{'x' * 100} [API_KEY]…"),
+        (f"{'x' * 100} sk-live-0", f"{'x' * 100} [API_KEY]"),
+        (f"9abcdef {'x' * 100}", f"9abcdef {'x' * 100}"),  # 7 characters
+        (f"89abcdef {'x' * 100}", f"[API_KEY] {'x' * 100}"),
+        (f"{'x' * 100} sk-live-0 and more", f"{'x' * 100} sk-live-0 and more"),
+    ],
+)
+def test_what_is_left_of_a_secret_where_a_text_was_cut_is_found(text: str, cleaned: str) -> None:
+    assert Secrets({"API_KEY": "sk-live-0123456789abcdef"}).text(text) == cleaned
+
+
+def test_a_hundred_secrets_and_a_long_text_take_as_many_steps_as_there_are_secrets() -> None:
+    secrets = Secrets(
+        {f"S{number}_KEY": f"{number:03}-secret-{number:03}" for number in range(100)}
+    )
+    text = "".join(f"{number % 100:03}-secret-{number % 100:03} " for number in range(20_000))
+
+    assert "secret" not in secrets.text(text * 3)
+
+
+# --- What is printed --------------------------------------------------------------------------
+
+
+def test_nobody_prints_a_secret_to_either_stream(capsys: pytest.CaptureFixture[str]) -> None:
+    before = sys.stdout, sys.stderr
+    with printing({"API_KEY": "sk-12345678"}):
+        sys.stdout.write("out sk-12345678\n")
+        sys.stderr.writelines(["err sk-1", "2345678\n"])
+        with contextlib.redirect_stdout(sys.stderr):
+            sys.stdout.write("moved sk-12345678\n")
+        traceback.print_exception(ValueError("of sk-12345678"))
+    out, err = capsys.readouterr()
+
+    assert out == "out [API_KEY]\n"
+    assert err.startswith("err [API_KEY]\nmoved [API_KEY]\n")
+    assert err.endswith("ValueError: of [API_KEY]\n")
+    assert "12345678" not in err
+    assert (sys.stdout, sys.stderr) == before

@@ -76,7 +76,8 @@ class Repository:
     def commit(self, message: str = "Examples") -> str:
         """Commit all there is; return the commit."""
         as_somebody = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-        for command in (["init", "-qb", "main"], ["add", "-A"], [*as_somebody, "commit", "-qm", message]):
+        commit = [*as_somebody, "commit", "-qm", message]
+        for command in (["init", "-qb", "main"], ["add", "-A"], commit):
             subprocess.run(["git", "-C", str(self.folder), *command], check=True)
         head = ["git", "-C", str(self.folder), "rev-parse", "HEAD"]
         return subprocess.check_output(head, text=True).strip()
@@ -99,7 +100,7 @@ class Repository:
             "github": _GITHUB | self.github,
             "actions": self.actions,
             "image": IMAGE,
-            "network": "host",  # the engine of these tests has no bridge, and the API is on loopback
+            "network": "host",  # where the API is, and the engine of run.sh has no other
             "owner": OWNER,
         }
         done = subprocess.run(

@@ -1,13 +1,13 @@
 """Workflows as GitHub runs them: the action in its container, and on the job's own machine."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fake_github import REPOSITORY, FakeGitHub, github, sha
+from fake_github import FORK, REPOSITORY, FakeGitHub, github, sha
 from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
 
 pytestmark = pytest.mark.skipif(not RUNNER, reason=".ci/run says where the workflow runner is")
@@ -55,6 +55,15 @@ def using(variant: str, workflow: Path, folder: Path) -> Path:
     copy = folder / workflow.name
     copy.write_text(text.replace("uses: ./ #", f"uses: {variant} #"), encoding="utf-8")
     return copy
+
+
+def example(name: str, variant: str, folder: Path) -> Path:
+    """Return a copy of an example that uses the action as `variant`, still by a name."""
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    named, count = re.subn(r"OWNER/ci-eval@", f"OWNER/ci-eval{variant[1:].rstrip('/')}@", text)
+    assert count
+    (folder / name).write_text(named, encoding="utf-8")
+    return folder / name
 
 
 def told(job: Job) -> str:
@@ -124,9 +133,7 @@ def test_the_runner_refuses_what_github_would(
 
 
 @BOTH
-def test_our_own_workflow(
-    repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
-) -> None:
+def test_our_own_workflow(repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path) -> None:
     workflow = using(variant, ROOT / ".github" / "workflows" / "evaluate.yml", tmp_path)
     (job,) = repo.run(workflow, event=PULL_REQUEST)
     assert job.result == "success", told(job)
@@ -185,3 +192,49 @@ def test_inputs_reach_no_shell_and_are_all_told(
     ]
     assert not list(job.workspace.rglob("injected"))
     assert step.files == {"env": "", "path": "", "state": ""}
+
+
+# --- The workflows for forks ------------------------------------------------------------------
+
+CONFIG = """\
+version: 1
+name: shop
+agents:
+  small: {recorded: examples/weather/traces/weather.jsonl}
+  large: {recorded: examples/weather/traces/weather.jsonl}
+evalsets:
+  smoke: examples/weather/evals/smoke.evalset.json
+criteria: {tool_trajectory_avg_score: 1.0}
+"""
+
+
+@BOTH
+def test_what_a_fork_measured_is_posted_by_the_second_workflow(
+    repo: Repository, fake: FakeGitHub, variant: str, tmp_path: Path
+) -> None:
+    repo.actions = {"OWNER/ci-eval": str(ROOT), "OWNER/ci-eval/host": str(ROOT / "host")}
+    (repo.folder / "ci-eval.yaml").write_text(CONFIG, encoding="utf-8")
+    repo.github["sha"] = repo.commit()
+    fake.add_fork(1, sha(10))
+    fake.permissions = frozenset({"contents: read", "pull-requests: read"})
+    head = {"sha": sha(10), "ref": "change", "repo": {"full_name": FORK, "fork": True}}
+    event = PULL_REQUEST | {"pull_request": {"number": 1, "head": head}}
+    *each, baseline = repo.run(example("evaluate.yml", variant, tmp_path), event=event)
+    assert [job.result for job in each] == ["success", "success"], told(each[0])
+    assert [job.step("evaluate").outputs["comment-status"] for job in each] == ["deferred"] * 2
+    assert (baseline.result, fake.comments) == ("skipped", [])
+
+    fake.permissions = frozenset({"actions: read", "pull-requests: write"})
+    fake.add_run(4242, sha(10), event="pull_request", branch="change", repository=FORK)
+    for kept in sorted((repo.scratch / "artifacts").iterdir()):
+        members = {path.name: path.read_bytes() for path in kept.iterdir()}
+        fake.add_artifact(members, sha(10), name=kept.name, run=4242)
+    run = {"id": 4242, "event": "pull_request", "head_sha": sha(10), "head_branch": "change"}
+    run |= {"head_repository": {"full_name": FORK}, "path": ".github/workflows/evaluate.yml"}
+    event = {"repository": {"full_name": REPOSITORY}, "workflow_run": run}
+    (job,) = repo.run(example("publish.yml", variant, tmp_path), "workflow_run", event)
+    assert job.result == "success", told(job)
+    (body,) = fake.bodies()
+    assert "small" in body
+    assert "large" in body
+    assert not list(job.workspace.iterdir())  # nothing was checked out

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from loopback import DROPPED
 from runs import FACTS, make_run, meta, results
 
-from ci_eval import github as client
+from ci_eval import hosting
 from ci_eval.baselines import check_run as module
 from ci_eval.baselines.check_run import CheckRunStore
 from ci_eval.errors import BaselineError, UsageError
@@ -29,7 +29,7 @@ GREETS = "greets 1 0.5"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(client, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hosting, "_PAUSES_S", (0.0, 0.0, 0.0))
     with github() as found:
         yield found
 

@@ -12,6 +12,7 @@ from fake_github import HUMAN, OTHER_BOT, TOKEN, FakeGitHub, Fault, github, refu
 from loopback import CUT, DROPPED, as_json
 
 from ci_eval import github as client
+from ci_eval import hosting
 from ci_eval.github import connected
 from ci_eval.posting import sticky
 from ci_eval.posting.github_thread import GitHubThread
@@ -29,7 +30,7 @@ EARLIER = "userContentEdits"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(client, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(hosting, "_PAUSES_S", (0.0, 0.0, 0.0))
     with github() as found:
         found.add_pull(1)
         yield found

@@ -185,7 +185,7 @@ def test_of_several_it_is_the_one_into_the_branch_of_the_event(
 def test_where_several_are_as_good_one_has_to_be_named(fake: FakeGitHub, found: Found) -> None:
     fake.add_pull(7, HEAD, base="v1")
     fake.add_pull(8, HEAD, base="v2")
-    with pytest.raises(PostingError, match="#[78], #[78]") as caught:
+    with pytest.raises(PostingError, match=r"#[78], #[78]") as caught:
         found(GITHUB_SHA=HEAD)
     assert caught.value.hint == "name one: --pr NUMBER"
 

@@ -157,7 +157,7 @@ def test_several_have_a_summary_and_what_passed_is_folded() -> None:
         ">",
         "> - no verdict in 1 job: <code>a</code>",
         "> - 2 jobs passed",
-        "> - 1 job is not evaluated yet at <code>bbbbbbb</code>: <code>d</code>",
+        f"> - 1 job is not evaluated yet at {at('b')}",
         "",
         "### ❌ <code>b</code> failed",
         "",
@@ -192,6 +192,13 @@ def test_several_have_a_summary_and_what_passed_is_folded() -> None:
     ]
 
 
+def test_many_that_passed_are_folded_together() -> None:
+    few, many = (body(*(section(f"job{each}") for each in range(count))) for count in (5, 6))
+    assert "jobs passed</summary>" not in few
+    assert "<details><summary>✅ 6 jobs passed</summary>\n\n<details>" in many
+    assert many.count("<details>") == many.count("</details>") == 7
+
+
 @pytest.mark.parametrize(
     ("sections", "alert"),
     [
@@ -202,7 +209,7 @@ def test_several_have_a_summary_and_what_passed_is_folded() -> None:
                 "> [!NOTE]",
                 "> **shop passed in 1 of 2 jobs**.",
                 ">",
-                "> - 1 job is not evaluated yet at <code>bbbbbbb</code>: <code>b</code>",
+                f"> - 1 job is not evaluated yet at {at('b')}",
             ],
         ),
         (

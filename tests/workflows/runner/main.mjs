@@ -16,10 +16,10 @@ async function main() {
   return { jobs: runJobs(workflow, request) };
 }
 
-try {
-  process.stdout.write(JSON.stringify(await main()));
-} catch (error) {
-  const refused = error instanceof Refused;
-  process.stderr.write(`${refused ? error.message : error.stack}\n`);
-  process.exitCode = refused ? 2 : 1;
-}
+main().then(
+  (found) => process.stdout.write(JSON.stringify(found)),
+  (error) => {
+    process.stderr.write(`${error instanceof Refused ? error.message : error.stack}\n`);
+    process.exitCode = 2;
+  },
+);

@@ -1,0 +1,111 @@
+"""What `ci-eval publish` hands to its step, whatever was posted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import make_report
+
+from ci_eval.cli import main
+from ci_eval.posting import after_run
+from ci_eval.posting.artifacts import MAX_ARTIFACTS
+from ci_eval.posting.sticky import Posted
+
+REPORTS = {
+    "passed": make_report("greets pass 0.9"),
+    "failed": make_report("greets fail 0.2"),
+    "incomplete": make_report("greets error"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
+    return tmp_path
+
+
+def posting(monkeypatch: pytest.MonkeyPatch, *posted: Posted) -> None:
+    """Let that become of the reports, one after the other."""
+    left = iter(posted)
+
+    def post(*_: Any) -> Posted:
+        return next(left)
+
+    monkeypatch.setattr(after_run, "post", post)
+
+
+def written(folder: Path, *names: str) -> None:
+    for number, name in enumerate(names):
+        path = folder / "reports" / str(number) / "report.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(REPORTS[name].model_dump_json())
+
+
+def outputs(folder: Path) -> list[str]:
+    return (folder / "outputs").read_text().splitlines()[1::3]
+
+
+@pytest.mark.parametrize(
+    ("names", "verdict", "code"),
+    [
+        (("passed", "passed"), "passed", "0"),
+        (("passed", "incomplete"), "incomplete", "6"),
+        (("incomplete", "failed", "passed"), "failed", "1"),
+    ],
+)
+def test_of_several_reports_the_verdict_is_that_of_the_worst(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    names: tuple[str, ...],
+    verdict: str,
+    code: str,
+) -> None:
+    written(folder, *names)
+    posting(monkeypatch, *(Posted("updated", "https://x") for _ in names))
+    assert main(["publish", "reports"]) == 0
+    assert outputs(folder) == [verdict, code, "updated", "https://x"]
+
+
+def test_one_that_was_not_posted_is_what_the_step_is_told_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(folder, "passed", "passed")
+    posting(monkeypatch, Posted("created", "https://x"), Posted("failed"))
+    assert main(["publish", "reports"]) == 4
+    assert outputs(folder) == ["passed", "0", "failed", ""]
+
+
+def test_a_fork_that_may_not_write_is_no_failure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(folder, "failed")
+    posting(monkeypatch, Posted("deferred"))
+    assert main(["publish", "reports"]) == 0
+    assert outputs(folder) == ["failed", "1", "deferred", ""]
+
+
+def test_what_did_not_go_as_it_should_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(folder, "passed")
+    posting(monkeypatch, Posted("created", note="another comment is still there"))
+    assert main(["publish", "reports"]) == 0
+    assert "another comment is still there" in capsys.readouterr().err
+
+
+def test_a_folder_holds_so_many_reports_at_most(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(folder, *["passed"] * (MAX_ARTIFACTS + 1))
+    posting(monkeypatch)
+    assert main(["publish", "reports"]) == 4
+    assert "reports: holds 21 reports, and 20 are the most" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_report_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "reports").mkdir()
+    assert main(["publish", "reports"]) == 4
+    assert "reports/report.json: no such file" in capsys.readouterr().err
