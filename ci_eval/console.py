@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from ci_eval import phrases
+from ci_eval.cleaning import one_line
 from ci_eval.errors import Problem
 from ci_eval.estimating import Estimate
 from ci_eval.findings import Comparison, GroupSummary, Report
 from ci_eval.records import Status
 from ci_eval.results import JudgeUsage, TrialResult
-from ci_eval.templating import counted, dollars, one_line, plain, terminal
+from ci_eval.templating import counted, dollars, plain, terminal
 
 MAX_LINES = 40
 """How many trials that did not pass get a line of their own."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ci_eval.answering import Human, joined, settled, to_be_confirmed
+from ci_eval.cleaning import one_line
 from ci_eval.dialogue import USER
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Session
@@ -17,7 +18,6 @@ from ci_eval.records import (
     Part,
 )
 from ci_eval.resuming import Answered, Begun, Node, decide, ids, recovered
-from ci_eval.templating import one_line
 from ci_eval.trials import Trial
 from ci_eval.workers.canned import equal
 

@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from ci_eval.cleaning import one_line
 from ci_eval.downloads import MAX_OBJECT, Bounded, Copy, too_large
 from ci_eval.errors import Problem, UsageError
 from ci_eval.places import SCHEME, Place
 from ci_eval.records import Record
-from ci_eval.templating import one_line
 
 MAX_LISTED = 100_000
 """How many objects are looked through at most."""

@@ -20,10 +20,10 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import AfterValidator
 
+from ci_eval.cleaning import one_line
 from ci_eval.errors import TrialError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.records import Json
-from ci_eval.templating import one_line
 from ci_eval.unreached import reason
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from ci_eval.cleaning import one_line
 from ci_eval.errors import TrialError
 from ci_eval.json_text import MAX_DEPTH
 from ci_eval.records import AdkRecord, FunctionCall, Json, Part
-from ci_eval.templating import one_line
 
 MAX_INDEX = 10_000
 """The last place of a list that can be named, as ADK has it."""

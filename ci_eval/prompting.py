@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ci_eval import templating
+from ci_eval.cleaning import one_line
 from ci_eval.errors import UsageError
 from ci_eval.questions import Question, Wording
 from ci_eval.records import Json
@@ -104,7 +105,7 @@ class Prompts:
             template = environment.from_string(wording.template)
             return _joined(template.generate({**wording.names, **context})).strip()
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as exc:
-            shown = templating.one_line(str(exc), 200)
+            shown = one_line(str(exc), 200)
             raise UsageError(f"the template of the question is wrong: {shown}") from None
 
     def question(

@@ -12,12 +12,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_snake
 
+from ci_eval.cleaning import one_line
 from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
 from ci_eval.partial_calls import OpenCall
 from ci_eval.records import AdkRecord, Content, FunctionCall, FunctionResponse, Json, Part
-from ci_eval.templating import one_line
 
 MADE_BY_US = "adk-"
 """How the id of a call begins to which the model gave none, as in ADK."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from ci_eval.cleaning import one_line
 from ci_eval.dialogue import as_response
 from ci_eval.documents import read_text
 from ci_eval.errors import TrialError, UsageError
@@ -18,7 +19,6 @@ from ci_eval.records import (
     ToolMocks,
 )
 from ci_eval.registry import did_you_mean
-from ci_eval.templating import one_line
 from ci_eval.trials import Trial
 from ci_eval.workers.canned import Canned
 from ci_eval.world import World

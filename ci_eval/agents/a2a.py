@@ -30,12 +30,12 @@ from ci_eval.agents._reaching import (
 )
 from ci_eval.agents._request import refuse_tool_mocks, session_ids
 from ci_eval.agents._server import PORT, Server, Startable, UrlPath
+from ci_eval.cleaning import one_line
 from ci_eval.errors import TrialError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.net import Net, Request, StatusError, connecting, is_here, shown_address
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.records import Content, FunctionCall, Invocation, Json
-from ci_eval.templating import one_line
 from ci_eval.trials import Trial
 from ci_eval.world import World
 

@@ -20,6 +20,7 @@ from ci_eval.agents._reaching import (
 )
 from ci_eval.agents._request import opening, refuse_tool_mocks, session_ids
 from ci_eval.agents._server import PORT, Server, Startable, UrlPath
+from ci_eval.cleaning import one_line
 from ci_eval.dialogue import calls_of
 from ci_eval.errors import TrialError
 from ci_eval.net import SHOWN_CHARS, Net, connecting
@@ -27,7 +28,6 @@ from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.records import Content, Invocation, Json
 from ci_eval.registry import did_you_mean
 from ci_eval.streaming import MADE_BY_US, Aggregator, ModelResponse
-from ci_eval.templating import one_line
 from ci_eval.trials import Trial
 from ci_eval.world import World
 

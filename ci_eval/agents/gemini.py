@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 from ci_eval.agents._model_session import ModelSession, fresh_ids
 from ci_eval.agents._prompted import Prompted
 from ci_eval.agents._retrying import retried
+from ci_eval.cleaning import one_line
 from ci_eval.errors import JudgeError, TrialError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
@@ -19,7 +20,6 @@ from ci_eval.providers.gemini import generation_config as google_config
 from ci_eval.providers.settings import checked
 from ci_eval.records import Content, Json
 from ci_eval.streaming import MADE_BY_US, Aggregator, ModelResponse, read_response, with_ids
-from ci_eval.templating import one_line
 from ci_eval.trials import Trial
 from ci_eval.world import World
 

@@ -12,8 +12,9 @@ from ci_eval.calibrating.calibration import (
     decide,
     doubts,
 )
+from ci_eval.cleaning import one_line
 from ci_eval.console import say, say_list, say_table, spent
-from ci_eval.templating import counted, difference, one_line, percent, plain
+from ci_eval.templating import counted, difference, percent, plain
 
 MAX_RATIONALE = 300
 """How much of a rationale is shown, in characters."""

@@ -118,18 +118,22 @@ def _warn(message: str, hint: str, world: World) -> None:
 
 
 async def told(report: Report, place: Place, options: Options, *, note: str = "") -> Posted:
-    """Let the comment of the suite say what `report` says, behind a `note` in Markdown.
+    """Let the comment of the suite say what `report` says, with a `note` below the decision.
 
     Raises:
         PostingError: it was not written, or nobody knows.
 
     """
-    room = min(MAX_TEXT, place.thread.limit) - len(note)
+    room = min(MAX_TEXT, place.thread.limit) - len(note) - 2
+    text = wording.text(report, room)
+    if note:
+        decision, _, rest = text.partition("\n\n")
+        text = f"{decision}\n\n{note.strip()}\n\n{rest}"
     section = Section(
         suite=report.meta.suite,
         job=report.meta.job,
         outcome=report.verdict.outcome,
-        text=note + wording.text(report, room),
+        text=text,
         commit=place.commit,
         run=place.run,
         attempt=place.attempt,

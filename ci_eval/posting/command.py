@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ci_eval.ending import EXIT_CODES, apart_from_json, print_json
+from ci_eval.ending import apart_from_json, print_json
 from ci_eval.errors import CiEvalError, ExitCode, Problem
 from ci_eval.posting.wanted import posting_options, wanted
 
@@ -37,8 +37,8 @@ def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options
     world, asked = wiring.world(Path("ci-eval.yaml")), wanted(options)
     with apart_from_json(as_json=as_json):
         found = _stored(reports, asked, world) if reports else _relayed(artifact, asked, world)
-        _hand_over(found, world)
-    code = ExitCode.USAGE_ERROR if _has_failed(found) else ExitCode.PASSED
+        code = ExitCode.USAGE_ERROR if _has_failed(found) else ExitCode.PASSED
+        _hand_over(found, code, world)
     if as_json:
         print_json(_as_json(found))
     return code
@@ -74,7 +74,7 @@ def _has_failed(found: "Relayed") -> bool:
     return bool(found.errors) or any(each.status == "failed" for each in posted)
 
 
-def _hand_over(found: "Relayed", world: "World") -> None:
+def _hand_over(found: "Relayed", code: ExitCode, world: "World") -> None:
     """Say what became of it, to the person and to the step."""
     from ci_eval import console
     from ci_eval.publish import annotate, append_outputs
@@ -91,7 +91,7 @@ def _hand_over(found: "Relayed", world: "World") -> None:
             console.say(posted.note)
     if found.notice:
         console.say(f"not evaluated: comment {found.notice.status} {found.notice.url}".rstrip())
-    append_outputs(_outputs(found), world.env)
+    append_outputs(_outputs(found) | {"exit-code": str(int(code))}, world.env)
 
 
 def _problems(error: CiEvalError) -> tuple[Problem, ...]:
@@ -105,13 +105,12 @@ def _outputs(found: "Relayed") -> dict[str, str]:
         told.append(("incomplete", found.notice))
     if not told:
         status = "failed" if found.errors else "none"
-        return {"verdict": "", "exit-code": "", "comment-status": status, "comment-url": ""}
+        return {"verdict": "", "comment-status": status, "comment-url": ""}
     outcomes = {outcome for outcome, _ in told}
     worst = next(each for each in ("failed", "incomplete", "passed") if each in outcomes)
     first = next((posted for _, posted in told if posted.status == "failed"), told[0][1])
     return {
         "verdict": worst,
-        "exit-code": str(int(EXIT_CODES[worst])),
         "comment-status": first.status,
         "comment-url": first.url,
     }

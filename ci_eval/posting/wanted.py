@@ -63,4 +63,8 @@ def tell(report: "Report", given: Mapping[str, Any], world: "World") -> None:
     from ci_eval.posting.after_run import post
 
     posted = post(report, options, world)
+    if posted.url:
+        world.say(f"comment {posted.status}: {posted.url}")
+    if posted.note:
+        world.say(posted.note)
     append_outputs(dict(zip(OUTPUTS, (posted.status, posted.url), strict=True)), world.env)

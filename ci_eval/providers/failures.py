@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from ci_eval.cleaning import one_line
 from ci_eval.errors import JudgeError
-from ci_eval.templating import one_line
 
 MAX_SAID = 300
 """How many characters of a provider's own words are shown."""

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import ClassVar, Literal
 
 from ci_eval import phrases
+from ci_eval.cleaning import clean
 from ci_eval.findings import Comparison, Delta, Report
 from ci_eval.plugins import Reporter, reporter
 from ci_eval.records import Status
@@ -19,7 +20,7 @@ from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.reporters._times import moment
 from ci_eval.results import Score, TrialResult
-from ci_eval.templating import clean, exact, score, terminal, xml
+from ci_eval.templating import exact, score, terminal, xml
 from ci_eval.trials import TrialKey
 
 MAX_BODY_LINES = 200

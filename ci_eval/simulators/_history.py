@@ -7,6 +7,7 @@ lines of a text are set in: an agent that writes a line `user: …` has not spok
 import json
 from collections.abc import Iterator, Sequence
 
+from ci_eval.cleaning import one_line
 from ci_eval.records import (
     Content,
     FunctionCall,
@@ -16,7 +17,6 @@ from ci_eval.records import (
     Json,
     Part,
 )
-from ci_eval.templating import one_line
 
 USER = "user"
 _AGENT = "agent"

@@ -5,12 +5,13 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ci_eval.cleaning import one_line
 from ci_eval.editing.yaml_text import yaml_text
 from ci_eval.judging import DEFAULT_CASSETTE
 from ci_eval.records import Json
 from ci_eval.starting.scoring import Scoring
 from ci_eval.starting.trying import AskedModel
-from ci_eval.templating import one_line, source
+from ci_eval.templating import source
 from ci_eval.trials import Recording
 
 _WIDTH = 96

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
+from ci_eval.cleaning import one_line
 from ci_eval.editing.yaml_text import yaml_text
 from ci_eval.starting.drafting import filled
 from ci_eval.starting.trying import AskedModel
-from ci_eval.templating import one_line
 
 ACTION = "OWNER/ci-eval"
 """The repository of the action, on GitHub."""

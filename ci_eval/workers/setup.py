@@ -16,10 +16,10 @@ from weakref import WeakKeyDictionary
 from pydantic import BeforeValidator, Field
 
 from ci_eval import isolation
+from ci_eval.cleaning import one_line
 from ci_eval.environments import Declared, agent_environment, find_program
 from ci_eval.errors import TrialError
 from ci_eval.processes import Child, Launch
-from ci_eval.templating import one_line
 from ci_eval.world import World
 
 TIMEOUT_S = 1800.0

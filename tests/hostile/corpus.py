@@ -395,7 +395,7 @@ SURROGATES = (
     "\ud800@octocat",
     "\udcff\udcfe",
 )
-"""Halves of pairs, which no encoding takes; records refuse them."""
+"""Halves of pairs, which no encoding takes, and so neither do files of cases."""
 _WORKFLOW_COMMANDS = (
     "::error::x",
     "::error file=a.py,line=1::x",

@@ -6,13 +6,15 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from hostile.corpus import CORPUS, HUGE
+from hostile.corpus import CORPUS, HUGE, SURROGATES
 from hostile.fields import SHAPES, Told, a_report, in_all
+from hostile.github_page import live_parts, page_of
 from hostile.runner import commands, values
 from lxml import etree
 from support import streamed
 
 from ci_eval.badge import Badge
+from ci_eval.cleaning import clean
 from ci_eval.console import Progress, say_problems, say_report
 from ci_eval.ending import print_json
 from ci_eval.errors import ExitCode, Problem
@@ -24,7 +26,8 @@ from ci_eval.lineage import Lineage
 from ci_eval.publish import annotate, publish
 from ci_eval.reporters.annotations import Annotations
 from ci_eval.reporters.junit import JUnit
-from ci_eval.templating import clean
+from ci_eval.reporters.markdown import Markdown
+from ci_eval.reporters.summary import Summary
 
 SCHEMAS = [
     etree.XMLSchema(etree.parse(Path(__file__).parents[1] / "schemas" / name))
@@ -47,6 +50,11 @@ def told(request: pytest.FixtureRequest) -> Told:
 def junit(told: Told, profile: str) -> etree._Element:
     reporter = JUnit.model_validate({"profile": profile})
     return etree.fromstring("".join(reporter.render(told.report, streamed(told.results))).encode())
+
+
+def page_comments(document: str) -> tuple[str, ...]:
+    """Return the comments of ours that a document of Markdown has."""
+    return tuple(line for line in document.split("\n") if line.startswith("<!-- ci-eval:"))
 
 
 def assert_plain(printed: str, *names: str) -> None:
@@ -99,6 +107,17 @@ def test_a_badge_is_a_picture_with_two_texts(told: Told) -> None:
     texts = ET.fromstring(badge.svg()).findall("{*}g/{*}text")
     assert len(texts) == 2
     assert not STEERING.search(json.loads(badge.endpoint())["label"])
+
+
+@pytest.mark.parametrize("text", SURROGATES, ids=ascii)
+def test_half_of_a_surrogate_pair_is_written_nowhere(text: str) -> None:
+    told = a_report(in_all(text))
+    junit(told, "strict")
+    "".join(Annotations().render(told.report, streamed(told.results))).encode()
+    for reporter in (Markdown(), Summary()):
+        document = "".join(reporter.render(told.report, streamed(told.results)))
+        document.encode()
+        assert list(live_parts(page_of(document), page_comments(document))) == []
 
 
 # --- The log --------------------------------------------------------------------------------

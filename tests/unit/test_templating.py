@@ -10,10 +10,10 @@ from lxml import html as lxml_html
 from support import shown_by_github
 
 from ci_eval import templating
+from ci_eval.cleaning import clean, one_line
 from ci_eval.templating import (
     NONE,
     block,
-    clean,
     code,
     command_data,
     command_property,
@@ -22,7 +22,6 @@ from ci_eval.templating import (
     html_code,
     markdown,
     measure,
-    one_line,
     p_value,
     percent,
     score,
@@ -155,28 +154,6 @@ def test_a_long_text_says_how_long_it_is() -> None:
     assert markdown("x" * 1_000_000) == "x" * 300 + "\u2026 (1,000,000 characters in all)"
     assert code("y" * 121) == "`" + "y" * 120 + "\u2026 (121 characters in all)`"
     assert one_line("\x1b[1m" * 1_000 + "x", 10).startswith("\u2026 (4,001 characters")
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("\x1b[1;31mred\x1b[0m", "red"),
-        ("\x1b]8;;http://x.example\x1b\\link\x1b]8;;\x07", "link"),
-        ("\x9b31mred", "red"),
-        ("\x1b(Bplain\x1b7", "plain"),
-        ("\x1b]never ended", "never ended"),
-        ("\x90never\x9dended", "\ufffdnever\ufffdended"),
-        ("\x90ended\x9c.", "."),
-        ("a\x00b\x7fc\u202ed\u2066e\ud800f\U000e0041", "a�b�c�d�e�f�"),
-        ("a\r\nb\rc", "a\nb\nc"),
-        ("##[group]x", "## [group]x"),
-        ("👩\u200d💻 नमस्\u200dते", "👩\u200d💻 नमस्\u200dते"),
-        ("z" + "\u0301" * 60, "z" + "\u0301" * 4 + "�"),
-        ("e\u0323\u0302 שּׁ\u05b8\u0591", "e\u0323\u0302 שּׁ\u05b8\u0591"),
-    ],
-)
-def test_what_cannot_be_seen_is_taken_out(text: str, left: str) -> None:
-    assert clean(text) == left
 
 
 @given(HOSTILE)
