@@ -122,14 +122,13 @@ def main() -> int:
 
 
 def _run(env: Mapping[str, str]) -> int:
-    from ci_eval import cli
+    from ci_eval import cli, console
     from ci_eval.ending import complain
     from ci_eval.publish import annotate, publish
 
     command = read_inputs(env)
     annotate(command.problems, env)
-    for problem in command.problems:
-        sys.stderr.write(f"{problem}\n")
+    console.say_problems(command.problems)
     if any(problem.severity == "error" for problem in command.problems):
         publish(None, command.folder / cli.DEFAULT_OUT, ExitCode.USAGE_ERROR, env, ())
         return ExitCode.USAGE_ERROR

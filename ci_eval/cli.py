@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +22,7 @@ from ci_eval.world import World
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report
+    from ci_eval.plugins import Reporter
 
 DEFAULT_CONFIG = "ci-eval.yaml"
 DEFAULT_OUT = "ci-eval-report"
@@ -154,8 +155,8 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
         return ExitCode.INTERRUPTED
     code = EXIT_CODES[report.verdict.outcome]
     with apart_from_json(as_json=as_json):
-        publish(report, folder, code, env, ended.reports)
-        tell(report, options, ended.world)
+        publish(report, folder, code, env, tuple(ended.reports))
+        tell(report, options, ended.world, ended.reports.get("markdown"))
     if as_json:
         _print_report(report)
     return code
@@ -166,8 +167,8 @@ class _Ended(NamedTuple):
 
     report: "Report | None"
     """None where it was interrupted."""
-    reports: tuple[str, ...]
-    """What of it is published."""
+    reports: "Mapping[str, Reporter]"
+    """What of it is published, and how that is written."""
     world: World
 
 
@@ -176,7 +177,7 @@ def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
     from ci_eval.redacting import Secrets
 
     world, plan = wiring.plan(config, options, again=folder if options["failed"] else None)
-    reports = tuple(plan.config.reports)
+    reports = plan.config.reports
     if options["baseline_save"] == "always":
         wiring.require_baseline(plan.config)
     outputs = observing.Outputs(

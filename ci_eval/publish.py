@@ -15,7 +15,7 @@ from pathlib import Path
 from ci_eval import plugins
 from ci_eval.errors import ExitCode, Problem
 from ci_eval.findings import Report
-from ci_eval.templating import workflow_command
+from ci_eval.templating import code, workflow_command
 
 MAX_SUMMARY_BYTES = 1024 * 1024
 """A step whose summary is longer gets none at all from the runner."""
@@ -139,7 +139,7 @@ def _append_summary(document: Path, target: Path, env: Mapping[str, str]) -> Non
     there = target.stat().st_size if target.exists() else 0
     if there + len(text) + 1 > MAX_SUMMARY_BYTES:
         place = _in_repository(str(document), env)
-        text = f"The summary is too long to be shown here; it is in `{place}`.\n".encode()
+        text = f"The summary is too long to be shown here; it is in {code(place, 500)}.\n".encode()
     with target.open("ab") as file:
         file.write(text + b"\n")
 

@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from ci_eval import isolation
 from ci_eval.documents import contained, read_text, repository_of
 from ci_eval.errors import Problem, UsageError
 from ci_eval.records import Json
@@ -139,6 +140,7 @@ def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        **isolation.child_options(),
     )
     with child:
         try:

@@ -10,13 +10,14 @@ from ci_eval.findings import Report
 from ci_eval.github import GitHub, connected
 from ci_eval.github_answers import GitHubError
 from ci_eval.lineage import event
-from ci_eval.posting import check_run, gitlab_thread, pull_request, sticky, wording
+from ci_eval.posting import check_run, gitlab_thread, pull_request, sticky
 from ci_eval.posting.github_thread import GitHubThread
 from ci_eval.posting.options import Options, calls_for
 from ci_eval.posting.sections import Section
 from ci_eval.posting.sticky import Posted
 from ci_eval.posting.thread import PostingError, Thread
 from ci_eval.publish import annotate
+from ci_eval.reporters.markdown import Markdown
 from ci_eval.world import World
 
 MAX_TEXT = 60_000
@@ -35,11 +36,14 @@ class Place(NamedTuple):
     """Which attempt of it, or which job: the newer has the larger number."""
 
 
-def post(report: Report, options: Options, world: World) -> Posted:
-    """Tell of a run, or say why it is not told."""
+def post(
+    report: Report, options: Options, world: World, document: Markdown | None = None
+) -> Posted:
+    """Tell of a run as `document` writes it, or say why it is not told."""
+    writes = document or Markdown()
     tell = _on_gitlab if world.env.get("GITLAB_CI") == "true" else _on_github
     try:
-        return asyncio.run(tell(report, options, world))
+        return asyncio.run(tell(report, options, world, writes))
     except PostingError as exc:
         return _not_posted(exc, world)
 
@@ -56,7 +60,7 @@ def _not_posted(exc: PostingError, world: World) -> Posted:
     return Posted("failed")
 
 
-async def _on_github(report: Report, options: Options, world: World) -> Posted:
+async def _on_github(report: Report, options: Options, world: World, writes: Markdown) -> Posted:
     env = world.env
     try:
         async with connected(world) as github:
@@ -75,13 +79,13 @@ async def _on_github(report: Report, options: Options, world: World) -> Posted:
                 run=_number(env, "GITHUB_RUN_ID"),
                 attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
             )
-            return await told(report, place, options)
+            return await told(report, place, options, writes)
     except GitHubError as exc:
         is_refusal = exc.status in (401, 403, 404)
         raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc
 
 
-async def _on_gitlab(report: Report, options: Options, world: World) -> Posted:
+async def _on_gitlab(report: Report, options: Options, world: World, writes: Markdown) -> Posted:
     if options.mode == "off":
         return Posted("off")
     async with gitlab_thread.opened(world, options.pull_request) as found:
@@ -95,7 +99,7 @@ async def _on_gitlab(report: Report, options: Options, world: World) -> Posted:
             run=_number(world.env, "CI_PIPELINE_ID"),
             attempt=_number(world.env, "CI_JOB_ID"),
         )
-        return await told(report, place, options)
+        return await told(report, place, options, writes)
 
 
 async def _check_run(github: GitHub, report: Report, commit: str, world: World) -> None:
@@ -117,7 +121,9 @@ def _warn(message: str, hint: str, world: World) -> None:
     annotate([Problem(f"{message}; {hint}" if hint else message, severity="warning")], world.env)
 
 
-async def told(report: Report, place: Place, options: Options, *, note: str = "") -> Posted:
+async def told(
+    report: Report, place: Place, options: Options, writes: Markdown, *, note: str = ""
+) -> Posted:
     """Let the comment of the suite say what `report` says, with a `note` below the decision.
 
     Raises:
@@ -125,7 +131,7 @@ async def told(report: Report, place: Place, options: Options, *, note: str = ""
 
     """
     room = min(MAX_TEXT, place.thread.limit) - len(note) - 2
-    text = wording.text(report, room)
+    text = writes.body(report, lambda found: len(found) <= room)
     if note:
         decision, _, rest = text.partition("\n\n")
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"

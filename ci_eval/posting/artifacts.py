@@ -17,9 +17,9 @@ from ci_eval.errors import CiEvalError, Problem, UsageError
 from ci_eval.findings import Report
 from ci_eval.github import GitHub
 from ci_eval.net import MAX_BODY
-from ci_eval.posting import wording
 from ci_eval.records import Stored
 from ci_eval.report_file import REPORT_FILE, Limits, report_in
+from ci_eval.reporters.markdown import Markdown
 
 NEEDS = "actions: read"
 LIMITS = Limits()
@@ -186,7 +186,7 @@ def checked(report: Report, shown: str) -> Report:
         if found > most:
             raise _error(f"is longer than {most:,}", shown, where)
     try:
-        wording.text(report, 0)
+        Markdown().body(report, lambda _: False)
     # What is said of a run that never was may fit together in no way: a criterion that is not
     # described, a cost below nothing.
     except (

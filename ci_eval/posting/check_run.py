@@ -10,9 +10,9 @@ from itertools import islice
 
 from ci_eval.findings import Report
 from ci_eval.github import GitHub
-from ci_eval.posting import wording
 from ci_eval.records import Json, Stored
 from ci_eval.reporters.annotations import Note, notes
+from ci_eval.reporters.markdown import Markdown
 from ci_eval.templating import terminal
 
 NEEDS = "checks: write"
@@ -67,8 +67,12 @@ def _output(report: Report) -> dict[str, Json]:
     decided = "no verdict" if verdict.outcome == "incomplete" else verdict.outcome
     return {
         "title": terminal(f"{decided}: {first}", _MAX_TITLE),
-        "summary": wording.text(report, MAX_SUMMARY_BYTES, in_bytes=True),
+        "summary": Markdown().body(report, _fits),
     }
+
+
+def _fits(summary: str) -> bool:
+    return len(summary.encode()) <= MAX_SUMMARY_BYTES
 
 
 def _placed(report: Report) -> Iterator[Note]:

@@ -24,6 +24,7 @@ from ci_eval.posting.pull_request import PullRequest
 from ci_eval.posting.sticky import Posted
 from ci_eval.posting.thread import PostingError
 from ci_eval.records import Stored
+from ci_eval.reporters.markdown import Markdown
 from ci_eval.templating import code
 from ci_eval.world import World
 
@@ -192,7 +193,8 @@ class _Relay:
         await self._check(report, pull)
         if self._options.mode == "off":
             return Told(report, Posted("off"))
-        posted = await told(report, self._place(pull), self._options, note=note)
+        # Written as we write it: a template of the repository is not asked about strangers.
+        posted = await told(report, self._place(pull), self._options, Markdown(), note=note)
         await unevaluated.clear(self._place(pull).thread, self._name)
         return Told(report, posted)
 

@@ -9,6 +9,7 @@ from ci_eval.posting.options import MODES, WHENS, Mode, Options
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report
+    from ci_eval.plugins import Reporter
     from ci_eval.world import World
 
 _NAMES = ("comment", "comment_on", "pr", "check_run")
@@ -52,8 +53,13 @@ def wanted(given: Mapping[str, Any]) -> Options:
     return Options(mode, when, number, check_run=check_run)
 
 
-def tell(report: "Report", given: Mapping[str, Any], world: "World") -> None:
-    """Tell of a run as the options want it; a step's outputs say what became of that."""
+def tell(
+    report: "Report", given: Mapping[str, Any], world: "World", document: "Reporter | None"
+) -> None:
+    """Tell of a run as the options want it; a step's outputs say what became of that.
+
+    `document` is how the configuration wants comments, where it says.
+    """
     from ci_eval.publish import append_outputs
 
     options = wanted(given)
@@ -61,8 +67,10 @@ def tell(report: "Report", given: Mapping[str, Any], world: "World") -> None:
         append_outputs(dict(zip(OUTPUTS, ("off", ""), strict=True)), world.env)
         return
     from ci_eval.posting.after_run import post
+    from ci_eval.reporters.markdown import Markdown
 
-    posted = post(report, options, world)
+    writes = document if isinstance(document, Markdown) else None
+    posted = post(report, options, world, writes)
     if posted.url:
         world.say(f"comment {posted.status}: {posted.url}")
     if posted.note:

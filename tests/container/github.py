@@ -85,9 +85,14 @@ class Job:
         return {path.lstat().st_uid for path in self.workspace.rglob("*")}
 
     def uses_action(self, inputs: Mapping[str, str]) -> Step:
-        """Run the action with `inputs`, and the defaults of `action.yml`."""
+        """Run the action with `inputs`, and the defaults of `action.yml`.
+
+        There is no network, so nothing is posted, and what a workflow run would fill in is empty.
+        """
         known = read_yaml(ROOT / "action.yml")["inputs"]
-        given = {name: said.get("default", "") for name, said in known.items()} | dict(inputs)
+        defaults = {name: said.get("default", "") for name, said in known.items()}
+        given = {name: "" if "${{" in said else said for name, said in defaults.items()}
+        given |= {"comment": "off", **inputs}
         files = self._new_files()
         env = self._github_env("/github/workspace", "/github/file_commands")
         env |= {f"INPUT_{name.replace(' ', '_').upper()}": given[name] for name in given}
