@@ -6,17 +6,20 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ci_eval import isolation
+from ci_eval.documents import contained, read_text
 from ci_eval.errors import ExitCode, Problem, UsageError
 from ci_eval.posting.options import MODES, WHENS
 from ci_eval.registry import did_you_mean
 
 Kind = Literal["path", "text", "word", "list", "number", "flag"]
+MAX_LIST = 1024 * 1024
+"""The longest file of items, in characters."""
 COMMANDS = ("run", "publish")
 """What the input `command` can ask for."""
 
@@ -33,13 +36,15 @@ class Input:
     is_argument: bool = False
     """Whether its items are arguments of the command, and no option."""
 
-    def arguments(self, value: str) -> list[str]:
+    def arguments(self, value: str, folder: Path) -> list[str]:
         """Return what `value`, which is not empty, adds to the command line.
 
-        A value is joined to its option, so that none is taken for an option itself.
+        A value is joined to its option, so that none is taken for an option itself.  Files that
+        a list names are looked for from `folder`.
 
         Raises:
             ValueError: it is not of the input's kind.
+            UsageError: a file cannot be read.
 
         """
         option = f"--{self.name}"
@@ -47,9 +52,9 @@ class Input:
             case "flag":
                 return [option] if _flag(value) else []
             case "list" if self.is_argument:
-                return list(_items(value))
+                return list(_items(value, folder))
             case "list":
-                return [f"{option}={item}" for item in _items(value)]
+                return [f"{option}={item}" for item in _items(value, folder)]
             case "number":
                 return [f"{option}={_number(value)}"]
             case "word" if value not in self.words:
@@ -62,8 +67,9 @@ class Input:
 class SaveInput(Input):
     """`baseline-save`: an option with a word, which is also switched on and off."""
 
-    def arguments(self, value: str) -> list[str]:
+    def arguments(self, value: str, folder: Path) -> list[str]:
         """Return the option, or nothing where nothing is stored."""
+        del folder
         if value == "auto":
             return [f"--{self.name}=auto"]
         try:
@@ -162,8 +168,8 @@ def read_inputs(env: Mapping[str, str]) -> Command:
         if known.name not in given:
             continue
         try:
-            found = known.arguments(given.pop(known.name))
-        except ValueError as exc:
+            found = known.arguments(given.pop(known.name), folder)
+        except (ValueError, UsageError) as exc:
             problems.append(_problem(known.name, str(exc)))
             continue
         # Others have a value all the same, where they have a default.
@@ -181,11 +187,23 @@ def _problem(name: str, message: str) -> Problem:
     return Problem(message, where=f"input {name!r}")
 
 
-def _items(value: str) -> Iterator[str]:
-    """Yield the items of `value`: one a line, or between commas where it is one line."""
-    for item in value.split("\n" if "\n" in value else ","):
-        if item.strip():
-            yield item.strip()
+def _items(value: str, folder: Path) -> Iterator[str]:
+    """Yield the items of `value`: one a line, or between commas where it is one line.
+
+    `@file` stands for the lines of a file, for more than an environment variable can hold;
+    `@@item` for what begins so.
+    """
+    for item in _stripped(value.split("\n" if "\n" in value else ",")):
+        if item.startswith("@") and not item.startswith("@@"):
+            name = item[1:]
+            text = read_text(contained(folder, name), shown=name, most=MAX_LIST)
+            yield from _stripped(text.split("\n"))
+        else:
+            yield item.removeprefix("@")
+
+
+def _stripped(items: Iterable[str]) -> Iterator[str]:
+    return filter(None, map(str.strip, items))
 
 
 def _number(value: str) -> int:

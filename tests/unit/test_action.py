@@ -180,6 +180,40 @@ def test_a_baseline_is_stored_as_the_word_says(word: str, found: list[str]) -> N
     assert arguments(baseline_save=word) == found
 
 
+def in_workspace(folder: Path, **inputs: str) -> action.Command:
+    given = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
+    return read_inputs({"GITHUB_WORKSPACE": str(folder), **given})
+
+
+def test_what_is_too_long_for_a_variable_stands_in_a_file(tmp_path: Path) -> None:
+    cases = [f"case {number}" for number in range(20_000)]
+    (tmp_path / "cases.txt").write_bytes(("\r\n".join(cases) + "\n\n").encode())
+    read = in_workspace(tmp_path, case="greets, @cases.txt", tag="@@home\n@@@cases.txt")
+    assert read.problems == []
+    assert read.arguments[1:] == [
+        "--case=greets",
+        *(f"--case={case}" for case in cases),
+        *("--tag=@home", "--tag=@@cases.txt"),
+    ]
+
+
+def test_files_of_lists_that_cannot_be_read_are_all_told(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "long.txt").write_text("x" * (action.MAX_LIST + 1))
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    (tmp_path / "away").symlink_to("/etc/passwd")
+    names = {"agent": "none.txt", "evalset": "folder", "case": "long.txt", "tag": "latin.txt"}
+    given = {name: f"@{file}" for name, file in names.items()}
+    read = in_workspace(tmp_path, **given, criterion="@away")
+    assert [str(problem).partition(" UTF-8")[0] for problem in read.problems] == [
+        "input 'agent': none.txt: no such file",
+        "input 'evalset': folder: is not a file",
+        "input 'case': long.txt: is longer than 1 MiB, which is the most for such a file",
+        "input 'tag': latin.txt:1: byte 0xe9 is not",
+        "input 'criterion': away: is a link that leads out of the repository",
+    ]
+
+
 def test_empty_inputs_are_not_given() -> None:
     assert arguments(agent="", repeats=" ", resume="", config="\n") == []
 
