@@ -53,16 +53,15 @@ RUN apt-get update \
 
 # Agents get a user of their own, to whom nothing belongs (ci_eval/isolation.py). The number is
 # one that no machine gives to a person, for the workspace has its owner's number in here too.
+# CIs that run a shell in the image, and have no inputs, find the command on the path.
 RUN groupadd --gid 58734 ci-eval-agent \
-    && useradd --uid 58734 --gid 58734 --create-home --shell /usr/sbin/nologin ci-eval-agent
+    && useradd --uid 58734 --gid 58734 --create-home --shell /usr/sbin/nologin ci-eval-agent \
+    && ln -s /opt/ci-eval/bin/ci-eval /usr/local/bin/ci-eval
 
 COPY --from=build /opt/ci-eval /opt/ci-eval
 
 # An image that does not start is not built; and what this imports of Python itself is compiled.
 RUN ["/opt/ci-eval/bin/ci-eval", "list"]
-
-# For CIs that run a shell in the image, and have no inputs.
-RUN ln -s /opt/ci-eval/bin/ci-eval /usr/local/bin/ci-eval
 
 # Python itself is the entry, and no shell: GitHub passes an input as INPUT_BASELINE-SAVE, and
 # dash drops variables of such names. Isolated (-I): what the job says in PYTHONPATH, and what
