@@ -44,12 +44,12 @@ FROM python:3.12-slim
 # hadolint ignore=DL3008 # a pinned Debian version vanishes with the next security fix of git
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
-    && rm -r /usr/lib/git-core/git-daemon /usr/lib/git-core/git-http-backend \
+    && rm -rf /usr/lib/git-core/git-daemon /usr/lib/git-core/git-http-backend \
         /usr/lib/git-core/git-http-fetch /usr/lib/git-core/git-http-push \
         /usr/lib/git-core/git-imap-send /usr/lib/git-core/git-shell /usr/lib/git-core/scalar \
         /usr/bin/git-shell /usr/bin/scalar /usr/share/perl /usr/lib/*-linux-gnu/perl \
         /usr/lib/*-linux-gnu/libperl.so.* /var/lib/apt/lists/* \
-    && rm -f /var/cache/apt/archives/*.deb
+        /var/cache/apt/archives/*.deb
 
 # Agents get a user of their own, to whom nothing belongs (ci_eval/isolation.py). The number is
 # one that no machine gives to a person, for the workspace has its owner's number in here too.
