@@ -35,6 +35,8 @@ class Input:
     """All that a word can be."""
     is_argument: bool = False
     """Whether its items are arguments of the command, and no option."""
+    empty: str = ""
+    """What an empty value stands for, where the option's own default is not that of the action."""
 
     def arguments(self, value: str, folder: Path) -> list[str]:
         """Return what `value`, which is not empty, adds to the command line.
@@ -93,9 +95,9 @@ INPUTS = (
     Input("adk-results"),
     Input("judge-mode", "word", words=("auto", "record", "replay", "off")),
     Input("out"),
-    SaveInput("baseline-save", "word"),
+    SaveInput("baseline-save", "word", empty="auto"),
     Input("section", "text"),
-    Input("comment", "word", _BOTH, MODES),
+    Input("comment", "word", _BOTH, MODES, empty="update"),
     Input("comment-on", "word", _BOTH, WHENS),
     Input("pr", "number", _BOTH),
     Input("check-run", "flag", _BOTH),
@@ -147,12 +149,17 @@ def _run(env: Mapping[str, str]) -> int:
 
 
 def read_inputs(env: Mapping[str, str]) -> Command:
-    """Return the command that the inputs in `env` ask for; an empty input is not given."""
+    """Return the command that the inputs in `env` ask for.
+
+    An input that is empty, as where a workflow's own was left out, is as if it were not given.
+    """
+    defaults = {each.name: each.empty for each in INPUTS}
     given = {
-        name.removeprefix("INPUT_").lower(): value.strip()
-        for name, value in env.items()
-        if name.startswith("INPUT_") and value.strip()
+        name: value.strip() or defaults.get(name, "")
+        for variable, value in env.items()
+        if (name := variable.removeprefix("INPUT_").lower()) != variable.lower()
     }
+    given = {name: value for name, value in given.items() if value}
     folder = Path(env.get("GITHUB_WORKSPACE", ".")) / given.pop(WORKING_DIRECTORY, ".")
     given.pop(TOKEN, None)
     problems = []

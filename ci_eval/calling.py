@@ -162,7 +162,7 @@ class Line:
     ) -> Answer:
         standing = self._standing(question.model)
         left = self._time_left(standing)
-        client = await self._connected()
+        client = await self._connected(meter)
         estimate = standing.estimate(tokens)
         budget.begin(estimate)
         usage = JudgeUsage(calls=1)
@@ -192,10 +192,11 @@ class Line:
             self._standings[model] = Standing(price(asked, self._options.prices))
         return self._standings[model]
 
-    async def _connected(self) -> JudgeClient:
+    async def _connected(self, meter: Meter) -> JudgeClient:
         if self._client is None:
             missing = self._judge.missing(self._world.env)
             if missing:
+                meter.add(JudgeUsage(lacking=(missing,)))
                 raise JudgeError(f"the judge lacks {missing}")
             self._client = asyncio.ensure_future(
                 self._stack.enter_async_context(self._judge.start(self._world))

@@ -11,12 +11,19 @@ import click
 from ci_eval.adk_eval.command import adk
 from ci_eval.calibrating.command import judge
 from ci_eval.editing.commands import evalsets
-from ci_eval.ending import EXIT_CODES, apart_from_json, complain, guarded, print_json
+from ci_eval.ending import (
+    EXIT_CODES,
+    apart_from_json,
+    complain,
+    guarded,
+    naming_files,
+    print_json,
+)
 from ci_eval.errors import CiEvalError, ExitCode, UsageError
 from ci_eval.gating.baselines import baseline
 from ci_eval.gating.command import compare, gate
 from ci_eval.posting.command import publish as publish_stored
-from ci_eval.posting.wanted import posting_options, tell
+from ci_eval.posting.wanted import posting_options, tell, tell_none
 from ci_eval.starting.command import init
 from ci_eval.world import World
 
@@ -41,7 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
-        return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
+        with naming_files():
+            return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except (click.Abort, SystemExit):
@@ -51,11 +59,6 @@ def _main(arguments: list[str]) -> int:
         return complain(UsageError(exc.format_message()), os.environ, as_json=as_json)
     except CiEvalError as exc:
         return complain(exc, os.environ, as_json=as_json)
-    except OSError as exc:
-        if exc.filename is None:
-            raise
-        unusable = UsageError(f"{exc.filename} cannot be used: {exc.strerror}")
-        return complain(unusable, os.environ, as_json=as_json)
 
 
 Command = Callable[..., Any]
@@ -145,13 +148,20 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
 
     env, folder = dict(os.environ), Path(out)
     try:
-        ended = _run(config, folder, options)
+        with naming_files():
+            ended = _run(config, folder, options)
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
+        # That nothing was left to run is no news of the change.
+        is_news = exc.exit_code is not ExitCode.NOTHING_SELECTED
+        with apart_from_json(as_json=as_json):
+            tell_none(_why(exc), config, options, is_news=is_news)
         raise
     report = ended.report
     if report is None:
         publish(None, folder, ExitCode.INTERRUPTED, env, ())
+        with apart_from_json(as_json=as_json):
+            tell_none("the run was interrupted", config, options, is_news=False)
         return ExitCode.INTERRUPTED
     code = EXIT_CODES[report.verdict.outcome]
     with apart_from_json(as_json=as_json):
@@ -160,6 +170,15 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     if as_json:
         _print_report(report)
     return code
+
+
+def _why(error: CiEvalError) -> str:
+    """Return what is wrong as the end of a sentence."""
+    from ci_eval.templating import counted
+
+    first, *others = error.problems or (str(error),)
+    more = f", and {counted(len(others), 'more problem')}" if others else ""
+    return f"{first}{more}{error.hint and f'; {error.hint}'}"
 
 
 class _Ended(NamedTuple):

@@ -164,7 +164,9 @@ def _line(result: TrialResult) -> str:
 
 def say_report(report: Report, folder: str) -> None:
     """Print the verdict with what decided it, and the table of criteria."""
-    say(f"{_MARKS[report.verdict.outcome]} {report.verdict.outcome.upper()}")
+    outcome = report.verdict.outcome
+    said = phrases.decided(report) if outcome == "incomplete" else ""
+    say(f"{_MARKS[outcome]} {outcome.upper()}{said and f': the suite {said}'}")
     for line in _why(report):
         say(line)
     say()

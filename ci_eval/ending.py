@@ -1,13 +1,14 @@
 """How a command ends: with an exit code, whatever became of it, and a word to the user."""
 
 import json
+import signal
 import sys
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from typing import Any
 
-from ci_eval.errors import CiEvalError, ExitCode, Problem
+from ci_eval.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.redacting import printing
 
 EXIT_CODES = {
@@ -20,15 +21,50 @@ EXIT_CODES = {
 
 def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
     """Return the exit code of `command`, whatever becomes of it; it prints no secret of `env`."""
-    with printing(env):
+    with printing(env), _terminable():
         try:
             return command()
         except KeyboardInterrupt:
+            sys.stderr.write("interrupted\n")
             return ExitCode.INTERRUPTED
         except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
             traceback.print_exc()
             sys.stderr.write("\nThis is a bug in ci-eval; please report it with the lines above.\n")
             return ExitCode.INTERNAL_ERROR
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let a runner that cancels the job (SIGTERM) end a command as Ctrl-C does.
+
+    In a container, where we are the first process, it would not be ended at all.
+    """
+
+    def interrupt(*_: object) -> None:
+        # Not raised here, where it may be anybody's: asyncio ends what it runs on SIGINT.
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def naming_files() -> Iterator[None]:
+    """Say of a file that the system refuses which one it is, and why.
+
+    Raises:
+        UsageError: a file cannot be used.
+
+    """
+    try:
+        yield
+    except OSError as exc:
+        if exc.filename is None:
+            raise
+        raise UsageError(f"{exc.filename} cannot be used: {exc.strerror}") from exc
 
 
 def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> ExitCode:

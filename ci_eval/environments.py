@@ -88,6 +88,18 @@ def refused(declared: Mapping[str, str | None]) -> Iterator[str]:
             yield f"{name!r} cannot be the name or hold the value of an environment variable"
 
 
+def unset(declared: Mapping[str, str | None], ours: Mapping[str, str]) -> str:
+    """Say which of our variables are to be passed on and are not set, or empty.
+
+    Empty is what a secret is where a workflow gets none.
+
+    >>> unset({"KEY": None, "OTHER": None, "MODE": "fast", "LANGFUSE_*": None}, {"KEY": ""})
+    'KEY and OTHER'
+    """
+    names = (name for name, value in declared.items() if value is None and "*" not in name)
+    return " and ".join(name for name in names if not ours.get(name))
+
+
 def _may_have(name: str, taken: Sequence[str]) -> bool:
     if _matches(name, _NEVER):
         return False

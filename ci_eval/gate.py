@@ -89,8 +89,11 @@ def decide(  # noqa: PLR0913  # all that a verdict is made of
     *,
     baseline_configured: bool,
     loosened: Sequence[str] = (),
+    lacking: str = "",
 ) -> Verdict:
     """Decide; `loosened` is what the change makes easier to pass, beside what was compared.
+
+    `lacking` is what kept something from being measured, where that is known.
 
     It is `failed` when something blocks whatever the missing observations would have been;
     else `incomplete` when too much is missing or nothing was judged; else `passed`.
@@ -99,7 +102,7 @@ def decide(  # noqa: PLR0913  # all that a verdict is made of
     by_threshold = mode != "regression" or (
         comparison is None and options.on_missing == "threshold"
     )
-    gate = _Gate(options, totals, groups)
+    gate = _Gate(options, totals, groups, lacking)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if loosened:
         reasons.append(_loosens(loosened))
@@ -122,6 +125,7 @@ class _Gate:
     options: GateOptions
     totals: Totals
     groups: tuple[GroupSummary, ...]
+    lacking: str
 
     def floors(self, *, by_threshold: bool) -> Iterator[Reason]:
         """Yield what is below a floor, whatever the missing cases had shown."""
@@ -222,7 +226,8 @@ class _Gate:
         # A case that fails whatever is missing may yet have got worse because of what is missing.
         errors = self.totals.incomplete if compared else self.totals.errors
         if errors > self.options.max_errors:
-            message = f"{_cases(errors)} of {self.totals.cases} could not be measured"
+            because = f": {self.lacking}" if self.lacking else ""
+            message = f"{_cases(errors)} of {self.totals.cases} could not be measured{because}"
             yield Reason(severity="incomplete", message=message)
         elif errors:
             message = f"{_cases(errors)} could not be measured, which gate.max_errors allows"

@@ -15,6 +15,14 @@ SHALLOW = (
 _TIERS: dict[Tier, str] = {"block": "", "warn": "only warns", "inform": "only informs"}
 
 
+def decided(report: Report) -> str:
+    """Return how a suite ended, as what is said of it."""
+    totals, outcome = report.totals, report.verdict.outcome
+    if outcome != "incomplete":
+        return outcome
+    return "has no verdict" if totals.passed + totals.failed else "was not evaluated"
+
+
 def tier(found: Tier) -> str:
     """Return what a criterion does that does not block; nothing of one that does."""
     return _TIERS[found]

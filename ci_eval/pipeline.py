@@ -17,6 +17,7 @@ from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import Repository
 from ci_eval.judging import Judging
+from ci_eval.lacking import lacking
 from ci_eval.lineage import Lineage, current_branch
 from ci_eval.loosening import loosened
 from ci_eval.measures import AnyCriterion
@@ -137,7 +138,7 @@ def judge(
         for each in summarise(meta, columns)
     )
     cases = count_cases(meta, columns, gate)
-    counted = observed.tally.totals(cases)
+    counted, simulation = observed.tally.totals(cases), observed.tally.simulation
     return Report(
         meta=meta,
         totals=counted,
@@ -150,9 +151,10 @@ def judge(
             comparison,
             baseline_configured=before is not None,
             loosened=() if comparison else loosens,
+            lacking=lacking(meta, groups, simulation),
         ),
         judging=sum(asked.values(), JudgeUsage()) if asked else None,
-        simulation=observed.tally.simulation,
+        simulation=simulation,
         history=tuple(before.history) if before else (),
         worst=tuple(_worst(observed.run, columns, comparison, worst)),
     )
@@ -194,6 +196,7 @@ def describe(plan: Plan, world: World) -> RunMeta:
     """Return what holds for the whole of a run."""
     created = datetime.fromtimestamp(world.now(), UTC)
     config = plan.config
+    agents = tuple(dict.fromkeys(agent for agent, _ in plan.pairs))
     repository = Repository(world.root, world.env)
     return RunMeta(
         run_id=f"{created:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}",
@@ -204,7 +207,7 @@ def describe(plan: Plan, world: World) -> RunMeta:
         commit=repository.commit("HEAD"),
         branch=current_branch(repository),
         job=world.job,
-        agents=tuple(dict.fromkeys(agent for agent, _ in plan.pairs)),
+        agents=agents,
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={
             name: CriterionFacts(
@@ -229,6 +232,9 @@ def describe(plan: Plan, world: World) -> RunMeta:
             name: module for point in plugins.POINTS for name, module in point.overridden.items()
         },
         warnings=tuple(map(str, plan.warnings)),
+        lacking={
+            name: missing for name in agents if (missing := config.agents[name].missing(world.env))
+        },
     )
 
 

@@ -106,6 +106,14 @@ class Agent(Plugin):
         del world
         yield from ()
 
+    def missing(self, env: Mapping[str, str]) -> str:
+        """Say what of ours, such as a key, it is to get and `env` lacks; nothing where it has all.
+
+        It may do without.
+        """
+        del env
+        return ""
+
 
 # --- Evalsets -------------------------------------------------------------------------------
 

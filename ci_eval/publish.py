@@ -15,7 +15,7 @@ from pathlib import Path
 from ci_eval import plugins
 from ci_eval.errors import ExitCode, Problem
 from ci_eval.findings import Report
-from ci_eval.templating import code, workflow_command
+from ci_eval.templating import code, markdown, workflow_command
 
 MAX_SUMMARY_BYTES = 1024 * 1024
 """A step whose summary is longer gets none at all from the runner."""
@@ -50,6 +50,20 @@ def publish(
             lines = _document(out, "annotations").read_text(encoding="utf-8").splitlines()
             _print(line for line in lines if line.startswith(_COMMANDS))
     append_outputs(outputs(report, out, exit_code, env), env)
+
+
+def not_evaluated(why: str, *, suite: str = "", link: str = "") -> str:
+    """Return the Markdown that says so, with a link to the log; `why` is Markdown already."""
+    what = f"{markdown(suite)} was not evaluated" if suite else "Not evaluated"
+    log = f" ([its log]({link}))" if link else ""
+    return f"> [!WARNING]\n> **{what}:** {why}{log}.\n"
+
+
+def summarise(text: str, env: Mapping[str, str]) -> None:
+    """Append `text` to the job summary."""
+    if env.get("GITHUB_STEP_SUMMARY"):
+        with Path(env["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8", newline="\n") as file:
+            file.write(f"{text}\n")
 
 
 def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from ci_eval.leaves import Leaves, gathered
-from ci_eval.spelling import Spelling, literally, spellings
+from ci_eval.spelling import Reading, Spellings, literally
 
 if TYPE_CHECKING:
     from ci_eval.records import Record
@@ -38,6 +38,8 @@ _CUT = re.compile(r"\s*(?:\[\W?\d+ \w+ left out\W?\]|\u2026)\s*")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@]*")
 """An address without a login."""
 _LOGIN = re.compile(r"://([^/@\s]+)@")
+_ARMOUR = re.compile(r"-----[A-Z0-9 ]+-----")
+"""What stands round a key of several lines."""
 _SCHEME = re.compile(r"(?:[\w-]+:\s*)?(?:Basic|Bearer|Token)\s+(\S+)", re.IGNORECASE)
 """How a header says who asks."""
 
@@ -52,17 +54,22 @@ class Secrets:
     def __init__(self, env: Mapping[str, str], more: Iterable[tuple[str, str]] = ()) -> None:
         self.given = (*_of(env), *more)
         """The names and the values, before they are taken apart."""
-        named: dict[str, str] = {}
+        self._named: dict[str, str] = {}
+        self._anchors: dict[str, list[tuple[Spellings, str]]] = {}
+        """The pieces that are looked for, and what each may be of."""
         for name, value in self.given:
-            for part in _parts(value):
-                named.setdefault(part, f"[{name}]")
-        self._anchors: dict[str, list[tuple[Spelling, str]]] = {}
-        """The pieces that are looked for, and what may stand round them."""
-        for value, name in named.items():
-            for spelling in spellings(value):
-                for anchor in spelling.anchors:
-                    self._anchors.setdefault(anchor, []).append((spelling, name))
-        self._named = named
+            self._add(f"[{name}]", _parts(value), base64=True)
+            # In base64 a key of several lines is found as a whole.
+            self._add(f"[{name}]", _lines(value), base64=False)
+
+    def _add(self, name: str, values: Iterable[str], *, base64: bool) -> None:
+        """Look for `values` too, those that are not looked for yet."""
+        for value in values:
+            if len(value) >= MIN_CHARS and value not in self._named:
+                self._named[value] = name
+                found = Spellings(value, base64=base64)
+                for anchor in found.anchors:
+                    self._anchors.setdefault(anchor, []).append((found, name))
 
     def __bool__(self) -> bool:
         """Say whether there is any."""
@@ -101,10 +108,12 @@ class Secrets:
         values: list[str] = []
         every: list[str] = []
         gathered(plain, values, every)
-        texts = "\0".join(every), "".join(values), "".join(every)
-        if any(anchor in text for anchor in self._anchors for text in texts):
-            return True
-        return any(self._cut_off(text) for text in every if len(text) >= MIN_CUT)
+        text = "".join([*values, "\0", *every])
+        for anchor in self._anchors:
+            if anchor in text:
+                return True
+        long = [each for each in every if len(each) >= MIN_CUT]
+        return any(map(self._cut_off, long))
 
     def _clean(self, leaves: Leaves) -> bool:
         """Clean the texts in `leaves`, and say whether there was anything to clean."""
@@ -142,13 +151,12 @@ class Secrets:
             begin = end + len(between)
 
     def _spans(self, text: str) -> list["Span"]:
-        return [
-            (*span, name)
-            for anchor, found in self._anchors.items()
-            if anchor in text
-            for spelling, name in found
-            for span in spelling.found_in(text)
-        ]
+        held = [found for anchor, found in self._anchors.items() if anchor in text]
+        if not held:
+            return []
+        reading = Reading(text)
+        each_once = dict.fromkeys(one for found in held for one in found)
+        return [(*span, name) for found, name in each_once for span in found.found_in(reading)]
 
     def _cut_off(self, text: str) -> list["Span"]:
         """Return where a long text that was cut ends with a part of a value, or begins with one."""
@@ -236,18 +244,21 @@ def logins(text: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield a value, and the parts of it that would do: lines of a key, logins, JSON's secrets."""
-    lines = value.splitlines()[:MAX_PARTS]
-    header = _SCHEME.fullmatch(value.strip())
-    for part in (
-        value,
-        *lines,
-        *logins(value),
-        *([header[1]] if header else []),
-        *(_in_json(value) if value.lstrip().startswith("{") else []),
-    ):
-        if len(part.strip()) >= MIN_CHARS:
-            yield part.strip()
+    """Yield a value, and the parts of it that would do: logins, and the secrets in JSON."""
+    value = value.strip()
+    yield value
+    yield from logins(value)
+    if header := _SCHEME.fullmatch(value):
+        yield header[1]
+    if value.startswith("{"):
+        yield from _in_json(value)
+
+
+def _lines(value: str) -> Iterator[str]:
+    """Yield the lines of a key, of keys in JSON too, but for those that all keys have."""
+    values = [value, *(_in_json(value) if value.lstrip().startswith("{") else [])]
+    lines = (line.strip() for each in values for line in each.splitlines()[:MAX_PARTS])
+    return (line for line in lines if not _ARMOUR.fullmatch(line))
 
 
 def _in_json(value: str) -> Iterator[str]:
@@ -260,7 +271,7 @@ def _in_json(value: str) -> Iterator[str]:
         return
     for name, each in loaded.items():
         if isinstance(each, str) and _SECRET.search(name):
-            yield from (each, *each.splitlines()[:MAX_PARTS])
+            yield each.strip()
 
 
 # --- What is printed --------------------------------------------------------------------------

@@ -35,10 +35,14 @@ class JudgeUsage(Stored):
     """How many things a jury was asked."""
     agreement: float = 0.0
     """The sum, over these, of the shares of pairs of judges that agreed."""
+    lacking: tuple[str, ...] = ()
+    """What the environment lacked, such as a key, where nobody could be asked."""
 
     def __add__(self, other: "JudgeUsage") -> "JudgeUsage":
         mine, theirs = self.__dict__, other.__dict__
-        return JudgeUsage.model_construct(**{name: mine[name] + theirs[name] for name in mine})
+        both = {name: mine[name] + theirs[name] for name in mine}
+        both["lacking"] = tuple(dict.fromkeys(both["lacking"]))
+        return JudgeUsage.model_construct(**both)
 
     @property
     def agreed(self) -> float | None:
@@ -155,6 +159,8 @@ class RunMeta(Stored):
     overrides: Mapping[str, str] = {}
     """Plugins that took the name of another, with their modules."""
     warnings: tuple[str, ...] = ()
+    lacking: Mapping[str, str] = {}
+    """What agents were to get of the environment, such as keys, and it had not: by agent."""
 
 
 class Run(NamedTuple):

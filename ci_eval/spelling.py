@@ -1,20 +1,23 @@
 """How a text may be written by programs, and where another one holds it, however it is written.
 
 A secret that an agent was given seldom comes back as it is: it stands in JSON within JSON, in an
-address, or in the header of a request.  Two ways to write cover these, each character by character:
-
-- as it is, escaped (JSON, Python, C, HTML; any number of times) or percent-encoded;
-- in base64, by either alphabet, with line breaks, and as a part of a longer text.
+address, or in the header of a request.  So the other text is read before it is searched
+(`Reading`): all that is escaped for JSON, Python, C, HTML or an address, any number of times,
+becomes what it stands for, and blanks and slashes go, which programs add where they break lines
+and quote.  The secret is read the same way, and is then found as it is; or in base64, by either
+alphabet and as a part of a longer text.
 
 What looks for it has to be fast where nothing is found, which is nearly always: there is a short
-piece of it that every way keeps, and only where that is found the rest is looked at.
+piece of it that every way to write it keeps, and only where that is found a text is read at all.
 """
 
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cached_property
+from urllib.parse import quote, quote_plus
 
 _SAME = re.compile(r"[A-Za-z0-9._-]+")
 """Characters that nothing escapes."""
@@ -24,181 +27,198 @@ _ANCHOR = 16
 """The longest piece that is looked for."""
 _LEAST = 4
 """The shortest one; shorter ones would be found everywhere."""
-_SLASHES = r"\\{1,15}"
-"""Escaping what is escaped already doubles them."""
-_WIDTH = 24
-"""In how many characters a single one is written at most, with what may stand before it."""
-_ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _WORD = re.compile(r"[A-Za-z]+")
+_IN_WORD = re.compile(r"[\w-]")
 
 
-class Spelling:
-    """One way to write a text: where another one holds it so."""
+class Spellings:
+    """How a text may be written: where another one holds it."""
 
-    def __init__(
-        self,
-        units: str,
-        spell: Callable[[str], str],
-        anchors: dict[str, int],
-        *,
-        gap: str = "",
-        ends: tuple[str, str] = ("", ""),
-    ) -> None:
-        self.anchors = anchors
-        """The pieces that are looked for, each with how many characters of the text come before."""
-        self._units = units
-        self._spell = spell
-        self._gap = gap
-        self._ends = ends
+    def __init__(self, text: str, *, base64: bool = True) -> None:
+        self._text = text
+        cores = _cores(text) if base64 else []
+        self._cores = [core.translate(_STANDARD) for core in cores]
+        self.anchors = {_anchor(text), *(piece for core in cores for piece in _pieces(core))}
+        """Of these pieces every way to write the text keeps one."""
 
-    def found_in(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield from where to where `text` has it."""
-        for anchor, before in self.anchors.items():
-            at = text.find(anchor)
-            while at >= 0:
-                found = self._around(text, at, before)
-                if found:
-                    yield found
-                at = text.find(anchor, max(at + 1, found[1] if found else 0))
+    def found_in(self, reading: "Reading") -> Iterator[tuple[int, int]]:
+        """Yield from where to where a text has it.
 
-    def _around(self, text: str, at: int, before: int) -> tuple[int, int] | None:
-        """Return the span round the piece that was found `at` a place."""
-        head, tail = self._patterns[before]
-        end = tail.match(text, at)
-        if end is None:
-            return None
-        begin = head.search(text, max(0, at - before * _WIDTH), at)
-        return (begin.start(), end.end()) if begin else None
+        What is but one word of letters is found only where it stands as a word.
+        """
+        for form in self._plain:
+            yield from reading.places(form, as_word=bool(_WORD.fullmatch(self._text)))
+        for core in self._cores:
+            yield from reading.places_in_base64(core)
 
     @cached_property
-    def _patterns(self) -> dict[int, tuple[re.Pattern[str], re.Pattern[str]]]:
-        """What stands before each of the pieces, and what from there on."""
-        spelled = [self._spell(unit) for unit in self._units]
-        found = {}
-        for before in self.anchors.values():
-            head = "".join(f"{each}{self._gap}" for each in spelled[:before])
-            tail = self._gap.join(spelled[before:])
-            found[before] = (
-                re.compile(f"{self._ends[0] if before else ''}{head}\\Z"),
-                re.compile(f"{'' if before else self._ends[0]}{tail}{self._ends[1]}"),
-            )
-        return found
+    def _plain(self) -> set[str]:
+        """What the text becomes where it is read, and what of it in an address.
 
-
-def spellings(text: str) -> Iterator[Spelling]:
-    """Yield the ways in which `text` may be written.
-
-    What is but one word of letters is found only where it stands as a word.
-    """
-    ends = (r"(?<![\w-])", r"(?![\w-])") if _WORD.fullmatch(text) else ("", "")
-    yield Spelling(text, _escaped, _anchors(text), ends=ends)
-    data = text.encode(errors="surrogatepass")
-    for shift in range(3):
-        yield _base64(data, shift)
+        These are the same but where it holds a blank, or looks escaped itself.  One of which next
+        to nothing is left is not looked for.
+        """
+        data = _bytes(self._text)
+        read = (Reading(each).plain for each in (self._text, quote(data), quote_plus(data)))
+        return {each for each in read if len(each) >= _LEAST}
 
 
 def literally(text: str) -> set[str]:
     """Return the usual ways to write `text`, of each what is the same wherever it stands."""
-    data = text.encode(errors="surrogatepass")
-    percent = (chr(byte) if _SAME.match(chr(byte)) else f"%{byte:02X}" for byte in data)
-    found = {text, json.dumps(text)[1:-1], "".join(percent)}
-    for core in (_core(data, shift) for shift in range(3)):
+    found = {text, json.dumps(text)[1:-1], quote(_bytes(text), safe="")}
+    for core in _cores(text):
         found |= {core, core.replace("+", "-").replace("/", "_")}
     return found
 
 
-def _anchors(text: str) -> dict[str, int]:
-    """Return what every way to escape `text` keeps; else how they may begin."""
-    runs = list(_SAME.finditer(text))
-    if not runs:
-        return dict.fromkeys(_beginnings(text[:1]), 0)
-    long = (run for run in runs if len(run[0]) >= 2 * _LEAST)
-    best = next(long, None) or max(runs, key=lambda run: len(run[0]))
-    return {best[0][:_ANCHOR]: best.start()}
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")
 
 
-def _beginnings(char: str) -> set[str]:
-    """Return how the ways to escape a character begin."""
-    byte = char.encode(errors="surrogatepass")[:1].hex()
-    percent = [f"%{'25' * again}" for again in range(4)]
-    unit = f"{_utf16(char)[0]:04x}"
-    return {
-        *(char, f"\\x{byte}", f"\\u{unit}", f"\\u{unit.upper()}", "&"),
-        *(each + byte for each in percent),
-        *(each + byte.upper() for each in percent),
-    }
-
-
-# --- Escaped ----------------------------------------------------------------------------------
-
-
-def _escaped(char: str) -> str:
-    """Return the pattern of one character as it is, escaped or percent-encoded."""
-    if _SAME.fullmatch(char):
-        return re.escape(char)
-    data = char.encode(errors="surrogatepass")
-    percent = "".join(f"%(?:25){{0,3}}{_hex(f'{byte:02x}')}" for byte in data)
-    units = "".join(rf"{_SLASHES}u{_hex(f'{unit:04x}')}" for unit in _utf16(char))
-    ways = [percent, units]
-    if char == "\n":
-        ways += [r"\r\n", rf"(?:{_SLASHES}r)?{_SLASHES}n", "%0[Dd]%0[Aa]"]
-    elif char == "\t":
-        ways.append(rf"{_SLASHES}t")
-    elif char == " ":
-        ways.append(r"\+")
-    elif ord(char) < 256:
-        entity = f"|{_ENTITIES[char]}" if char in _ENTITIES else ""
-        ways.append(rf"&(?:amp;){{0,2}}(?:#0?{ord(char)}|#x{_hex(f'{ord(char):x}')}{entity});")
-        ways.append(rf"{_SLASHES}x{_hex(f'{ord(char):02x}')}")
-    # As it is comes last: what else begins with it goes on.
-    return f"(?:{'|'.join(ways)}|\\\\{{0,15}}{re.escape(char)})"
-
-
-def _hex(digits: str) -> str:
-    return "".join(f"[{each}{each.upper()}]" if each.isalpha() else each for each in digits)
-
-
-def _utf16(char: str) -> list[int]:
-    data = char.encode("utf-16-be", errors="surrogatepass")
-    return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
+def _anchor(text: str) -> str:
+    """Return what every way to escape `text` keeps: of a text that all escape nothing."""
+    runs = [run[0] for run in _SAME.finditer(text)]
+    long = (run for run in runs if len(run) >= 2 * _LEAST)
+    return (next(long, None) or max(runs, key=len, default=""))[:_ANCHOR]
 
 
 # --- Base64 -----------------------------------------------------------------------------------
 
-_GAP = rf"(?:\s|{_SLASHES}[rn]){{0,3}}"
-"""Programs break long lines."""
-_IN_BASE64 = {"+": r"(?:\+|-|%2[Bb]|\\+u002[Bb])", "/": r"(?:\\{0,15}/|_|%2[Ff])"}
-_PADDING = r"(?:=|%3[Dd]|\\+u003[Dd]){0,2}"
+_STANDARD = str.maketrans("-_", "+/")
+"""From the alphabet for addresses to the usual one."""
+_BEHIND = re.compile(r"[A-Za-z0-9+/]?={0,2}")
+"""The character that holds bits of what stands behind, too, and the padding."""
 
 
-def _base64(data: bytes, shift: int) -> Spelling:
-    """Return how `data` is written in base64 behind so many bytes over a multiple of 3.
+def _cores(text: str) -> list[str]:
+    """Return what of `text` in base64 is the same whatever stands round it.
 
-    The characters at both ends that hold bits of what stands before and behind are no part of it;
-    the one behind goes along.
+    There may be any number of bytes before it: over a multiple of 3 none, 1 or 2.
     """
-    core = _core(data, shift)
-    tail = rf"(?:{_GAP}[A-Za-z0-9+/_-])?{_PADDING}" if (shift + len(data)) % 3 else _PADDING
-    return Spelling(
-        core, lambda char: _IN_BASE64.get(char, char), _pieces(core), gap=_GAP, ends=("", tail)
-    )
+    data = _bytes(text)
+    cores = []
+    for shift in range(3):
+        whole = b64encode(b"\0" * shift + data).decode().rstrip("=")
+        cores.append(whole[shift + 1 if shift else 0 : -1 if (shift + len(data)) % 3 else None])
+    return cores
 
 
-def _core(data: bytes, shift: int) -> str:
-    """Return what of `data` in base64 is the same whatever stands round it."""
-    whole = b64encode(b"\0" * shift + data).decode().rstrip("=")
-    return whole[shift + 1 if shift else 0 : -1 if (shift + len(data)) % 3 else None]
-
-
-def _pieces(core: str) -> dict[str, int]:
-    """Return pieces of a text in base64; a line break is not in all of them."""
+def _pieces(core: str) -> Iterator[str]:
+    """Yield pieces of a text in base64; a line break is not in all of them."""
     count = 1 if len(core) < 4 * _LEAST else 2 if len(core) < 100 else 5
     size = len(core) // count
-    found: dict[str, int] = {}
     for number in range(count):
-        runs = _SAME_IN_BASE64.finditer(core, number * size, (number + 1) * size)
-        best = max(runs, key=lambda run: len(run[0]), default=None)
+        runs = _SAME_IN_BASE64.findall(core, number * size, (number + 1) * size)
+        best = max(runs, key=len, default="")
         if best:
-            inner = max(0, (len(best[0]) - _ANCHOR) // 2)
-            found[best[0][inner : inner + _ANCHOR]] = best.start() + inner
-    return found
+            inner = max(0, (len(best) - _ANCHOR) // 2)
+            yield best[inner : inner + _ANCHOR]
+
+
+# --- A text that is read ----------------------------------------------------------------------
+
+_ESCAPED = re.compile(
+    r"""
+    (?P<blank> [ \t\r\n]+ | (?: \\+ [nrt] )+ )
+    | (?P<utf16> \\+u [dD][89abAB][0-9a-fA-F]{2} \\+u [dD][c-fC-F][0-9a-fA-F]{2}
+                 | \\+u [0-9a-fA-F]{4} )
+    | (?: \\+x | %(?:25)* ) (?P<byte> [0-9a-fA-F]{2} )
+    | & (?: amp; )* (?: \# (?P<number> \d{1,7} ) | \#[xX] (?P<hex> [0-9a-fA-F]{1,6} )
+                      | (?P<named> amp | lt | gt | quot | apos ) ) ;
+    | \\+ (?P<quoted> [^\\]? )
+    | (?P<foreign> [^\x00-\x7f] )
+    """,
+    re.VERBOSE,
+)
+_NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_LAST = 0x10FFFF
+_SKIPPED = frozenset("\\ \t\r\n")
+
+
+class Reading:
+    """A text with all that is escaped in it as what it stands for.
+
+    Characters beyond ASCII stand there as the bytes of UTF-8, for these are what addresses escape.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._begins: list[int] = []
+        """Where in what was read its parts begin."""
+        self._parts: list[tuple[int, int]] = []
+        """From where to where in the text each was."""
+        self.plain = "".join(self._read())
+
+    def _read(self) -> Iterator[str]:
+        at = size = 0
+        for found in _ESCAPED.finditer(self._text):
+            begin, end = found.span()
+            for part, span in ((self._text[at:begin], (at, begin)), (_meant(found), (begin, end))):
+                if part:
+                    self._begins.append(size)
+                    self._parts.append(span)
+                    size += len(part)
+                    yield part
+            at = end
+        self._begins += [size, size + len(self._text) - at]
+        self._parts.append((at, len(self._text)))
+        yield self._text[at:]
+
+    def places(self, plain: str, *, as_word: bool) -> Iterator[tuple[int, int]]:
+        """Yield from where to where the text holds what is read as `plain`."""
+        for at in _all(plain, self.plain):
+            begin, end = self._span(at, at + len(plain))
+            round_it = self._text[max(0, begin - 1) : begin], self._text[end : end + 1]
+            if not (as_word and any(map(_IN_WORD.match, round_it))):
+                yield begin, end
+
+    def places_in_base64(self, core: str) -> Iterator[tuple[int, int]]:
+        """Yield from where to where it holds a text in base64, with the end of it."""
+        for at in _all(core, self._standard):
+            behind = _BEHIND.match(self._standard, at + len(core))
+            yield self._span(at, behind.end() if behind else at + len(core))
+
+    @cached_property
+    def _standard(self) -> str:
+        return self.plain.translate(_STANDARD)
+
+    def _span(self, begin: int, end: int) -> tuple[int, int]:
+        """Return from where to where in the text something was that was read."""
+        return self._place(begin)[0], self._place(end - 1)[1]
+
+    def _place(self, at: int) -> tuple[int, int]:
+        number = bisect_right(self._begins, at) - 1
+        first, behind = self._begins[number : number + 2]
+        begin, end = self._parts[number]
+        if behind - first == end - begin:  # as it is
+            return begin + at - first, begin + at - first + 1
+        return begin, end
+
+
+def _all(piece: str, text: str) -> Iterator[int]:
+    """Yield where `text` holds `piece`, as often as it does one after the other."""
+    at = text.find(piece)
+    while at >= 0:
+        yield at
+        at = text.find(piece, at + len(piece))
+
+
+def _meant(found: re.Match[str]) -> str:
+    """Return what something escaped stands for; of blanks and slashes nothing."""
+    kind, text = found.lastgroup, found[found.lastgroup or 0]
+    match kind:
+        case "blank":
+            return ""
+        case "utf16":
+            units = b"".join(bytes.fromhex(each[:4]) for each in text.split("u")[1:])
+            meant = units.decode("utf-16-be", errors="surrogatepass")
+        case "byte":
+            meant = chr(int(text, 16))
+            return "" if meant in _SKIPPED else meant
+        case "number" | "hex":
+            meant = chr(min(int(text, 10 if kind == "number" else 16), _LAST))
+        case "named":
+            meant = _NAMED[text]
+        case _:
+            meant = text
+    return "" if meant in _SKIPPED else _bytes(meant).decode("latin-1")

@@ -1,11 +1,10 @@
 """From the options of a command to what a stage takes."""
 
 import os
-import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,6 @@ def run(planned: Plan, around: World, outputs: observing.Outputs) -> Report | No
     console.say_problems(planned.warnings)
     isolation.close_memory()
     with (
-        terminable(),
         isolation.room_for_agents(around),
         console.Progress(planned.count, grouped=in_actions(around)) as progress,
     ):
@@ -230,18 +228,3 @@ def save_after_run(config: Config, given: str, around: World) -> None:
         # The runner reads both streams; on stdout there may be JSON.
         with redirect_stdout(sys.stderr):
             publish.annotate(warnings, around.env)
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Let a runner that cancels the job (SIGTERM) end a run as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        # Not raised here, where it may be anybody's: asyncio ends what it runs on SIGINT.
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ci_eval.posting.thread import Comment, PostingError
+from ci_eval.posting.thread import Comment, PostingError, is_marked
 
 MAX_TURNS = 2000
 
@@ -54,9 +54,9 @@ class Voice:
     turn: Callable[[str], Awaitable[str]] = at_once
     limit: int = 65_536
 
-    async def own(self, first_line: str) -> list[Comment]:
+    async def own(self) -> list[Comment]:
         await self._turn("own")
-        return [each.comment for each in self.talk.lines if each.bodies[-1].startswith(first_line)]
+        return [each.comment for each in self.talk.lines if is_marked(each.bodies[-1])]
 
     async def add(self, body: str) -> Comment:
         fault = await self._turn("add")

@@ -3,14 +3,14 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from ci_eval.environments import Declared, agent_environment, find_program, refused
+from ci_eval.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.errors import TrialError
 from ci_eval.net import Net, Request, StatusError
 from ci_eval.processes import Child, Launch, last_words
@@ -57,6 +57,10 @@ class Startable(Record):
     patterns to pass on, or names with values, in which `{port}` is the port, too."""
     cwd: str = "."
     """The folder it is started in, from the folder of the configuration."""
+
+    def missing(self, env: Mapping[str, str]) -> str:
+        """Say which variables the started server is to get are not set."""
+        return unset(self.env, env)
 
     def wrong_start(self, address: str | None, world: World) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with how the server at `address` is started."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
 from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
-from ci_eval.environments import Declared, agent_environment, find_program, refused
+from ci_eval.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.processes import Child, Excerpt, Launch
@@ -62,6 +62,10 @@ class Command(Agent):
             yield "command", f"there is no program {self.command[0]!r}"
         if not (world.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}"
+
+    def missing(self, env: Mapping[str, str]) -> str:
+        """Say which variables it is to get are not set."""
+        return unset(self.env, env)
 
     @asynccontextmanager
     async def start(self, world: World) -> AsyncIterator[RunningAgent]:

@@ -82,8 +82,7 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> "Calibrat
     console.say_problems(labels.warnings)
     judging = loaded.judging
     asking.check(judging, [criterion], world)
-    with wiring.terminable():
-        scores = asyncio.run(judge(labels.items, chosen, criterion, judging, world))
+    scores = asyncio.run(judge(labels.items, chosen, criterion, judging, world))
     usage = (each.judging for each in scores.values() if each.judging)
     return calibrate(
         labels,

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from ci_eval.errors import Problem
@@ -13,6 +13,7 @@ from ci_eval.lineage import event
 from ci_eval.posting import check_run, gitlab_thread, pull_request, sticky
 from ci_eval.posting.github_thread import GitHubThread
 from ci_eval.posting.options import Options, calls_for
+from ci_eval.posting.pull_request import PullRequest
 from ci_eval.posting.sections import Section
 from ci_eval.posting.sticky import Posted
 from ci_eval.posting.thread import PostingError, Thread
@@ -20,8 +21,14 @@ from ci_eval.publish import annotate
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.world import World
 
+PATIENCE_S = 300.0
+"""How long a job that has measured is kept, in all, until it is told."""
 MAX_TEXT = 60_000
 """Characters of what one job says: GitHub takes 65,536 in all."""
+
+
+_READS = "the token of pull requests from forks and from Dependabot only reads"
+_DEFERRED = f"{_READS}, and `ci-eval publish` posts what they measured: see docs/forks.md"
 
 
 class Place(NamedTuple):
@@ -36,42 +43,64 @@ class Place(NamedTuple):
     """Which attempt of it, or which job: the newer has the larger number."""
 
 
+Tell = Callable[[Place], Awaitable[Posted]]
+"""Writes there."""
+
+
 def post(
     report: Report, options: Options, world: World, document: Markdown | None = None
 ) -> Posted:
     """Tell of a run as `document` writes it, or say why it is not told."""
-    writes = document or Markdown()
-    tell = _on_gitlab if world.env.get("GITLAB_CI") == "true" else _on_github
+
+    async def tell(place: Place) -> Posted:
+        return await told(report, place, options, document or Markdown())
+
+    return post_as(tell, options, world, report)
+
+
+def post_as(tell: Tell, options: Options, world: World, report: Report | None = None) -> Posted:
+    """Let `tell` write where the change is discussed, or say why it is not told.
+
+    Of a `report` there is a check run, too, where one is wanted.
+    """
+
+    async def patiently() -> Posted:
+        async with asyncio.timeout(PATIENCE_S):
+            if world.env.get("GITLAB_CI") == "true":
+                return await _on_gitlab(tell, options, world)
+            return await _on_github(tell, options, world, report)
+
     try:
-        return asyncio.run(tell(report, options, world, writes))
+        return asyncio.run(patiently())
     except PostingError as exc:
         return _not_posted(exc, world)
+    except TimeoutError:
+        late = PostingError(
+            f"nobody knows whether it was written: it took longer than {PATIENCE_S:g} s"
+        )
+        return _not_posted(late, world)
 
 
 def _not_posted(exc: PostingError, world: World) -> Posted:
     """Say why; a token that only reads is no fault of the person whose fork it is."""
     if exc.is_refusal and _of_stranger(world.env):
-        world.say(
-            f"no comment yet: {exc}; what a fork measured is posted by somebody who may, with "
-            "`ci-eval publish`"
-        )
+        world.say(f"no comment yet: {exc}; {_DEFERRED}")
         return Posted("deferred")
     _warn(f"no comment: {exc}", exc.hint, world)
     return Posted("failed")
 
 
-async def _on_github(report: Report, options: Options, world: World, writes: Markdown) -> Posted:
+async def _on_github(tell: Tell, options: Options, world: World, report: Report | None) -> Posted:
     env = world.env
     try:
         async with connected(world) as github:
-            found = await pull_request.find(github, env, options.pull_request)
-            if options.check_run:
+            found = await _found(github, options, world)
+            if options.check_run and report:
                 commit = found.head_sha if found else env.get("GITHUB_SHA", "")
                 await _check_run(github, report, commit, world)
             if options.mode == "off":
                 return Posted("off")
             if found is None:
-                world.say("no comment: there is no open pull request of this commit")
                 return Posted("none")
             place = Place(
                 GitHubThread(github, found.number),
@@ -79,13 +108,31 @@ async def _on_github(report: Report, options: Options, world: World, writes: Mar
                 run=_number(env, "GITHUB_RUN_ID"),
                 attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
             )
-            return await told(report, place, options, writes)
+            return await tell(place)
     except GitHubError as exc:
         is_refusal = exc.status in (401, 403, 404)
         raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc
 
 
-async def _on_gitlab(report: Report, options: Options, world: World, writes: Markdown) -> Posted:
+async def _found(github: GitHub, options: Options, world: World) -> PullRequest | None:
+    """Return the pull request, or say why there is none.
+
+    Only what is no event of a pull request has to be asked about, and a job that runs for a push
+    need not be allowed to ask: that is no fault of its workflow.
+    """
+    try:
+        found = await pull_request.find(github, world.env, options.pull_request)
+    except GitHubError as exc:
+        if options.pull_request or exc.status not in (403, 404):
+            raise
+        world.say(f"no comment: {exc}; for a comment where it has a pull request, {exc.hint}")
+        return None
+    if found is None and options.mode != "off":
+        world.say("no comment: there is no open pull request of this commit")
+    return found
+
+
+async def _on_gitlab(tell: Tell, options: Options, world: World) -> Posted:
     if options.mode == "off":
         return Posted("off")
     async with gitlab_thread.opened(world, options.pull_request) as found:
@@ -99,7 +146,7 @@ async def _on_gitlab(report: Report, options: Options, world: World, writes: Mar
             run=_number(world.env, "CI_PIPELINE_ID"),
             attempt=_number(world.env, "CI_JOB_ID"),
         )
-        return await told(report, place, options, writes)
+        return await tell(place)
 
 
 async def _check_run(github: GitHub, report: Report, commit: str, world: World) -> None:
@@ -111,7 +158,10 @@ async def _check_run(github: GitHub, report: Report, commit: str, world: World) 
     try:
         await check_run.make(github, report, commit, details)
     except GitHubError as exc:
-        _warn(f"no check run: {exc}", exc.hint, world)
+        if exc.status in (403, 404) and _of_stranger(env):
+            world.say(f"no check run: {exc}; {_READS}")
+        else:
+            _warn(f"no check run: {exc}", exc.hint, world)
 
 
 def _warn(message: str, hint: str, world: World) -> None:
@@ -145,7 +195,7 @@ async def told(
         attempt=place.attempt,
     )
     wanted = calls_for(report, options.when)
-    return await sticky.post(place.thread, section, options, wanted=wanted)
+    return await sticky.post(place.thread, [section], options, wanted=wanted)
 
 
 def _number(env: Mapping[str, str], name: str) -> int:

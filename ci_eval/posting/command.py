@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_eval.ending import apart_from_json, print_json
-from ci_eval.errors import CiEvalError, ExitCode, Problem
+from ci_eval.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.posting.wanted import posting_options, wanted
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _relayed(pattern: str, options: "Options", world: "World") -> "Relayed":
 
     try:
         return relay(options, pattern, world)
-    except PostingError as exc:
+    except (PostingError, UsageError) as exc:
         return Relayed(errors=[exc])
 
 

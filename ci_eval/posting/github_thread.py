@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ci_eval.github import MAX_PAGES, GitHub
 from ci_eval.github_answers import GONE, GitHubError
-from ci_eval.posting.thread import Comment, PostingError
+from ci_eval.posting.thread import Comment, PostingError, is_marked
 from ci_eval.records import Json, Stored
 
 LIMIT = 65_536
@@ -140,12 +140,12 @@ class GitHubThread:
         """The address of the comment that was written last."""
         self._has_graphql = True
 
-    async def own(self, first_line: str) -> list[Comment]:
-        """Return the comments that we wrote and that begin with this line, the oldest first."""
+    async def own(self) -> list[Comment]:
+        """Return the comments that we wrote and that begin as ours do, the oldest first."""
         with _telling():
-            found = await self._by_graphql(first_line)
+            found = await self._by_graphql()
             if found is None:
-                found = [each async for each in self._by_rest(first_line)]
+                found = [each async for each in self._by_rest()]
         return sorted(found, key=lambda each: int(each.id))
 
     async def add(self, body: str) -> Comment:
@@ -209,7 +209,7 @@ class GitHubThread:
         self._nodes[comment.id] = node
         return comment
 
-    async def _by_graphql(self, first_line: str) -> list[Comment] | None:
+    async def _by_graphql(self) -> list[Comment] | None:
         """Return our comments; `None` where GraphQL cannot be asked."""
         owner, _, name = self._github.repository.partition("/")
         variables: dict[str, Json] = {"owner": owner, "name": name, "number": self._number}
@@ -223,7 +223,7 @@ class GitHubThread:
                 break
             comments = page.repository.pull_request.comments
             for each in comments.nodes:
-                if each and each.is_ours and _begins(each.body, first_line):
+                if each and each.is_ours and _is_readable(each.body):
                     comment = Comment(each.number, each.body, each.url, hidden=each.is_hidden)
                     found.append(self._known(comment, each.id))
             if not comments.page.has_next:
@@ -232,7 +232,7 @@ class GitHubThread:
         self._has_graphql = False
         return None
 
-    async def _by_rest(self, first_line: str) -> AsyncIterator[Comment]:
+    async def _by_rest(self) -> AsyncIterator[Comment]:
         """Yield our comments; who we are is not told to the token of a workflow."""
         try:
             me = await self._github.one("/user", _User, needs="metadata: read")
@@ -242,14 +242,14 @@ class GitHubThread:
             me = _User(login=_BOT, type="Bot")
         async for each in self._github.listed(self._at, _Comment, needs=_NEEDS):
             is_ours = each.user and (each.user.login, each.user.type) == (me.login, me.type)
-            if is_ours and _begins(each.body, first_line):
+            if is_ours and _is_readable(each.body):
                 hidden = each.minimized is not None
                 comment = Comment(str(each.id), each.body, each.html_url, hidden=hidden)
                 yield self._known(comment, each.node_id)
 
 
-def _begins(body: str, first_line: str) -> bool:
-    return len(body) <= LIMIT and body.splitlines()[:1] == [first_line]
+def _is_readable(body: str) -> bool:
+    return len(body) <= LIMIT and is_marked(body)
 
 
 @contextmanager

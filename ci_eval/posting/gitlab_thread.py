@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from ci_eval.gitlab import GitLab, connected
 from ci_eval.hosting import HostError
-from ci_eval.posting.thread import Comment, PostingError
+from ci_eval.posting.thread import Comment, PostingError, is_marked
 from ci_eval.records import Stored
 from ci_eval.world import World
 
@@ -54,8 +54,8 @@ class GitLabThread:
         self._at = f"merge_requests/{merge_request.number}/notes"
         self._me: int | None = None
 
-    async def own(self, first_line: str) -> list[Comment]:
-        """Return the notes that we wrote and that begin with this line, the oldest first."""
+    async def own(self) -> list[Comment]:
+        """Return the notes that we wrote and that begin as ours do, the oldest first."""
         with _refusing():
             me = await self._identity()
             listed = self._gitlab.listed(
@@ -64,9 +64,7 @@ class GitLabThread:
             return [
                 self._comment(each)
                 async for each in listed
-                if each.author.id == me
-                and not each.system
-                and each.body.splitlines()[:1] == [first_line]
+                if each.author.id == me and not each.system and is_marked(each.body)
             ]
 
     async def add(self, body: str) -> Comment:

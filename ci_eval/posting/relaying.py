@@ -23,8 +23,9 @@ from ci_eval.posting.options import Options
 from ci_eval.posting.pull_request import PullRequest
 from ci_eval.posting.sticky import Posted
 from ci_eval.posting.thread import PostingError
+from ci_eval.publish import not_evaluated
 from ci_eval.records import Stored
-from ci_eval.reporters.markdown import Markdown
+from ci_eval.reporters.markdown import Markdown, marker
 from ci_eval.templating import code
 from ci_eval.world import World
 
@@ -155,8 +156,9 @@ class _Relay:
         self._pulls = pulls
         self._options = options
         self._world = world
-        self._suites: dict[int, set[str]] = {}
-        """The suites with comments, by the numbers of pull requests."""
+        self._threads = {each.number: GitHubThread(github, each.number) for each in pulls}
+        self._known: dict[int, set[str]] = {}
+        """The first lines of our comments, by the numbers of pull requests."""
 
     async def all(self, pattern: str) -> Relayed:
         relayed = Relayed()
@@ -174,16 +176,18 @@ class _Relay:
                 relayed.errors.append(posting_error(exc))
                 if isinstance(exc, GitHubError) or exc.is_refusal:
                     break  # it would be so with the others, too
-        one = self._pulls[0] if len(self._pulls) == 1 else None
-        if one and not is_readable and self._options.mode != "off":
-            relayed.notice = await self._tell_of_none(one, pattern, is_there=bool(found))
+        if is_readable or self._options.mode == "off":
+            return relayed
+        if len(self._pulls) == 1:
+            relayed.notice = await self._tell_of_none(pattern, is_there=bool(found))
+        else:
+            self._say_of_several()
         return relayed
 
     async def _tell(self, report: Report) -> Told | None:
         pull = self._meant(report)
         if pull is None:
-            numbers = pull_request.listed(self._pulls)
-            self._world.say(f"not published: the run may be of any of the pull requests {numbers}")
+            self._say_of_several()
             return None
         await self._keep_few(pull, report.meta.suite)
         note = _note(report, pull, self._link)
@@ -195,7 +199,8 @@ class _Relay:
             return Told(report, Posted("off"))
         # Written as we write it: a template of the repository is not asked about strangers.
         posted = await told(report, self._place(pull), self._options, Markdown(), note=note)
-        await unevaluated.clear(self._place(pull).thread, self._name)
+        if unevaluated.first_line(self._name) in self._known[pull.number]:
+            await unevaluated.clear(self._threads[pull.number], self._name)
         return Told(report, posted)
 
     async def _check(self, report: Report, pull: PullRequest) -> None:
@@ -219,28 +224,32 @@ class _Relay:
         return merged[0] if len(merged) == 1 else None
 
     async def _keep_few(self, pull: PullRequest, suite: str) -> None:
-        if pull.number not in self._suites:
-            found = await unevaluated.suites(self._github, pull.number)
-            self._suites[pull.number] = set(found)
-        known = self._suites[pull.number]
-        if suite not in known and len(known) >= MAX_SUITES:
+        if pull.number not in self._known:
+            own = await self._threads[pull.number].own()
+            self._known[pull.number] = {each.first_line for each in own}
+        known = self._known[pull.number]
+        if marker(suite) not in known and len(known) >= MAX_SUITES:
             message = f"no comment for the suite {suite!r}: {MAX_SUITES} suites are the most"
             raise PostingError(message)
-        known.add(suite)
+        known.add(marker(suite))
 
-    async def _tell_of_none(self, pull: PullRequest, pattern: str, *, is_there: bool) -> Posted:
+    def _say_of_several(self) -> None:
+        numbers = pull_request.listed(self._pulls)
+        self._world.say(f"not published: the run may be of any of the pull requests {numbers}")
+
+    async def _tell_of_none(self, pattern: str, *, is_there: bool) -> Posted:
         why = (
             "left no report that can be read"
             if is_there
             else f"left no artifact {code(pattern)} with a report"
         )
-        known = await unevaluated.suites(self._github, pull.number)
         ended = code(self._run.conclusion or "unknown")
-        text = unevaluated.text(f"the workflow run ended with {ended} and {why}", self._link)
-        return await unevaluated.tell(self._place(pull), known, self._name, text, self._options)
+        why = f"the workflow run ended with {ended} and {why}"
+        text = not_evaluated(why, link=self._link)
+        return await unevaluated.tell(self._place(self._pulls[0]), self._name, text, self._options)
 
     def _place(self, pull: PullRequest) -> Place:
-        thread = GitHubThread(self._github, pull.number)
+        thread = self._threads[pull.number]
         return Place(thread, pull.head_sha, self._run.id, self._run.run_attempt)
 
     @property

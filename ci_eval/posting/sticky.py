@@ -42,19 +42,21 @@ class Posted(NamedTuple):
 
 async def post(
     thread: Thread,
-    section: Section,
+    sections: Sequence[Section],
     options: Options,
     *,
     wanted: bool,
     pause: Pause = asyncio.sleep,
 ) -> Posted:
-    """Let the comment of the suite say what `section` says; `wanted` calls for a new one.
+    """Let the comment of a suite say what `sections` say; `wanted` calls for a new one.
+
+    It is written once, for however many jobs.
 
     Raises:
         PostingError: it was not written, or nobody knows.
 
     """
-    return await _Writer(thread, section, options, wanted, pause).post()
+    return await _Writer(thread, tuple(sections), options, wanted, pause).post()
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,11 @@ class _View:
 
 @dataclass
 class _Writer:
-    """Writes for one job until there is nothing left to do."""
+    """Writes until there is nothing left to do."""
 
     thread: Thread
-    section: Section
+    said: tuple[Section, ...]
+    """What is to be said, of one suite."""
     options: Options
     wanted: bool
     pause: Pause
@@ -92,9 +95,14 @@ class _Writer:
     doubt: PostingError | None = None
     """Why nobody knows whether the last write was made."""
 
+    @property
+    def suite(self) -> str:
+        """What the comment is about."""
+        return self.said[0].suite
+
     async def post(self) -> Posted:
         """Look, write what is missing, and look again."""
-        seed = f"{self.section.suite}/{self.section.job}/{self.section.since}"
+        seed = f"{self.suite}/{self.said[0].job}/{self.said[0].since}"
         random = Random(seed)  # noqa: S311  # no secret
         for step in range(MAX_WRITES):
             try:
@@ -113,20 +121,21 @@ class _Writer:
         if self.doubt:
             raise self.doubt
         raise PostingError(
-            f"other jobs overwrite the comment on {self.section.suite!r} again and again",
+            f"other jobs overwrite the comment on {self.suite!r} again and again",
             hint="let one job post for all of them when they are done, with `ci-eval publish`",
         )
 
     async def _look(self) -> _View:
-        suite = self.section.suite
-        own = await self.thread.own(marker(suite))
-        there = [each for each in own if not each.hidden]
+        line = marker(self.suite)
+        own = await self.thread.own()
+        there = [each for each in own if each.first_line == line and not each.hidden]
         if not there and self.made:
             there = [self.made]
-        found = {each.id: read(suite, each.body) for each in there}
+        found = {each.id: read(self.suite, each.body) for each in there}
+        already = [each for some in found.values() for each in some]
         if self.status == "unchanged" and not self.doubt:
-            self.section = joining(self.section, [each for some in found.values() for each in some])
-        newest = newest_commit([*(each for some in found.values() for each in some), self.section])
+            self.said = tuple(joining(each, already) for each in self.said)
+        newest = newest_commit([*already, *self.said])
         fresh = [each for each in there if any(one.commit == newest for one in found[each.id])]
         main = self._main(there, fresh)
         others = [each for each in there if each != main]
@@ -136,7 +145,7 @@ class _Writer:
                 *self.seen,
                 *(one for each in others for one in found[each.id]),
                 *(found[main.id] if main else ()),
-                self.section,
+                *self.said,
             ]
         )
         self.seen = sections
@@ -162,7 +171,7 @@ class _Writer:
         if main is None or not self.has_edited:
             return []
         bodies = await self.thread.earlier(main)
-        return [each for body in reversed(bodies) for each in read(self.section.suite, body)]
+        return [each for body in reversed(bodies) for each in read(self.suite, body)]
 
     def _says(self, main: Comment, found: Sequence[Section], wanted: tuple[Section, ...]) -> bool:
         """Say whether a comment has all sections; before we write, whether it is the same."""

@@ -1,8 +1,12 @@
 """The conversation on a change, as far as we take part in it."""
 
+import re
 from typing import Literal, NamedTuple, Protocol
 
 from ci_eval.errors import CiEvalError, ExitCode
+
+_MARKED = re.compile(r"<!-- ci-eval:v1 id=[^ ]{1,300} -->")
+"""The first lines of comments, of whichever suite."""
 
 
 class PostingError(CiEvalError):
@@ -34,6 +38,21 @@ class Comment(NamedTuple):
     hidden: bool = False
     """Whether it is minimised already."""
 
+    @property
+    def first_line(self) -> str:
+        """The line that tells which suite it is about."""
+        return first_line(self.body)
+
+
+def first_line(body: str) -> str:
+    """Return the first line of a body."""
+    return body.partition("\n")[0].rstrip("\r")
+
+
+def is_marked(body: str) -> bool:
+    """Say whether a body begins as ours do; anybody can write that."""
+    return bool(_MARKED.fullmatch(first_line(body)))
+
 
 class Thread(Protocol):
     """A conversation, which others write in at the same time.
@@ -44,8 +63,8 @@ class Thread(Protocol):
     limit: int
     """The longest body, in characters."""
 
-    async def own(self, first_line: str) -> list[Comment]:
-        """Return the comments that we wrote and that begin with this line, the oldest first."""
+    async def own(self) -> list[Comment]:
+        """Return the comments that we wrote and that begin as ours do, the oldest first."""
         ...
 
     async def add(self, body: str) -> Comment:

@@ -1,27 +1,18 @@
 """What is told where a workflow run left no report: never green, and never in silence."""
 
 import re
-from collections.abc import Iterable
-from contextlib import aclosing
 from dataclasses import replace
 from urllib.parse import unquote
 
-from ci_eval.github import GitHub
 from ci_eval.posting import sticky
 from ci_eval.posting.after_run import Place
 from ci_eval.posting.options import Options
 from ci_eval.posting.sections import Section, read
 from ci_eval.posting.sticky import Posted
-from ci_eval.posting.thread import Thread
-from ci_eval.records import Stored
+from ci_eval.posting.thread import Comment, Thread
 from ci_eval.reporters.markdown import marker
 
-_MARKER = re.compile(r"<!-- ci-eval:v1 id=([^ ]{1,300}) -->")
-_MAX_LISTED = 3000
-
-
-class _Comment(Stored):
-    body: str | None = None
+_NAMED = re.compile(r"<!-- ci-eval:v1 id=(.*) -->")
 
 
 def text(why: str, link: str) -> str:
@@ -29,33 +20,7 @@ def text(why: str, link: str) -> str:
     return f"> [!WARNING]\n> **Not evaluated:** {why} ([its log]({link})).\n"
 
 
-async def suites(github: GitHub, number: int) -> list[str]:
-    """Return the suites that comments on a pull request are about.
-
-    Anybody may have written them; which are ours is found out before any is touched.
-
-    Raises:
-        GitHubError: they cannot be read.
-
-    """
-    listing = github.listed(f"issues/{number}/comments", _Comment, needs="pull-requests: read")
-    found: dict[str, None] = {}
-    count = 0
-    async with aclosing(listing) as comments:
-        async for each in comments:
-            name = _MARKER.match(each.body or "")
-            # A name that was too long is not told by its comment.
-            if name and marker(unquote(name[1])) == name[0]:
-                found[unquote(name[1])] = None
-            count += 1
-            if count == _MAX_LISTED:
-                break
-    return list(found)
-
-
-async def tell(
-    place: Place, known: Iterable[str], workflow: str, said: str, options: Options
-) -> Posted:
+async def tell(place: Place, workflow: str, said: str, options: Options) -> Posted:
     """Say it of the jobs that our comments tell of, else in a comment of its own.
 
     Raises:
@@ -63,38 +28,47 @@ async def tell(
 
     """
     notice = Section(_suite(workflow), "", "incomplete", said, *place[1:])
-    posted = [
-        await sticky.post(
-            place.thread, replace(notice, suite=suite, job=job), options, wanted=False
-        )
-        for suite in known
-        if suite != notice.suite
-        for job in await _older(place, suite)
-    ]
-    return posted[0] if posted else await sticky.post(place.thread, notice, options, wanted=True)
+    posted = []
+    for suite, jobs in _older(await place.thread.own(), place).items():
+        if suite != notice.suite:
+            sections = [replace(notice, suite=suite, job=job) for job in jobs]
+            posted.append(await sticky.post(place.thread, sections, options, wanted=False))
+    if posted:
+        return posted[0]
+    return await sticky.post(place.thread, [notice], options, wanted=True)
 
 
-async def _older(place: Place, suite: str) -> list[str]:
-    """Return the jobs of earlier runs that our comment on a suite tells of."""
-    comments = await place.thread.own(marker(suite))
-    jobs = {
-        each.job: None
-        for comment in comments
-        for each in read(suite, comment.body)
-        if each.since < (place.run, place.attempt)
-    }
-    return list(jobs)
+def _older(comments: list[Comment], place: Place) -> dict[str, list[str]]:
+    """Return the jobs of earlier runs that comments tell of, by suite."""
+    found: dict[str, dict[str, None]] = {}
+    for comment in comments:
+        named = _NAMED.fullmatch(comment.first_line)
+        # What was put out of sight is kept up by nobody.
+        if named is None or comment.hidden:
+            continue
+        # A name that was too long is not told by its comment, of which nothing is read then.
+        suite = unquote(named[1])
+        for each in read(suite, comment.body):
+            if each.since < (place.run, place.attempt):
+                found.setdefault(suite, {})[each.job] = None
+    return {suite: list(jobs) for suite, jobs in found.items()}
+
+
+def first_line(workflow: str) -> str:
+    """Return what the comment begins with which says that a workflow left no report."""
+    return marker(_suite(workflow))
 
 
 async def clear(thread: Thread, workflow: str) -> None:
-    """Take the comment away which said that there was no report.
+    """Take that comment away.
 
     Raises:
         PostingError: it could not be.
 
     """
-    for each in await thread.own(marker(_suite(workflow))):
-        await thread.remove(each)
+    for each in await thread.own():
+        if each.first_line == first_line(workflow):
+            await thread.remove(each)
 
 
 def _suite(workflow: str) -> str:

@@ -1,20 +1,27 @@
 """The options that say what is wanted on a pull request; they cost nothing where nothing is."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ci_eval.errors import CiEvalError
 from ci_eval.posting.options import MODES, WHENS, Mode, Options
 
 if TYPE_CHECKING:
     from ci_eval.findings import Report
     from ci_eval.plugins import Reporter
+    from ci_eval.posting.sticky import Posted
     from ci_eval.world import World
 
 _NAMES = ("comment", "comment_on", "pr", "check_run")
 OUTPUTS = ("comment-status", "comment-url")
 """The outputs of a step that tell what became of the comment."""
+_MAX_WHY = 1_000
+"""Characters."""
 Command = Callable[..., Any]
 
 
@@ -70,7 +77,41 @@ def tell(
     from ci_eval.reporters.markdown import Markdown
 
     writes = document if isinstance(document, Markdown) else None
-    posted = post(report, options, world, writes)
+    _hand_over(post(report, options, world, writes), world)
+
+
+def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:
+    """Tell that a run of the configuration `config` left no report, so that no older looks new.
+
+    `is_news` calls for a comment where there is none yet.  Where the configuration is what is
+    wrong nobody knows the suite, and a comment is left as it is.
+    """
+    from ci_eval import wiring
+    from ci_eval.publish import append_outputs, not_evaluated, summarise
+    from ci_eval.redacting import Secrets
+    from ci_eval.templating import markdown
+
+    options, world, suite = wanted(given), wiring.world(Path(config)), ""
+    with suppress(CiEvalError):
+        suite = wiring.load(config)[0].suite
+    why = markdown(Secrets(world.env).text(why), _MAX_WHY)
+    said = not_evaluated(why, suite=suite)
+    summarise(said, world.env)
+    if options.mode == "off" or not suite:
+        status = "off" if options.mode == "off" else "none"
+        append_outputs(dict(zip(OUTPUTS, (status, ""), strict=True)), world.env)
+        return
+    from ci_eval.job import job_name
+    from ci_eval.posting.unevaluated import post
+
+    world = replace(world, job=job_name(world.env, given["section"]))
+    _hand_over(post(suite, said, options, world, wanted=is_news), world)
+
+
+def _hand_over(posted: "Posted", world: "World") -> None:
+    """Say what became of the comment, to the person and to the step."""
+    from ci_eval.publish import append_outputs
+
     if posted.url:
         world.say(f"comment {posted.status}: {posted.url}")
     if posted.note:

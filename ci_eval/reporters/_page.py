@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ci_eval import phrases
 from ci_eval.findings import (
     Comparison,
     GroupSummary,
@@ -52,6 +53,8 @@ class Page:
     meta: RunMeta
     totals: Totals
     verdict: Verdict
+    decided: str
+    """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`."""
     comparison: Comparison | None
     compared: bool
     """Whether the verdict rests on a comparison."""
@@ -142,6 +145,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         meta=report.meta,
         totals=report.totals,
         verdict=report.verdict,
+        decided=phrases.decided(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=baseline_of(report),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import ClassVar, Literal, NamedTuple
 
+from ci_eval import phrases
 from ci_eval.findings import Report
 from ci_eval.places import is_place
 from ci_eval.plugins import Reporter, reporter
@@ -83,8 +84,7 @@ def _at_most_ten(notes: list[Note], total: int) -> Iterator[Note]:
 
 def _of_verdict(report: Report) -> Iterator[Note]:
     """Yield the reasons of the verdict as one error, and its warnings as one warning."""
-    decided = {"passed": "passed", "failed": "failed", "incomplete": "has no verdict"}
-    title = f"{report.meta.suite} {decided[report.verdict.outcome]}"
+    title = f"{report.meta.suite} {phrases.decided(report)}"
     severities: dict[Level, tuple[str, ...]] = {
         "error": ("blocks", "incomplete"),
         "warning": ("warns",),

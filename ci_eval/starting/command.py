@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ci_eval.starting.choosing import Candidate
     from ci_eval.starting.drafting import Draft
     from ci_eval.starting.surveying import Survey
+    from ci_eval.starting.workflow import Packages
     from ci_eval.world import World
 
 CONFIG = "ci-eval.yaml"
@@ -76,6 +77,8 @@ def _write_all(
     found: "Survey", around: "World", *, asks: bool, force: bool
 ) -> "tuple[Sequence[str], Draft]":
     """Decide what to write, write it, and return the names of the files with the decision."""
+    from ci_eval.git import Repository
+    from ci_eval.lineage import default_branch
     from ci_eval.starting import drafting
     from ci_eval.starting.choosing import candidates
     from ci_eval.starting.deciding import decide
@@ -95,14 +98,16 @@ def _write_all(
     if not candidate.evalsets:
         found = with_evalset(found, STARTER)
         candidate = replace(candidate, evalsets=(STARTER,))
-    draft = decide(found, candidate, preset, around)
+    branch = default_branch(Repository(found.root, around.env)) if wanted else None
+    draft = replace(decide(found, candidate, preset, around), stores_itself=branch is not None)
     texts = {CONFIG: drafting.config_text(draft)}
     if wanted:
         texts[workflow] = workflow_text(
             folder=folder,
-            install=_install(found, candidate),
+            packages=_packages(found, candidate),
             needs_key=candidate.source is not None,
             asked=draft.asked,
+            branch=branch,
         )
     _write(found.root, texts)
     return names, draft
@@ -182,8 +187,10 @@ def _workflow_place(root: Path) -> tuple[str, str]:
     return Path(os.path.relpath(top, root), workflow_name(folder)).as_posix(), folder
 
 
-def _install(found: "Survey", candidate: "Candidate") -> str | None:
+def _packages(found: "Survey", candidate: "Candidate") -> "Packages | None":
     """Return what the workflow has to install for the agent; `None` where it needs nothing."""
+    from ci_eval.starting.workflow import Packages
+
     if candidate.recording:
         return None
     source = candidate.source
@@ -193,7 +200,8 @@ def _install(found: "Survey", candidate: "Candidate") -> str | None:
         needed = "-e ."
     else:
         needed = PACKAGES.get(source.kind, "") if source else ""
-    return needed if needed or found.interpreter else None
+    own = found.interpreter is not None
+    return Packages(needed, own) if needed or own else None
 
 
 def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:

@@ -37,13 +37,21 @@ _OPTIONS = """\
 # run:
 #   repeats: 3      # how often each case is tried: more than once shows how much answers vary
 #   concurrency: 4  # how many conversations are held at once: fewer, where a provider limits you
-
+"""
+_FILE = """\
 baseline:
   # What a pull request is compared with. `ci-eval run --baseline-save` stores a run there; do
   # that on the main branch and commit the file. Until there is one, the thresholds above decide.
   store: file
   path: .ci-eval/baseline.json
-
+"""
+_BRANCH = """\
+baseline:
+  # What a pull request is compared with: the workflow stores a run of what was merged on a branch
+  # of its own, `ci-eval-data`. Until there is one, the thresholds above decide.
+  store: branch
+"""
+_GATE = """\
 gate:
   # `regression` blocks what got worse than the baseline, `threshold` what misses a threshold,
   # and `both` both.
@@ -67,6 +75,8 @@ class Draft:
     scoring: Scoring
     asked: tuple[AskedModel, ...] = ()
     """The models that criteria ask."""
+    stores_itself: bool = False
+    """Whether a workflow stores the runs of what was merged."""
 
 
 def config_text(draft: Draft) -> str:
@@ -84,6 +94,8 @@ def config_text(draft: Draft) -> str:
         _section("evalsets", dict(draft.evalsets), draft.evalset_notes),
         _section("criteria", dict(scoring.criteria), [*notes, *scoring.notes]),
         (_JUDGE if draft.asked else "") + _OPTIONS,
+        _BRANCH if draft.stores_itself else _FILE,
+        _GATE,
     )
     return "\n".join(sections)
 

@@ -1,14 +1,14 @@
 """A Python callable of the user's and the interpreter that it needs."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from hashlib import sha256
 
 from pydantic import Field, field_validator
 
 from ci_eval import isolation
-from ci_eval.environments import Declared, agent_environment, find_program, refused
+from ci_eval.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.processes import Launch
 from ci_eval.records import Record
 from ci_eval.workers.pool import Adapter, Pool, launch
@@ -41,6 +41,10 @@ class UnderPython(Record):
             yield "env", message
         if self.interpreter and not self.setup and not self._find_interpreter(world):
             yield "interpreter", f"there is no program {self.interpreter!r}"
+
+    def missing(self, env: Mapping[str, str]) -> str:
+        """Say which variables it is to get are not set."""
+        return unset(self.env, env)
 
     @asynccontextmanager
     async def pool_of(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from project import CASES, GREETS, REFUNDS, TRACKS, case, turn
+from repos import clone, make_hub
 
 from ci_eval.cli import cli, main
 from ci_eval.documents import parse_yaml
@@ -269,7 +270,7 @@ def test_who_is_asked_and_what_that_takes_is_said_where_it_is_needed(repository,
     assert asked in " ".join(config.replace("\n  #", "").split())
     assert "\n# judge:\n" in config
     workflow = parse_yaml((root / ".github/workflows/ci-eval.yml").read_text(), shown="w").value
-    *_, step = workflow["jobs"]["evaluate"]["steps"]
+    *_, step, _ = workflow["jobs"]["evaluate"]["steps"]
     assert step["env"] == {"GOOGLE_API_KEY": "${{ secrets.GOOGLE_API_KEY }}"}
 
 
@@ -368,6 +369,35 @@ def test_a_part_of_a_repository_gets_a_workflow_at_the_top(repository):
     assert on == ["services/shop/**", ".github/workflows/ci-eval-services-shop.yml"]
     assert "working-directory: services/shop" in workflow
     assert (root / "services/shop/ci-eval.yaml").exists()
+
+
+def test_where_the_main_branch_is_known_the_workflow_stores_what_was_merged(
+    tmp_path, monkeypatch, capsys
+):
+    hub = make_hub(tmp_path)
+    repo = clone(hub, tmp_path / "clone")
+    repo.write("evals/a.evalset.json", json.dumps(evalset(GREETS)))
+    repo.on("trunk").commit()
+    repo.git("push", "--quiet", "origin", "trunk")
+    repo.git("remote", "set-head", "origin", "trunk")
+    monkeypatch.chdir(repo.folder)
+
+    assert main(["init", "--yes"]) == 0
+    assert main(["validate"]) == 0, capsys.readouterr().err
+
+    workflow = (repo.folder / ".github/workflows/ci-eval.yml").read_text()
+    assert parse_yaml(workflow, shown="w").value["on"]["push"]["branches"] == ["trunk"]
+    assert written(repo.folder)["baseline"] == {"store": "branch"}
+
+
+def test_where_no_branch_is_known_the_baseline_is_a_file(repository):
+    root = repository({"evals/a.evalset.json": evalset(GREETS)})
+
+    main(["init", "--yes"])
+
+    workflow = (root / ".github/workflows/ci-eval.yml").read_text()
+    assert list(parse_yaml(workflow, shown="w").value["jobs"]) == ["evaluate"]
+    assert written(root)["baseline"] == {"store": "file", "path": ".ci-eval/baseline.json"}
 
 
 def test_without_a_terminal_nothing_is_asked(repository, monkeypatch):

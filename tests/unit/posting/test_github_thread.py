@@ -64,7 +64,7 @@ def with_thread(fake: FakeGitHub, work: Callable[[GitHubThread], Awaitable[Any]]
 def posted(fake: FakeGitHub, *sections: Section, mode: Mode = "update") -> list[Posted]:
     async def work(thread: GitHubThread) -> list[Posted]:
         return [
-            await sticky.post(thread, each, Options(mode), wanted=True, pause=no_pause)
+            await sticky.post(thread, [each], Options(mode), wanted=True, pause=no_pause)
             for each in sections
         ]
 

@@ -37,7 +37,7 @@ def talking(env: dict[str, str], work: Work, said: list[str] | None = None) -> A
 
 
 def own(thread: GitLabThread) -> Awaitable[list[Comment]]:
-    return thread.own(FIRST)
+    return thread.own()
 
 
 def adding(body: str) -> Work:
@@ -107,9 +107,9 @@ def test_what_is_put_out_of_sight_is_folded_and_no_longer_taken_for_ours(
     fake.say(f"{FIRST}\nsome report")
 
     async def work(thread: GitLabThread) -> list[Comment]:
-        (there,) = await thread.own(FIRST)
+        (there,) = await thread.own()
         await thread.retire(there, reason)
-        return await thread.own(FIRST)
+        return await thread.own()
 
     assert talking(fake.env, work) == []
     folded = f"<details><summary>{summary}</summary>\n\n{FIRST}\nsome report\n\n</details>"

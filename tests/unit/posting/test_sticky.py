@@ -31,7 +31,7 @@ def posted(
     async def main() -> list[Posted]:
         voice = Voice(talk)
         return [
-            await sticky.post(voice, each, Options(mode=mode), wanted=wanted, pause=voice.pause)
+            await sticky.post(voice, [each], Options(mode=mode), wanted=wanted, pause=voice.pause)
             for each in sections
         ]
 
@@ -164,7 +164,7 @@ def test_a_comment_of_which_nobody_knows_is_looked_for_before_it_is_sent_again(f
     talk = Talk()
     turns = Turns(lambda _: 0, faults=fault)
     voice = Voice(talk, turns.of(0))
-    coroutine = sticky.post(voice, section(), Options("update"), wanted=True, pause=voice.pause)
+    coroutine = sticky.post(voice, [section()], Options("update"), wanted=True, pause=voice.pause)
     (found,) = asyncio.run(turns.run([coroutine]))
     assert found == Posted("created", "https://example.com/1")
     assert len(talk.lines) == 1
@@ -185,7 +185,7 @@ class Refusing(Voice):
 def test_a_refusal_is_told_at_once() -> None:
     talk = Talk()
     with pytest.raises(PostingError) as caught:
-        asyncio.run(sticky.post(Refusing(talk), section(), Options("update"), wanted=True))
+        asyncio.run(sticky.post(Refusing(talk), [section()], Options("update"), wanted=True))
     assert caught.value.is_refusal
     assert talk.log == ["own"]
 
@@ -199,7 +199,7 @@ def test_the_comment_stands_where_a_duplicate_cannot_be_put_away() -> None:
     talk.begin(compose([section("b")], 65_536))
     voice = Untidy(talk)
     found = asyncio.run(
-        sticky.post(voice, section("c"), Options("update"), wanted=True, pause=voice.pause)
+        sticky.post(voice, [section("c")], Options("update"), wanted=True, pause=voice.pause)
     )
     assert found == Posted("updated", "https://example.com/1", "no")
     assert jobs(talk.shown()[0]) == {"a": 1, "b": 1, "c": 1}
@@ -216,7 +216,7 @@ def test_it_comes_to_an_end_where_others_overwrite_the_comment_for_ever() -> Non
     voice = Overwritten(talk)
     with pytest.raises(PostingError, match="other jobs overwrite the comment on 'shop'"):
         asyncio.run(
-            sticky.post(voice, section(), Options("update"), wanted=True, pause=voice.pause)
+            sticky.post(voice, [section()], Options("update"), wanted=True, pause=voice.pause)
         )
     assert talk.log.count("edit") == sticky.MAX_WRITES
 
@@ -230,7 +230,7 @@ def test_the_pauses_grow_and_are_not_the_same_for_two_jobs() -> None:
 
         voice = Lost(Talk())
         with pytest.raises(PostingError):
-            await sticky.post(voice, section(job), Options("update"), wanted=True, pause=pause)
+            await sticky.post(voice, [section(job)], Options("update"), wanted=True, pause=pause)
         return found
 
     first, second = asyncio.run(paused("a")), asyncio.run(paused("b"))
@@ -264,7 +264,7 @@ def together(
         voices = [Voice(talk, turns.of(at)) for at in range(len(sections))]
         return await turns.run(
             [
-                sticky.post(voice, each, Options(mode), wanted=True, pause=pause or voice.pause)
+                sticky.post(voice, [each], Options(mode), wanted=True, pause=pause or voice.pause)
                 for voice, each in zip(voices, sections, strict=True)
             ]
         )

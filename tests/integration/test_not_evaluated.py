@@ -1,0 +1,226 @@
+"""What is told where a key is missing, and where a run ends without a report: never green."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_github import REPOSITORY, FakeGitHub, github, sha
+from project import GREETS, Project
+
+from ci_eval.posting.sections import read
+
+AGENT = """\
+import os
+
+
+def answer(message):
+    return os.environ["SHOP_KEY"] and "Hello!"
+"""
+WITH_AGENT = """\
+suite: shop
+agents:
+  bot: {python: "shop:answer", env: [SHOP_KEY]}
+evalsets: [smoke.evalset.json]
+criteria: {response_match_score: 0.5}
+"""
+WITH_JUDGE = """\
+suite: shop
+agents:
+  bot: {recorded: traces.jsonl}
+evalsets: [smoke.evalset.json]
+criteria: {final_response_match_v2: 0.5}
+"""
+FORKS = "pull requests of forks get no secrets: docs/forks.md has ways without"
+
+
+@pytest.fixture
+def project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Project:
+    monkeypatch.chdir(tmp_path)
+    for name in ("GOOGLE_API_KEY", "GEMINI_API_KEY", "SHOP_KEY", "GITHUB_ACTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    found = Project(tmp_path, capsys)
+    found.evalset(GREETS)
+    found.traces(GREETS)
+    (tmp_path / "shop.py").write_text(AGENT)
+    return found
+
+
+@pytest.fixture
+def fake(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    """Return GitHub with a pull request of which a step here is."""
+    event = project.folder / "event.json"
+    pull = {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": REPOSITORY}}}
+    event.write_text(json.dumps({"pull_request": pull, "repository": {"full_name": REPOSITORY}}))
+    with github() as found:
+        found.add_pull()
+        given = {
+            "GITHUB_EVENT_NAME": "pull_request",
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_RUN_ID": "77",
+            "GITHUB_SHA": sha(11),
+            "GITHUB_STEP_SUMMARY": str(project.folder / "step-summary.md"),
+            "GITHUB_OUTPUT": str(project.folder / "step-outputs"),
+        }
+        for name, value in (found.env | given).items():
+            monkeypatch.setenv(name, value)
+        yield found
+
+
+def reasons(project: Project) -> list[str]:
+    report = json.loads(project.read("report.json"))
+    return [each["message"] for each in report["verdict"]["reasons"]]
+
+
+def kept_answer(project: Project) -> None:
+    """Keep an answer to some question, so that a run begins without a key."""
+    cassette = project.folder / ".ci-eval/cache/judge.jsonl"
+    project.config(
+        WITH_JUDGE
+        + "judge: {provider: scripted, answers: [{answer: {reasoning: r, "
+        + "is_the_agent_response_valid: valid}}]}\n"
+    )
+    assert project.ci_eval("run").code == 0
+    assert cassette.exists()
+    project.config(WITH_JUDGE)
+
+
+# --- A key is missing ---------------------------------------------------------------------------
+
+
+def test_the_key_that_a_judge_lacks_is_the_first_reason_and_told_once(project: Project):
+    kept_answer(project)
+    ended = project.ci_eval("run")
+    assert ended.code == 6
+    assert reasons(project) == [
+        "1 case of 1 could not be measured: the judge of final_response_match_v2 lacks "
+        f"GOOGLE_API_KEY or GEMINI_API_KEY; {FORKS}"
+    ]
+    assert "INCOMPLETE: the suite was not evaluated" in ended.err
+    first = project.read("comment.md").splitlines()[2]
+    assert first.startswith("> **shop was not evaluated:** 1 case of 1 could not be measured")
+    assert "lacks GOOGLE&#95;API&#95;KEY" in first
+    assert "[!WARNING]" in project.read("comment.md")
+    assert "title=shop was not evaluated" in project.read("annotations.txt")
+
+
+def test_a_stored_run_still_knows_what_it_lacked(project: Project):
+    kept_answer(project)
+    project.ci_eval("run")
+    before = reasons(project)
+    assert project.ci_eval("report").code == 6
+    assert reasons(project) == before
+
+
+@pytest.mark.parametrize("value", [None, ""], ids=["not set", "empty, as a secret is in a fork"])
+def test_a_variable_that_an_agent_is_to_get_and_nobody_has_set_is_told(
+    project: Project, monkeypatch: pytest.MonkeyPatch, value: str | None
+):
+    if value is not None:
+        monkeypatch.setenv("SHOP_KEY", value)
+    project.config(WITH_AGENT)
+    (project.folder / "shop.py").write_text(AGENT.replace('"] and', '"] or 1 / 0 and'))
+    assert project.ci_eval("run").code == 6
+    assert reasons(project) == [
+        f"1 case of 1 could not be measured: the agent 'bot' lacks SHOP_KEY; {FORKS}"
+    ]
+
+
+def test_an_agent_that_does_without_is_not_said_to_lack_anything(project: Project):
+    project.config(WITH_AGENT)
+    (project.folder / "shop.py").write_text("def answer(message):\n    return 'Hello!'\n")
+    project.ci_eval("run")
+    assert "lacks" not in project.read("comment.md")
+
+
+# --- A run without a report ---------------------------------------------------------------------
+
+
+def test_a_comment_does_not_keep_a_verdict_that_a_broken_run_did_not_reach(
+    project: Project, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+):
+    project.config(WITH_AGENT)
+    monkeypatch.setenv("SHOP_KEY", "a-key-of-the-shop")
+    project.ci_eval("run", "--comment", "update")
+    [before] = fake.bodies()
+    assert "not evaluated" not in before
+
+    monkeypatch.setenv("GITHUB_RUN_ID", "78")
+    project.config(WITH_AGENT.replace("response_match_score", "final_response_match_v2"))
+    ended = project.ci_eval("run", "--comment", "update")
+    assert ended.code == 4
+    [after] = fake.bodies()
+    assert "> **shop was not evaluated:** the judge of adk&#47;final" in after
+    [section] = read("shop", after)
+    assert section.outcome == "incomplete"
+    assert "comment updated: " in ended.err
+    summary = (project.folder / "step-summary.md").read_text()
+    assert "**shop was not evaluated:**" in summary
+    assert summary.count("not evaluated") == 1
+    outputs = (project.folder / "step-outputs").read_text()
+    assert outputs.count("comment-status<<") == 2
+    assert "\nupdated\n" in outputs
+
+
+def test_a_key_that_is_missing_from_the_start_begins_a_comment(project: Project, fake: FakeGitHub):
+    project.config(WITH_JUDGE)
+    assert project.ci_eval("run", "--comment", "update").code == 4
+    [body] = fake.bodies()
+    assert "shop was not evaluated" in body
+    assert "pull requests of forks get no secrets" in body
+
+
+def test_that_nothing_was_selected_begins_no_comment(project: Project, fake: FakeGitHub):
+    project.config(WITH_AGENT)
+    assert project.ci_eval("run", "--comment", "update", "--tag", "none").code == 5
+    assert fake.bodies() == []
+
+
+def test_a_configuration_that_cannot_be_read_is_of_no_suite(project: Project, fake: FakeGitHub):
+    project.config("suite: shop\nagents: {}\nnonsense: 1\n")
+    assert project.ci_eval("run", "--comment", "update").code == 4
+    assert fake.bodies() == []
+    summary = (project.folder / "step-summary.md").read_text()
+    assert summary.startswith("> [!WARNING]\n> **Not evaluated:** ")
+    assert "more problem" in summary
+
+
+def test_what_is_wrong_is_told_without_a_secret(
+    project: Project, fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SHOP_KEY", "k3y-0f-the-sh0p")
+    project.config(WITH_AGENT)
+    project.ci_eval("run", "--comment", "update", "--case", "k3y-0f-the-sh0p")
+    assert "was not evaluated" in (project.folder / "step-summary.md").read_text()
+    assert "k3y-0f-the-sh0p" not in (project.folder / "step-summary.md").read_text()
+
+
+def test_a_run_that_is_cancelled_leaves_no_verdict_of_an_older_commit(
+    project: Project, fake: FakeGitHub
+):
+    project.config(WITH_AGENT.replace("env: [SHOP_KEY]", "env: {SHOP_KEY: x}"))
+    project.ci_eval("run", "--comment", "update")
+    (project.folder / "shop.py").write_text(
+        "import pathlib, time\n\n\ndef answer(message):\n"
+        "    pathlib.Path('asked').touch()\n    time.sleep(60)\n"
+    )
+    env: dict[str, Any] = dict(os.environ) | {"GITHUB_RUN_ID": "78"}
+    command = [sys.executable, "-m", "ci_eval", "run", "--comment", "update"]
+    with subprocess.Popen(command, env=env, cwd=project.folder, stderr=subprocess.PIPE) as running:
+        for _ in range(600):
+            if (project.folder / "asked").exists():
+                break
+            time.sleep(0.05)
+        running.send_signal(signal.SIGTERM)
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 2, err
+    [body] = fake.bodies()
+    assert "> **shop was not evaluated:** the run was interrupted" in body
