@@ -22,7 +22,7 @@ from ci_eval.plugins import Judge, JudgedCriterion
 from ci_eval.prompting import Prompts
 from ci_eval.questions import Answer, Question, Reading, UnreadableError, Wording
 from ci_eval.records import EvalCase, Json
-from ci_eval.redacting import Secrets
+from ci_eval.redacting import Secrets, print_none_of
 from ci_eval.results import JudgeUsage, Score
 from ci_eval.trials import Trace
 from ci_eval.world import World
@@ -60,7 +60,7 @@ async def asking(
 
 
 def environment(judging: Judging, world: World) -> Mapping[str, str]:
-    """Return the environment with what `env_file` adds to it.
+    """Return the environment with what `env_file` adds to it; its secrets are not printed.
 
     Raises:
         UsageError: the file cannot be read.
@@ -74,8 +74,10 @@ def environment(judging: Judging, world: World) -> Mapping[str, str]:
     from dotenv import dotenv_values
 
     text = read_text(contained(world.root, given), shown=world.shown(given))
-    found = dotenv_values(stream=io.StringIO(text), interpolate=False)
-    return {**{name: value for name, value in found.items() if value}, **world.env}
+    values = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    found = {name: value for name, value in values.items() if value}
+    print_none_of(found)
+    return {**found, **world.env}
 
 
 def check(

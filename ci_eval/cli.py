@@ -52,7 +52,10 @@ def _main(arguments: list[str]) -> int:
             return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
     except click.exceptions.Exit as exc:
         return exc.exit_code
-    except (click.Abort, SystemExit):
+    except click.Abort:
+        sys.stderr.write("interrupted\n")
+        return ExitCode.INTERRUPTED
+    except SystemExit:
         # click exits where nobody reads what is printed any more, with 1, a verdict of ours.
         return ExitCode.INTERRUPTED
     except click.ClickException as exc:

@@ -25,7 +25,6 @@ def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
         try:
             return command()
         except KeyboardInterrupt:
-            sys.stderr.write("interrupted\n")
             return ExitCode.INTERRUPTED
         except Exception:  # noqa: BLE001  # one of three: what arrives here is a bug of ours
             traceback.print_exc()

@@ -197,6 +197,9 @@ class _Gate:
         """Yield what all criteria together show, where no single one does."""
         found = comparison.together
         outcomes = {delta.outcome for delta in comparison.deltas if delta.tier == "block"}
+        # Beside a criterion that regressed for sure, all of them together tell nothing new.
+        if "regressed" in outcomes:
+            return
         if found and found.outcome in {"regressed", "inconclusive"} - outcomes:
             doubt = ", which may be noise" if found.outcome == "inconclusive" else ""
             message = (

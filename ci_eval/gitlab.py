@@ -125,13 +125,14 @@ class GitLab:
         return checked(read(response), kind, response)
 
     async def put(self, path: str, body: Json) -> None:
-        """Change what is at `path`.
+        """Change what is at `path`; what others changed in the meantime is overwritten.
 
         Raises:
             HostError: it was not changed, or nobody knows.
 
         """
-        await self._asked(Request("PUT", self._at(path), body))
+        # Sent twice it could overwrite what another job wrote in between.
+        await self._asked(Request("PUT", self._at(path), body), again=False)
 
     async def delete(self, path: str) -> None:
         """Remove what is at `path`; that it is not there is no error.

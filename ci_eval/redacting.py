@@ -10,9 +10,9 @@ round or enciphering it: this helps against accidents, and against those who do 
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
 from ci_eval.leaves import Leaves, gathered
 from ci_eval.spelling import Reading, Spellings, literally
@@ -33,8 +33,8 @@ _SECRET = re.compile(
 )
 """What the name of an environment variable says whose value is secret."""
 _PATH = re.compile(r"~?(?:/(?:[A-Za-z0-9]{0,24}|[\w.@ -]*[._@ -][\w.@ -]*))+")
-_CUT = re.compile(r"\s*(?:\[\W?\d+ \w+ left out\W?\]|\u2026)\s*")
-"""Where something was left out."""
+_CUT = re.compile(r"(?:\[\W?\d{1,15} \w{1,15} left out\W?\]|\u2026)+")
+"""Where something was left out, with blanks round it."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@]*")
 """An address without a login."""
 _LOGIN = re.compile(r"://([^/@\s]+)@")
@@ -52,7 +52,7 @@ class Secrets:
     """
 
     def __init__(self, env: Mapping[str, str], more: Iterable[tuple[str, str]] = ()) -> None:
-        self.given = (*_of(env), *more)
+        self.given = tuple(dict.fromkeys((*_of(env), *more)))
         """The names and the values, before they are taken apart."""
         self._named: dict[str, str] = {}
         self._anchors: dict[str, list[tuple[Spellings, str]]] = {}
@@ -164,7 +164,7 @@ class Secrets:
             return []
         cuts = [(0, 0), (len(text), len(text))]
         if "left out" in text or "\u2026" in text:
-            cuts += (found.span() for found in _CUT.finditer(text))
+            cuts += (_with_blanks(text, *found.span()) for found in _CUT.finditer(text))
         before = (self._part(text, end, -1) for end, _ in cuts)
         after = (self._part(text, begin, 1) for _, begin in cuts)
         return [span for span in (*before, *after) if span]
@@ -195,6 +195,15 @@ class Secrets:
 
 Span = tuple[int, int, str]
 """From where to where, and what comes in its place."""
+
+
+def _with_blanks(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Return a part of `text` with the blanks before and behind it."""
+    while begin and text[begin - 1].isspace():
+        begin -= 1
+    while end < len(text) and text[end].isspace():
+        end += 1
+    return begin, end
 
 
 def _replaced(text: str, spans: Iterable[Span]) -> str:
@@ -279,32 +288,55 @@ def _in_json(value: str) -> Iterator[str]:
 
 @contextmanager
 def printing(env: Mapping[str, str]) -> Iterator[None]:
-    """Keep the secrets of an environment out of what is printed, whoever prints it.
-
-    Whole lines are printed in one piece; so no secret is split.
-    """
+    """Keep the secrets of an environment out of what is printed, whoever prints it."""
     secrets = Secrets(env)
-    if not secrets:
-        yield
-        return
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_Stream(each, secrets) for each in before)
+    streams = [_Stream(each, secrets) for each in before]
+    sys.stdout, sys.stderr = cast("list[TextIO]", streams)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
+        with suppress(OSError):  # nobody reads it any more
+            for each in streams:
+                each.write_held()
+
+
+def print_none_of(env: Mapping[str, str]) -> None:
+    """Keep the secrets of another environment out of what is printed from now on, too."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, _Stream):
+            stream.secrets = stream.secrets.with_more(Secrets(env).given)
 
 
 class _Stream:
-    """A stream that writes no secrets."""
+    """A stream that writes no secrets.
+
+    A line is held until its end, or until it is to be seen: it may be written piece by piece.
+    """
 
     def __init__(self, stream: Any, secrets: Secrets) -> None:
+        self.secrets = secrets
         self._stream = stream
-        self._secrets = secrets
+        self._held: list[str] = []
 
     def write(self, text: str) -> int:
-        self._stream.write(self._secrets.text(text))
+        lines, end, rest = text.rpartition("\n")
+        if end:
+            self._held.append(lines + end)
+            self.write_held()
+        self._held.append(rest)
         return len(text)
+
+    def write_held(self) -> None:
+        text = "".join(self._held)
+        self._held.clear()
+        if text:
+            self._stream.write(self.secrets.text(text))
+
+    def flush(self) -> None:
+        self.write_held()
+        self._stream.flush()
 
     def writelines(self, lines: Iterable[str]) -> None:
         self.write("".join(lines))

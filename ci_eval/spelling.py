@@ -119,14 +119,13 @@ def _pieces(core: str) -> Iterator[str]:
 
 _ESCAPED = re.compile(
     r"""
-    (?P<blank> [ \t\r\n]+ | (?: \\+ [nrt] )+ )
-    | (?P<utf16> \\+u [dD][89abAB][0-9a-fA-F]{2} \\+u [dD][c-fC-F][0-9a-fA-F]{2}
-                 | \\+u [0-9a-fA-F]{4} )
+    (?P<utf16> \\+u [dD][89abAB][0-9a-fA-F]{2} \\+u [dD][c-fC-F][0-9a-fA-F]{2}
+               | \\+u [0-9a-fA-F]{4} )
     | (?: \\+x | %(?:25)* ) (?P<byte> [0-9a-fA-F]{2} )
     | & (?: amp; )* (?: \# (?P<number> \d{1,7} ) | \#[xX] (?P<hex> [0-9a-fA-F]{1,6} )
-                      | (?P<named> amp | lt | gt | quot | apos ) ) ;
-    | \\+ (?P<quoted> [^\\]? )
+                    | (?P<named> amp | lt | gt | quot | apos ) ) ;
     | (?P<foreign> [^\x00-\x7f] )
+    | (?P<skipped> \\+ [nrt]? | [ \t\r\n]+ )
     """,
     re.VERBOSE,
 )
@@ -207,7 +206,7 @@ def _meant(found: re.Match[str]) -> str:
     """Return what something escaped stands for; of blanks and slashes nothing."""
     kind, text = found.lastgroup, found[found.lastgroup or 0]
     match kind:
-        case "blank":
+        case "skipped":
             return ""
         case "utf16":
             units = b"".join(bytes.fromhex(each[:4]) for each in text.split("u")[1:])

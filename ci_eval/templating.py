@@ -104,11 +104,17 @@ def _without_comments(text: str) -> str:
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """All but the characters of XML 1.0."""
+_ATTACHMENT = re.compile(r"\[\[(?=ATTACHMENT\|)", re.IGNORECASE)
+"""How a file is named in test results: https://docs.gitlab.com/ci/testing/unit_test_reports/."""
 
 
 def xml(text: str) -> str:
-    """Return `text` for XML, as text or between the quotes of an attribute."""
+    """Return `text` for XML, as text or between the quotes of an attribute.
+
+    What makes readers of test results link or upload a file is broken.
+    """
     kept = _NOT_XML.sub(REPLACEMENT, without_sequences(text))
+    kept = _ATTACHMENT.sub("[ [", kept)
     return html.escape(kept).replace("\r", "&#13;")
 
 

@@ -1,14 +1,13 @@
 """The conversation on a pull request of GitHub."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Literal
 
 from pydantic import Field
 
 from ci_eval.github import MAX_PAGES, GitHub
-from ci_eval.github_answers import GONE, GitHubError
-from ci_eval.posting.thread import Comment, PostingError, is_marked
+from ci_eval.github_answers import GitHubError
+from ci_eval.posting.thread import Comment, is_marked, telling
 from ci_eval.records import Json, Stored
 
 LIMIT = 65_536
@@ -142,7 +141,7 @@ class GitHubThread:
 
     async def own(self) -> list[Comment]:
         """Return the comments that we wrote and that begin as ours do, the oldest first."""
-        with _telling():
+        with telling():
             found = await self._by_graphql()
             if found is None:
                 found = [each async for each in self._by_rest()]
@@ -150,7 +149,7 @@ class GitHubThread:
 
     async def add(self, body: str) -> Comment:
         """Write a comment, the newest."""
-        with _telling():
+        with telling():
             made = await self._github.post(self._at, {"body": body}, _Comment, needs=_NEEDS)
         return self._known(Comment(str(made.id), body, made.html_url), made.node_id)
 
@@ -164,7 +163,7 @@ class GitHubThread:
         if not self._has_graphql or comment.id not in self._nodes:
             return []
         variables = {"id": self._nodes[comment.id]}
-        with _telling():
+        with telling():
             try:
                 found = await self._github.graphql(_EARLIER, variables, _History, needs=_NEEDS)
             except GitHubError as exc:
@@ -176,7 +175,7 @@ class GitHubThread:
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
         """Put a comment out of sight, without taking it away from who looks for it."""
-        with _telling():
+        with telling():
             if self._has_graphql and comment.id in self._nodes:
                 variables = {"id": self._nodes[comment.id], "reason": reason}
                 try:
@@ -191,19 +190,14 @@ class GitHubThread:
 
     async def remove(self, comment: Comment) -> None:
         """Take a comment away."""
-        with _telling():
+        with telling():
             await self._github.delete(f"issues/comments/{comment.id}", needs=_NEEDS)
 
     async def _edit(self, comment: Comment, body: str) -> None:
-        with _telling():
-            try:
-                # Sent twice it could overwrite what another job wrote in between.
-                at = f"issues/comments/{comment.id}"
-                await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
-            except GitHubError as exc:
-                if exc.status not in GONE:
-                    raise
-                raise PostingError(str(exc), hint=exc.hint, is_unsure=True) from exc
+        with telling(is_edit=True):
+            # Sent twice it could overwrite what another job wrote in between.
+            at = f"issues/comments/{comment.id}"
+            await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
 
     def _known(self, comment: Comment, node: str) -> Comment:
         self._nodes[comment.id] = node
@@ -250,17 +244,3 @@ class GitHubThread:
 
 def _is_readable(body: str) -> bool:
     return len(body) <= LIMIT and is_marked(body)
-
-
-@contextmanager
-def _telling() -> Iterator[None]:
-    """Say of GitHub's errors whether something may have been written all the same."""
-    try:
-        yield
-    except GitHubError as exc:
-        raise PostingError(
-            str(exc),
-            hint=exc.hint,
-            is_refusal=exc.status in (401, 403, 404),
-            is_unsure=exc.status is None or exc.status >= 500,
-        ) from exc

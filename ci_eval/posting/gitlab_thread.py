@@ -1,20 +1,18 @@
 """The conversation on a merge request of GitLab: its notes."""
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 
 from ci_eval.gitlab import GitLab, connected
-from ci_eval.hosting import HostError
-from ci_eval.posting.thread import Comment, PostingError, is_marked
+from ci_eval.posting.thread import Comment, is_marked, telling
 from ci_eval.records import Stored
 from ci_eval.world import World
 
 _RETIRED = "<!-- ci-eval:retired -->"
 """The first line of a note that was put out of sight, so that it is not taken for the current."""
 _SUMMARIES = {"OUTDATED": "An earlier report", "DUPLICATE": "The same report, written twice"}
-_REFUSALS = (401, 403, 404)
 
 
 class MergeRequest(NamedTuple):
@@ -56,7 +54,7 @@ class GitLabThread:
 
     async def own(self) -> list[Comment]:
         """Return the notes that we wrote and that begin as ours do, the oldest first."""
-        with _refusing():
+        with telling():
             me = await self._identity()
             listed = self._gitlab.listed(
                 self._at, _Note, sort="asc", order_by="created_at", activity_filter="only_comments"
@@ -69,12 +67,12 @@ class GitLabThread:
 
     async def add(self, body: str) -> Comment:
         """Write a note, the newest."""
-        with _refusing():
+        with telling():
             return self._comment(await self._gitlab.post(self._at, {"body": body}, _Note))
 
     async def edit(self, comment: Comment, body: str) -> None:
         """Write a note anew, in its place."""
-        with _refusing():
+        with telling(is_edit=True):
             await self._gitlab.put(f"{self._at}/{comment.id}", {"body": body})
 
     async def earlier(self, comment: Comment) -> list[str]:
@@ -89,7 +87,7 @@ class GitLabThread:
 
     async def remove(self, comment: Comment) -> None:
         """Take a note away."""
-        with _refusing():
+        with telling():
             await self._gitlab.delete(f"{self._at}/{comment.id}")
 
     async def _identity(self) -> int:
@@ -118,7 +116,7 @@ async def opened(
     if found is None:
         yield None
         return
-    with _refusing():
+    with telling():
         async with connected(world, found.project) as gitlab:
             yield GitLabThread(gitlab, found), found
 
@@ -149,13 +147,3 @@ def is_of_fork(env: Mapping[str, str]) -> bool:
     """Say whether the change comes from another project, whose jobs have no token of ours."""
     source = env.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
     return bool(source) and source != env.get("CI_MERGE_REQUEST_PROJECT_ID")
-
-
-@contextmanager
-def _refusing() -> Iterator[None]:
-    """Turn what GitLab says into what is told of a comment."""
-    try:
-        yield
-    except HostError as exc:
-        is_refusal = exc.status in _REFUSALS
-        raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc

@@ -25,7 +25,7 @@ _MAX_NAME = 130
 """Characters of the name of a job in its hidden line."""
 _MAX_COMMIT = 64
 _OPENING = re.compile(
-    r"<!-- ci-eval:job (passed|failed|incomplete) ([0-9]{1,20}) ([0-9]{1,9}) "
+    r"<!-- ci-eval:job (passed|failed|incomplete) ([0-9]{1,20}) ([0-9]{1,20}) "
     r"commit=([^ <>]{0,200}) digest=([0-9a-f]{32}|none) name=([^<>]{0,130}) -->"
 )
 _CLOSING = re.compile(r"<!-- ci-eval:end [0-9a-f]{32} -->")

@@ -1,9 +1,12 @@
 """The conversation on a change, as far as we take part in it."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol
 
 from ci_eval.errors import CiEvalError, ExitCode
+from ci_eval.hosting import HostError
 
 _MARKED = re.compile(r"<!-- ci-eval:v1 id=[^ ]{1,300} -->")
 """The first lines of comments, of whichever suite."""
@@ -27,6 +30,28 @@ class PostingError(CiEvalError):
         """Whether whoever keeps the conversation did not let us, and asking again is no use."""
         self.is_unsure = is_unsure
         """Whether only looking again tells what became of it: it may have been written."""
+
+
+_GONE = (404, 410)
+_REFUSALS = (401, 403, 404)
+
+
+@contextmanager
+def telling(*, is_edit: bool = False) -> Iterator[None]:
+    """Say of a host's errors whether something may have been written all the same.
+
+    What is gone before it is edited is no refusal: the next look tells what is there instead.
+    """
+    try:
+        yield
+    except HostError as exc:
+        is_gone = is_edit and exc.status in _GONE
+        raise PostingError(
+            str(exc),
+            hint=exc.hint,
+            is_refusal=exc.status in _REFUSALS and not is_gone,
+            is_unsure=exc.status is None or exc.status >= 500 or is_gone,
+        ) from exc
 
 
 class Comment(NamedTuple):

@@ -1,23 +1,32 @@
-"""What is told where a workflow run left no report: never green, and never in silence."""
+"""What is told where a run left no report: never green, and never in silence."""
 
 import re
 from dataclasses import replace
 from urllib.parse import unquote
 
 from ci_eval.posting import sticky
-from ci_eval.posting.after_run import Place
+from ci_eval.posting.after_run import Place, post_as
 from ci_eval.posting.options import Options
 from ci_eval.posting.sections import Section, read
 from ci_eval.posting.sticky import Posted
 from ci_eval.posting.thread import Comment, Thread
 from ci_eval.reporters.markdown import marker
+from ci_eval.world import World
 
 _NAMED = re.compile(r"<!-- ci-eval:v1 id=(.*) -->")
 
 
-def text(why: str, link: str) -> str:
-    """Return the Markdown that says it; `why` is Markdown already."""
-    return f"> [!WARNING]\n> **Not evaluated:** {why} ([its log]({link})).\n"
+def post(suite: str, said: str, options: Options, world: World, *, wanted: bool) -> Posted:
+    """Let this job say it in the comment of its suite, or say why it is not told.
+
+    `wanted` calls for a comment where there is none yet.
+    """
+
+    async def say(place: Place) -> Posted:
+        section = Section(suite, world.job, "incomplete", said, *place[1:])
+        return await sticky.post(place.thread, [section], options, wanted=wanted)
+
+    return post_as(say, options, world)
 
 
 async def tell(place: Place, workflow: str, said: str, options: Options) -> Posted:
@@ -46,7 +55,7 @@ def _older(comments: list[Comment], place: Place) -> dict[str, list[str]]:
         # What was put out of sight is kept up by nobody.
         if named is None or comment.hidden:
             continue
-        # A name that was too long is not told by its comment, of which nothing is read then.
+        # Of a name that was too long it is the digest, which is found by the same line.
         suite = unquote(named[1])
         for each in read(suite, comment.body):
             if each.since < (place.run, place.attempt):

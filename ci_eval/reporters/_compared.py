@@ -75,9 +75,15 @@ def baseline_of(report: Report) -> Baseline:
 
 
 def together_row(comparison: Comparison) -> TogetherRow | None:
-    """Return the row of all criteria together, where they got worse or may have."""
+    """Return the row of all criteria together, where they got worse or may have.
+
+    Beside one that regressed for sure, that they may have tells nothing.
+    """
     found = comparison.together
     if found is None or found.outcome not in ("regressed", "inconclusive"):
+        return None
+    alone = any(each.outcome == "regressed" and each.tier == "block" for each in comparison.deltas)
+    if found.outcome == "inconclusive" and alone:
         return None
     return TogetherRow(
         mark="blocks" if found.outcome == "regressed" else "warns",

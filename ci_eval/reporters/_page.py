@@ -14,7 +14,6 @@ from ci_eval import phrases
 from ci_eval.findings import (
     Comparison,
     GroupSummary,
-    Reason,
     Report,
     Totals,
     Vanished,
@@ -34,6 +33,7 @@ from ci_eval.reporters._compared import (
 )
 from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._history import History, history_of
+from ci_eval.reporters._reasons import reasons_of
 from ci_eval.reporters._rows import Row, first_rows, judged_by_threshold, rows_of
 from ci_eval.results import JudgeUsage, RunMeta
 from ci_eval.templating import code, render
@@ -139,7 +139,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
 
     first = findings.first()
     leading, others = first_rows(rows)
-    deciding, warnings, notes = _sorted_reasons(report.verdict.reasons, comparison.loosened)
+    deciding, warnings, notes = reasons_of(report)
     suspected = findings.worse("suspected")
     return Page(
         meta=report.meta,
@@ -172,13 +172,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         flaky_more=comparison.flaky_total > len(comparison.flaky),
         excused=some(excuse_of(each, report.meta) for each in comparison.excused),
         history=history_of(report, rows, bounds),
-        fixed=some(
-            dict.fromkeys(
-                Place.of_change(change).named(report.meta)
-                for change in comparison.changes
-                if change.change == "fixed"
-            )
-        ),
+        fixed=some(_fixed(comparison, report.meta)),
         added=some(comparison.added),
         vanished=some(map(_gone, comparison.vanished)),
         not_comparable=some(comparison.not_comparable),
@@ -189,35 +183,17 @@ def page_of(report: Report, bounds: Bounds) -> Page:
     )
 
 
-def _sorted_reasons(
-    reasons: Sequence[Reason], loosened: Sequence[str]
-) -> tuple[list[str], list[str], list[str]]:
-    """Return what decided, what a reader must know besides, and the rest.
-
-    A warning about a criterion is among the rest, for the table of criteria shows it; what lists
-    `loosened` is in none, for it has a place of its own.
-    """
-    if loosened:
-        reasons = [each for each in reasons if f": {loosened[0]}" not in each.message]
-    blocking = [each.message for each in reasons if each.severity == "blocks"]
-    incomplete = [each.message for each in reasons if each.severity == "incomplete"]
-    warnings = [each.message for each in reasons if each.severity == "warns" and not each.group]
-    rest = [
-        each.message
-        for each in reasons
-        if each.severity == "info" or (each.severity == "warns" and each.group)
-    ]
-    if blocking:
-        return blocking, [*incomplete, *warnings], rest
-    return incomplete, warnings, rest
-
-
 def _leading(messages: list[str]) -> Some[str]:
     return Some(tuple(messages[:MAX_REASONS]), len(messages))
 
 
 def _overrides(meta: RunMeta) -> list[str]:
     return [f"{name} is {module}'s, not ci-eval's own" for name, module in meta.overrides.items()]
+
+
+def _fixed(comparison: Comparison, meta: RunMeta) -> Iterable[str]:
+    fixed = (each for each in comparison.changes if each.change == "fixed")
+    return dict.fromkeys(Place.of_change(each).named(meta) for each in fixed)
 
 
 def _gone(each: Vanished) -> str:

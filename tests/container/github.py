@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+SECRET = "a-secret-of-the-runner"
+"""What nothing may see that is started in a container; part of all that is secret in a job."""
 ROOT = Path(__file__).parents[2]
 RUNNER_UID = 1001
 """The user of GitHub's runners, to whom the workspace belongs; only root can give it away."""
@@ -84,15 +86,18 @@ class Job:
         """Return the users to whom files in the workspace belong."""
         return {path.lstat().st_uid for path in self.workspace.rglob("*")}
 
-    def uses_action(self, inputs: Mapping[str, str]) -> Step:
+    def uses_action(
+        self, inputs: Mapping[str, str], *, network: str = "none", name: str = ""
+    ) -> Step:
         """Run the action with `inputs`, and the defaults of `action.yml`.
 
-        There is no network, so nothing is posted, and what a workflow run would fill in is empty.
+        Without a `network` nothing is posted, and what a workflow run would fill in is empty.  The
+        container has a `name` where somebody is to stop it.
         """
         known = read_yaml(ROOT / "action.yml")["inputs"]
         defaults = {name: said.get("default", "") for name, said in known.items()}
         given = {name: "" if "${{" in said else said for name, said in defaults.items()}
-        given |= {"comment": "off", **inputs}
+        given |= {"comment": "off" if network == "none" else "update", **inputs}
         files = self._new_files()
         env = self._github_env("/github/workspace", "/github/file_commands")
         env |= {f"INPUT_{name.replace(' ', '_').upper()}": given[name] for name in given}
@@ -105,8 +110,9 @@ class Job:
         }
         socket = os.environ.get("DOCKER_HOST", "").removeprefix("unix://")  # docker's own
         mounts[Path(socket or "/var/run/docker.sock")] = "/var/run/docker.sock"
-        command = ["docker", "run", "--rm", "--network", "none", "--workdir", "/github/workspace"]
-        command += [word for name in env for word in ("-e", name)]
+        command = ["docker", "run", "--rm", "--network", network, "--workdir", "/github/workspace"]
+        command += ["--name", name] if name else []
+        command += [word for each in env for word in ("-e", each)]
         command += ["-e", "HOME=/github/home"]
         command += [word for place in mounts.items() for word in ("-v", f"{place[0]}:{place[1]}")]
         return self._finish([*command, self.image], env, files)
@@ -135,7 +141,13 @@ class Job:
     def _github_env(self, workspace: str, files: str) -> dict[str, str]:
         return (
             {
-                "ACTIONS_RUNTIME_TOKEN": "a-secret-of-the-runner",
+                # The runner gives these to all steps, with `id-token: write` the first two.
+                "ACTIONS_ID_TOKEN_REQUEST_TOKEN": SECRET,
+                "ACTIONS_ID_TOKEN_REQUEST_URL": f"https://tokens.example.org/{SECRET}?api-version=2",
+                "ACTIONS_RUNTIME_TOKEN": SECRET,
+                "ACTIONS_RUNTIME_URL": f"https://pipelines.example.org/{SECRET}/",
+                "ACTIONS_RESULTS_URL": f"https://results.example.org/{SECRET}/",
+                "ACTIONS_CACHE_URL": f"https://cache.example.org/{SECRET}/",
                 "CI": "true",
                 "GITHUB_ACTIONS": "true",
                 "GITHUB_EVENT_NAME": "pull_request",

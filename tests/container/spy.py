@@ -51,6 +51,7 @@ def spied() -> dict[str, Any]:
     return {
         "user": [os.getresuid(), os.getresgid(), os.getgroups()],
         "secrets": secrets(),
+        "names": [name for name in os.environ if name.startswith(("ACTIONS_", "INPUT_"))],
         "command files": tried(lambda: written("/github/file_commands/set_env")),
         "the summary": tried(lambda: written("/github/file_commands/step_summary")),
         "docker": tried(lambda: socket.socket(socket.AF_UNIX).connect("/var/run/docker.sock")),

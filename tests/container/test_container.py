@@ -4,10 +4,14 @@ import json
 import os
 import shutil
 import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from container.github import ROOT, RUNNER_UID, Job
+from container.github import ROOT, RUNNER_UID, SECRET, Job
+from fake_github import TOKEN, FakeGitHub, Fault, github
 
 IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 
@@ -115,6 +119,41 @@ def test_a_judge_that_cannot_be_asked_is_no_pass(
     assert "no-real-key" not in step.stderr + step.summary
 
 
+@pytest.fixture
+def fake(job: Job) -> Iterator[FakeGitHub]:
+    """Return GitHub with a pull request of what is checked out."""
+    with github() as found:
+        found.add_pull(head=head(job))
+        job.env |= found.env | {"GITHUB_SHA": head(job)}
+        yield found
+
+
+def test_the_comment_is_written(job: Job, fake: FakeGitHub) -> None:
+    given = {"config": WEATHER, "github-token": TOKEN}
+    step = job.uses_action(given, network="host")
+    assert (step.exit_code, step.annotations) == (0, []), step.stderr
+    assert step.outputs["comment-status"] == "created"
+    [body] = fake.bodies()
+    assert "weather passed" in body
+
+
+def test_a_job_that_is_cancelled_while_it_posts_ends_at_once(job: Job, fake: FakeGitHub) -> None:
+    """What is the first process of a container ends by no signal that it does not handle."""
+    fake.faults.append(Fault(delay_s=60))
+    name = f"ci-eval-{job.folder.name}"
+    given = {"config": WEATHER, "github-token": TOKEN}
+    with ThreadPoolExecutor() as threads:
+        running = threads.submit(job.uses_action, given, network="host", name=name)
+        assert fake.arrived.wait(60)
+        began = time.monotonic()
+        subprocess.run(["docker", "stop", "--time", "30", name], check=True, stdout=subprocess.PIPE)
+        step = running.result()
+    assert time.monotonic() - began < 20
+    assert step.exit_code == 2
+    assert step.stderr.endswith("interrupted\n")
+    assert step.outputs["verdict"] == "passed"
+
+
 def test_wrong_inputs_are_all_told(job: Job) -> None:
     step = job.uses_action({"repeats": "many", "resume": "perhaps", "agnt": "weather"})
     assert step.exit_code == 4
@@ -190,13 +229,15 @@ def test_an_agent_gets_nothing_and_changes_nothing(job: Job, agent: str) -> None
     example = weather_by(job, agent, spy=SPY)
     git = job.workspace / ".git"
     with (git / "config").open("a", encoding="utf-8") as file:
-        file.write('[http "https://github.com/"]\n\textraheader = a-secret-of-the-runner\n')
+        file.write('[http "https://github.com/"]\n\textraheader = ' + SECRET + "\n")
     modes = example.stat().st_mode, git.stat().st_mode
-    step = job.uses_action({"config": WEATHER, "record": "spied.jsonl"})
+    given = {"config": WEATHER, "record": "spied.jsonl", "github-token": SECRET}
+    step = job.uses_action(given)
     assert step.exit_code in (0, 1), step.stderr
     assert json.loads(answers(job.workspace / "spied.jsonl")[0]) == {
         "user": [[AGENT_UID] * 3, [AGENT_UID] * 3, []],
         "secrets": [],
+        "names": [],
         "command files": "PermissionError",
         "the summary": "PermissionError",
         "docker": "PermissionError",

@@ -73,7 +73,7 @@ def told(repository: Path) -> dict[str, object]:
     return found
 
 
-def run(command: list[str], env: Mapping[str, str], **more: str) -> Done:
+def run(command: list[str], env: Mapping[str, str], cwd: Path | None = None) -> Done:
     return subprocess.run(
         command,
         env={**os.environ, **env},
@@ -81,7 +81,7 @@ def run(command: list[str], env: Mapping[str, str], **more: str) -> Done:
         text=True,
         timeout=300,
         check=False,
-        **more,  # type: ignore[call-overload]
+        cwd=cwd,
     )
 
 
@@ -91,7 +91,7 @@ def run(command: list[str], env: Mapping[str, str], **more: str) -> Done:
 def in_any_ci(repository: Path, **env: str) -> Done:
     """Run the script as whoever owns the clone, or as root with Docker."""
     script = str(ROOT / "examples/ci/docker-run.sh")
-    return run(["sh", script], {"CI_EVAL_IMAGE": IMAGE, **env}, cwd=str(repository))
+    return run(["sh", script], {"CI_EVAL_IMAGE": IMAGE, **env}, cwd=repository)
 
 
 def give(folder: Path, user: int) -> None:

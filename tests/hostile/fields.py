@@ -5,7 +5,7 @@ decides what stands where, and `FIELDS` are all that are asked for.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ci_eval.findings import (
     CaseChange,
@@ -125,18 +125,18 @@ def _groups(names: _Names) -> list[GroupSummary]:
 
 
 def _results(put: Put, names: _Names) -> list[TrialResult]:
-    def result(case: str, status: Status, *scores: Score, **more: object) -> TrialResult:
+    def result(case: str, status: Status, *scores: Score, **more: Any) -> TrialResult:
         key = TrialKey(agent=names.agents[0], evalset=names.evalset, case=case)
-        return TrialResult(key=key, status=status, scores=scores, **more)  # type: ignore[arg-type]
+        return TrialResult(key=key, status=status, scores=scores, **more)
 
-    def scored(status: Status, value: float | None, **more: object) -> Score:
+    def scored(status: Status, value: float | None, **more: Any) -> Score:
         return Score(
             criterion="adk/x",
             name=names.criterion,
             status=status,
             value=value,
             threshold=0.8,
-            **more,  # type: ignore[arg-type]
+            **more,
         )
 
     part = InvocationScore(status=Status.FAILED, value=0.2, evidence=_evidence(put))
@@ -209,10 +209,15 @@ def _other(put: Put) -> dict[str, Json]:
 
 
 def _comparison(put: Put, names: _Names) -> Comparison:
-    def change(case: str, **more: object) -> CaseChange:
-        given = {"change": "newly_failing", "value": 0.2, "baseline": 0.9, "failed": 3}
+    def change(case: str, **more: Any) -> CaseChange:
+        given: dict[str, Any] = {
+            "change": "newly_failing",
+            "value": 0.2,
+            "baseline": 0.9,
+            "failed": 3,
+        }
         given |= {"trials": 3, "trials_before": 9}
-        return CaseChange(group=names.group, case=case, **(given | more))  # type: ignore[arg-type]
+        return CaseChange(group=names.group, case=case, **(given | more))
 
     return Comparison(
         baseline_runs=(put("baseline run", "run-1"), "run-0"),

@@ -78,6 +78,7 @@ def test_the_test_results_are_valid_and_every_case_is_there(told: Told) -> None:
         for each in document.iter():
             for text in (each.text or "", *map(str, each.attrib.values())):
                 assert "\x1b" not in text
+                assert "[[ATTACHMENT|" not in text.upper()
                 assert "##[" not in text.replace(each.get("file", "-"), "")  # a path as it is
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from fake_github import Fault, github, sha
 from project import GREETS, REFUNDS, Project
 
 HANGS = """
@@ -91,6 +92,25 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent):
     again = ci_eval("run", "--resume")
     assert again.returncode == 0, again.stderr
     assert len((project.folder / "ci-eval-report/traces.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_job_that_is_cancelled_while_it_posts_ends_at_once(project):
+    with github() as fake:
+        fake.add_pull()
+        fake.faults.append(Fault(delay_s=60))
+        more = fake.env | {"GITHUB_SHA": sha(10)}
+        run = subprocess.Popen(
+            [sys.executable, "-m", "ci_eval", "run", "--comment=update", "--pr=1"],
+            env=environment(**more),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert fake.arrived.wait(30)
+        run.send_signal(signal.SIGTERM)
+        _, err = run.communicate(timeout=20)
+    assert run.returncode == 2
+    assert err.endswith("interrupted\n")
+    assert (project.folder / "ci-eval-report" / "run.json").exists()
 
 
 def test_a_hanging_trial_is_killed_and_its_neighbours_are_not_lost(project):

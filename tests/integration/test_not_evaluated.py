@@ -24,17 +24,17 @@ def answer(message):
     return os.environ["SHOP_KEY"] and "Hello!"
 """
 WITH_AGENT = """\
-suite: shop
+name: shop
 agents:
   bot: {python: "shop:answer", env: [SHOP_KEY]}
-evalsets: [smoke.evalset.json]
+evalsets: {smoke: smoke.evalset.json}
 criteria: {response_match_score: 0.5}
 """
 WITH_JUDGE = """\
-suite: shop
+name: shop
 agents:
   bot: {recorded: traces.jsonl}
-evalsets: [smoke.evalset.json]
+evalsets: {smoke: smoke.evalset.json}
 criteria: {final_response_match_v2: 0.5}
 """
 FORKS = "pull requests of forks get no secrets: docs/forks.md has ways without"
@@ -107,7 +107,7 @@ def test_the_key_that_a_judge_lacks_is_the_first_reason_and_told_once(project: P
     assert "INCOMPLETE: the suite was not evaluated" in ended.err
     first = project.read("comment.md").splitlines()[2]
     assert first.startswith("> **shop was not evaluated:** 1 case of 1 could not be measured")
-    assert "lacks GOOGLE&#95;API&#95;KEY" in first
+    assert f"lacks GOOGLE_API_KEY or GEMINI_API_KEY; {FORKS}." in first
     assert "[!WARNING]" in project.read("comment.md")
     assert "title=shop was not evaluated" in project.read("annotations.txt")
 
@@ -158,7 +158,7 @@ def test_a_comment_does_not_keep_a_verdict_that_a_broken_run_did_not_reach(
     ended = project.ci_eval("run", "--comment", "update")
     assert ended.code == 4
     [after] = fake.bodies()
-    assert "> **shop was not evaluated:** the judge of adk&#47;final" in after
+    assert "> **shop was not evaluated:** the judge of adk/final_response_match_v2 lacks" in after
     [section] = read("shop", after)
     assert section.outcome == "incomplete"
     assert "comment updated: " in ended.err
@@ -185,7 +185,7 @@ def test_that_nothing_was_selected_begins_no_comment(project: Project, fake: Fak
 
 
 def test_a_configuration_that_cannot_be_read_is_of_no_suite(project: Project, fake: FakeGitHub):
-    project.config("suite: shop\nagents: {}\nnonsense: 1\n")
+    project.config("name: shop\nagents: {}\nnonsense: 1\n")
     assert project.ci_eval("run", "--comment", "update").code == 4
     assert fake.bodies() == []
     summary = (project.folder / "step-summary.md").read_text()

@@ -646,6 +646,14 @@ def test_a_run_without_a_report_has_outputs_too(project, monkeypatch, config, ve
     assert f"\n{verdict}\n" in (project.folder / "outputs").read_text()
 
 
+def test_a_folder_that_cannot_be_used_is_a_usage_error_to_later_steps(project, monkeypatch):
+    monkeypatch.setenv("GITHUB_OUTPUT", str(project.folder / "outputs"))
+    ended = project.ci_eval("run", "--out", "ci-eval.yaml")
+    assert ended.code == 4
+    assert "ci-eval.yaml cannot be used: File exists" in ended.err
+    assert "\nusage-error\n" in (project.folder / "outputs").read_text()
+
+
 def test_a_run_from_elsewhere_names_files_so_that_they_are_found(project, monkeypatch):
     """Messages as seen from here; annotations and reports from the top of the repository."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")

@@ -218,6 +218,19 @@ def test_empty_inputs_are_not_given() -> None:
     assert arguments(agent="", repeats=" ", resume="", config="\n") == []
 
 
+def test_an_empty_input_is_what_the_action_does_if_it_is_left_out(
+    documented: dict[str, Any],
+) -> None:
+    defaults = {each.opts[-1]: each.default for each in cli.cli.commands["run"].params}
+    for known in INPUTS:
+        said = documented["inputs"][known.name].get("default", "")
+        if "run" in known.commands and known.kind != "flag" and said and "${{" not in said:
+            assert said == (known.empty or defaults[f"--{known.name}"])
+        else:
+            assert known.empty == ""
+    assert arguments(comment="", baseline_save=" ") == ["--baseline-save=auto", "--comment=update"]
+
+
 @pytest.mark.parametrize("word", ["false", "False", "FALSE"])
 def test_a_flag_can_be_off(word: str) -> None:
     assert arguments(resume=word) == []

@@ -1,8 +1,11 @@
 """What an environment says is secret is written down nowhere."""
 
+import base64
 import contextlib
+import json
 import sys
 import traceback
+from hashlib import sha384
 
 import pytest
 
@@ -14,7 +17,7 @@ from ci_eval.records import (
     Json,
     Status,
 )
-from ci_eval.redacting import Secrets, passed_on, printing
+from ci_eval.redacting import Secrets, passed_on, print_none_of, printing
 from ci_eval.results import Score, TrialResult
 from ci_eval.trials import Failure, Trace, TrialKey
 
@@ -211,6 +214,48 @@ def test_a_hundred_secrets_and_a_long_text_take_as_many_steps_as_there_are_secre
     assert "secret" not in secrets.text(text * 3)
 
 
+def a_key(lines: int = 26) -> str:
+    """Return what a private key of that many lines looks like."""
+    body = (base64.b64encode(sha384(bytes([number])).digest()).decode() for number in range(lines))
+    return "\n".join(["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"])
+
+
+def test_of_a_key_all_lines_are_secret_but_those_that_every_key_has() -> None:
+    key = a_key()
+    secrets = Secrets({"A_KEY": key})
+
+    first, *body, last = key.splitlines()
+    assert [secrets.text(f"<{line}>") for line in body] == ["<[A_KEY]>"] * len(body)
+    assert secrets.text(f"{first} {last}") == f"{first} {last}"
+    for written in (key, json.dumps(key)[1:-1], base64.encodebytes(key.encode()).decode().strip()):
+        assert secrets.text(f"<{written}>") == "<[A_KEY]>"
+
+
+MIB = 1 << 20
+KEY_AND_TOKEN = Secrets({"A_KEY": a_key(), "A_TOKEN": "ghs_0123456789abcdefghij"})
+
+
+@pytest.mark.parametrize(
+    "made_of",
+    ["\\", "%25", "&amp;", "&#0", "\\u00", "\\ud83d", " \n", "\u5b57", "\u2026", "[9 "],
+)
+def test_a_megabyte_that_looks_escaped_takes_one_pass(made_of: str) -> None:
+    # Looking at it again from each place would take until tomorrow.
+    many = made_of * (MIB // len(made_of.encode()))
+    text = f"\u2026 {many} ghs_0123456789abcdefghij!"
+
+    assert KEY_AND_TOKEN.text(text) == text.replace("ghs_0123456789abcdefghij", "[A_TOKEN]")
+
+
+def test_a_megabyte_of_the_pieces_that_are_looked_for_takes_one_pass() -> None:
+    body = a_key().splitlines()[1:-1]
+    pieces = "".join(base64.b64encode(line[1:-1].encode()).decode()[2:-3] for line in body)
+    text = (pieces + "".join(line[:-1] for line in body)) * 300
+
+    assert len(text) > MIB
+    assert KEY_AND_TOKEN.text(f"{text} ghs_0123456789abcdefghij").endswith(" [A_TOKEN]")
+
+
 # --- What is printed --------------------------------------------------------------------------
 
 
@@ -229,3 +274,31 @@ def test_nobody_prints_a_secret_to_either_stream(capsys: pytest.CaptureFixture[s
     assert err.endswith("ValueError: of [API_KEY]\n")
     assert "12345678" not in err
     assert (sys.stdout, sys.stderr) == before
+
+
+def test_what_is_written_piece_by_piece_is_printed_when_its_line_ends(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with printing({"API_KEY": "sk-12345678"}):
+        for piece in ("it is ", "sk-12", "345", "678"):
+            sys.stdout.write(piece)
+        assert capsys.readouterr().out == ""
+        sys.stdout.write("!\nnext")
+        assert capsys.readouterr().out == "it is [API_KEY]!\n"
+        sys.stdout.flush()
+        assert capsys.readouterr().out == "next"
+        sys.stderr.write("the end sk-123")
+        sys.stderr.write("45678")
+    assert capsys.readouterr() == ("", "the end [API_KEY]")
+
+
+def test_what_comes_to_be_known_as_secret_is_not_printed_from_then_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with printing({}):
+        sys.stdout.write("sk-12345678\n")
+        print_none_of({"API_KEY": "sk-12345678"})
+        print_none_of({"API_KEY": "sk-12345678", "SHOP": "sk-none-of-them"})
+        sys.stdout.write("sk-12345678 sk-none-of-them\n")
+    assert capsys.readouterr().out == "sk-12345678\n[API_KEY] sk-none-of-them\n"
+    print_none_of({"API_KEY": "sk-12345678"})  # streams that are not ours stay as they are

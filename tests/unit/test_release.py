@@ -4,6 +4,7 @@ import itertools
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,9 @@ import ci_eval
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / ".github"))  # where it lies, out of the package
 
-from release import sources, tags  # noqa: E402
-from release.__main__ import main  # noqa: E402
-from release.version import ReleaseError, Version  # noqa: E402
+from release import sources, tags  # noqa: E402  # these are found from here on
+from release.__main__ import main  # noqa: E402  # as above
+from release.version import ReleaseError, Version  # noqa: E402  # as above
 
 IMAGE = "ghcr.io/octo-org/ci-eval@sha256:" + "a1" * 32
 OTHER_IMAGE = "ghcr.io/octo-org/ci-eval@sha256:" + "b2" * 32
@@ -468,22 +469,26 @@ def test_releases_at_once_all_get_there(
     assert refs["tags/v1.0"] == commits["1.0.1"]
 
 
-def test_of_two_releases_of_one_version_at_once_one_is_refused(
-    published: Published, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The other one gets there between our look at the remote and our push."""
-    source = published.here.head
-    theirs: list[str] = []
-    read = tags.Refs.read
+def meanwhile(monkeypatch: pytest.MonkeyPatch, release: Callable[[], str]) -> list[str]:
+    """Let somebody `release` between our look at the remote and our push; the list gets what."""
+    released: list[str] = []
+    read, others = tags.Refs.read, [release]
 
     def slow(git: tags.Git) -> tags.Refs:
         seen = read(git)
-        if not theirs:
-            theirs.append("")
-            theirs[0] = published.release("1.2.0", source, OTHER_IMAGE)
+        if others:  # theirs reads, too
+            released.append(others.pop()())
         return seen
 
     monkeypatch.setattr(tags.Refs, "read", slow)
+    return released
+
+
+def test_of_two_releases_of_one_version_at_once_one_is_refused(
+    published: Published, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = published.here.head
+    theirs = meanwhile(monkeypatch, lambda: published.release("1.2.0", source, OTHER_IMAGE))
     (said,) = problems(published.release, "1.2.0", source)
 
     assert said.startswith(f"v1.2.0 is out with other content (commit {theirs[0]})")
@@ -494,17 +499,7 @@ def test_a_tag_that_others_move_meanwhile_is_not_lost(
     published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = published.here.head
-    theirs: list[str] = []
-    read = tags.Refs.read
-
-    def slow(git: tags.Git) -> tags.Refs:
-        seen = read(git)
-        if not theirs:
-            theirs.append("")
-            theirs[0] = published.release("1.3.0", source)
-        return seen
-
-    monkeypatch.setattr(tags.Refs, "read", slow)
+    theirs = meanwhile(monkeypatch, lambda: published.release("1.3.0", source))
     ours = published.release("1.2.0", source)
 
     refs = published.refs()

@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import re
 from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
@@ -30,6 +31,18 @@ WAYS: dict[str, Callable[[str], str]] = {
     "base64 in lines": lambda text: base64.encodebytes(text.encode()).decode().rstrip(),
     "base64 in an address": lambda text: quote(base64.b64encode(text.encode()).decode(), safe=""),
 }
+
+
+_SKIPPED = r"[\\\s]|%(?:20|0[9adAD]|5[cC])"
+"""What is a slash or a blank, or looks like one in an address."""
+
+
+def _is_rich(text: str) -> bool:
+    """Say whether `text` has enough beside blanks and slashes, and none of these at an end."""
+    at_an_end = re.search(rf"^(?:{_SKIPPED})|(?:{_SKIPPED})$", text)
+    return not at_an_end and len(re.sub(_SKIPPED, "", text)) >= 8
+
+
 SECRETS = st.text(
     st.one_of(
         st.sampled_from("abcXYZ0189"),
@@ -38,7 +51,7 @@ SECRETS = st.text(
     ),
     min_size=8,
     max_size=120,
-).filter(lambda text: text == text.strip() and not text.isalpha())
+).filter(lambda text: text == text.strip() and not text.isalpha() and _is_rich(text))
 
 
 def _lower(text: str) -> str:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 from fake_github import FORK, REPOSITORY, FakeGitHub, github, sha
+from repos import Repo
 from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
+
+from ci_eval.cli import main
 
 pytestmark = pytest.mark.skipif(not RUNNER, reason=".ci/run says where the workflow runner is")
 
@@ -238,3 +241,36 @@ def test_what_a_fork_measured_is_posted_by_the_second_workflow(
     assert "small" in body
     assert "large" in body
     assert not list(job.workspace.iterdir())  # nothing was checked out
+
+
+# --- What `ci-eval init` writes ---------------------------------------------------------------
+
+
+@pytest.mark.skipif(not shutil.which("uv"), reason="the host variant installs with uv")
+def test_the_workflow_that_init_writes_comments_and_stores_what_was_merged(
+    repo: Repository, fake: FakeGitHub
+) -> None:
+    repo.actions = {"OWNER/ci-eval/host": str(ROOT / "host")}
+    shop = repo.folder / "shop"
+    (shop / "evals").mkdir(parents=True)
+    (shop / "bot.py").write_text("def reply(message):\n    return f'You said {message}.'\n")
+    (shop / "evals/small.csv").write_text("prompt,expected\nHello,You said Hello.\n")
+    (shop / "requirements.txt").write_text("# nothing\n")
+    assert main(["init", str(shop), "--yes"]) == 0
+    repo.github["sha"] = repo.commit()
+    workflow = repo.folder / ".github/workflows/ci-eval-shop.yml"
+
+    evaluate, baseline = repo.run(workflow, event=PULL_REQUEST)
+    assert (evaluate.result, baseline.result) == ("success", "skipped"), told(evaluate)
+    assert len(fake.comments) == 1
+    (kept,) = (repo.scratch / "artifacts").iterdir()
+    assert [path.name for path in kept.iterdir()] == ["report.json"]
+
+    repo.github |= {"ref": "refs/heads/main", "ref_name": "main", "base_ref": "", "head_ref": ""}
+    evaluate, baseline = repo.run(workflow, "push", {"repository": {"default_branch": "main"}})
+    assert (evaluate.result, baseline.result) == ("skipped", "success"), told(baseline)
+    everybodys = ("-c", "safe.directory=*")  # the workspace is the runner's
+    stored = Repo(baseline.workspace).git(
+        *everybodys, "ls-tree", "-r", "--name-only", "ci-eval-data"
+    )
+    assert f"suites/shop/runs/{repo.github['sha']}.json" in stored.splitlines()

@@ -1,15 +1,17 @@
 """What is posted after a run, and that a verdict never depends on it."""
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FORK, REPOSITORY, FakeGitHub, github, sha
+from fake_github import FORK, REPOSITORY, FakeGitHub, Fault, github, sha
 from support import make_report
 
+from ci_eval.posting import after_run
 from ci_eval.posting.after_run import post
 from ci_eval.posting.options import Options
 from ci_eval.posting.sticky import Posted
@@ -98,6 +100,52 @@ def test_a_fork_whose_token_reads_only_is_told_without_a_warning(
     [said] = step.said
     assert said.startswith("no comment yet: ")
     assert capsys.readouterr().out == ""
+
+
+def test_a_fork_that_may_make_no_check_run_is_told_without_a_warning(
+    step: Step, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step.fake.permissions = frozenset({"contents: read", "pull-requests: read"})
+    wanted = Options("off", check_run=True)
+    assert step.post(head=FORK, options=wanted, GITHUB_ACTIONS="true") == Posted("off")
+    [said] = step.said
+    assert said.startswith("no check run: ")
+    assert "forks and from Dependabot only reads" in said
+    assert capsys.readouterr().out == ""
+
+
+def test_a_push_needs_no_permission_to_look_for_a_pull_request(
+    step: Step, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step.fake.permissions = frozenset({"contents: read"})
+    pushed = {"GITHUB_EVENT_NAME": "push", "GITHUB_EVENT_PATH": "", "GITHUB_SHA": sha(10)}
+    assert step.post(GITHUB_ACTIONS="true", **pushed) == Posted("none")
+    [said] = step.said
+    assert said.startswith("no comment: ")
+    assert "pull-requests: read" in said
+    assert capsys.readouterr().out == ""
+
+
+def test_whoever_names_a_pull_request_is_warned_that_it_cannot_be_read(
+    step: Step, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step.fake.permissions = frozenset({"contents: read"})
+    named = replace(UPDATE, pull_request=1)
+    assert step.post(options=named, GITHUB_ACTIONS="true") == Posted("failed")
+    assert "pull-requests: read" in capsys.readouterr().out
+
+
+def test_a_server_that_answers_slowly_holds_no_job_for_long(
+    step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(after_run, "PATIENCE_S", 0.2)
+    step.fake.faults.append(Fault(delay_s=1.0))
+    began = time.monotonic()
+    assert step.post() == Posted("failed")
+    assert time.monotonic() - began < 1.0
+    assert step.said == [
+        "no comment: nobody knows whether it was written: it took longer than 0.2 s"
+    ]
 
 
 def test_a_missing_permission_is_named_on_the_run(

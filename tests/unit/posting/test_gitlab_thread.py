@@ -11,7 +11,10 @@ from fake_gitlab import ME, NUMBER, PATH, PROJECT, SHA, TOKEN, FakeGitLab, gitla
 from loopback import DROPPED, Reply
 
 from ci_eval import hosting
+from ci_eval.posting import sticky
 from ci_eval.posting.gitlab_thread import GitLabThread, is_of_fork, merge_request, opened
+from ci_eval.posting.options import Options
+from ci_eval.posting.sections import Section, read
 from ci_eval.posting.thread import Comment, PostingError
 from ci_eval.world import World
 
@@ -248,11 +251,65 @@ def test_a_note_whose_making_broke_off_is_not_made_again(fake: FakeGitLab) -> No
     assert len(fake.requests) == 1
 
 
-def test_an_edit_that_broke_off_is_made_again(fake: FakeGitLab) -> None:
+def test_an_edit_that_broke_off_overwrites_nothing_that_others_wrote_since(
+    fake: FakeGitLab,
+) -> None:
     note = fake.say("old")
     fake.script.append(DROPPED)
-    talking(fake.env, lambda thread: thread.edit(Comment(str(note.id), "old", ""), "new"))
-    assert fake.bodies == ["new"]
+    error = refused(fake.env, lambda thread: thread.edit(Comment(str(note.id), "old", ""), "new"))
+    assert error.is_unsure
+    assert len(fake.requests) == 1
+
+
+def test_what_is_gone_before_it_is_edited_is_no_refusal(fake: FakeGitLab) -> None:
+    error = refused(fake.env, lambda thread: thread.edit(Comment("99", "old", ""), "new"))
+    assert error.is_unsure
+    assert not error.is_refusal
+
+
+def posted(fake: FakeGitLab, *jobs: str) -> list[str]:
+    """Post what each job says, and return what became of it."""
+
+    async def no_pause(_: float) -> None:
+        """Go on."""
+
+    async def work(thread: GitLabThread) -> list[str]:
+        sections = [Section("shop", job, "passed", f"{job} is well", SHA, 1) for job in jobs]
+        found = [
+            await sticky.post(thread, [each], Options("update"), wanted=True, pause=no_pause)
+            for each in sections
+        ]
+        return [each.status for each in found]
+
+    found: list[str] = talking(fake.env, work)
+    return found
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_note_of_which_nobody_knows_is_looked_for_and_is_there_once(
+    fake: FakeGitLab, is_made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add = GitLabThread.add
+    left = [1]
+
+    async def broken(thread: GitLabThread, body: str) -> Comment:
+        if not left:
+            return await add(thread, body)
+        left.clear()
+        if is_made:
+            await add(thread, body)
+        fake.script.append(DROPPED)
+        return await add(thread, body)
+
+    monkeypatch.setattr(GitLabThread, "add", broken)
+    assert posted(fake, "a") == ["created"]
+    assert len(fake.bodies) == 1
+
+
+def test_jobs_share_one_note(fake: FakeGitLab) -> None:
+    assert posted(fake, "a", "b", "b") == ["created", "updated", "unchanged"]
+    (body,) = fake.bodies
+    assert {each.job for each in read("shop", body)} == {"a", "b"}
 
 
 def test_a_note_of_another_is_not_changed(fake: FakeGitLab) -> None:

@@ -1,0 +1,275 @@
+"""What a stranger's run may bring about on its pull request, and what it never does."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_github import FORK, HUMAN, REPOSITORY, FakeGitHub, Fault, github, refusal, sha
+from support import make_report
+
+from ci_eval import hosting
+from ci_eval.errors import UsageError
+from ci_eval.findings import Report
+from ci_eval.posting import sticky
+from ci_eval.posting.options import Options
+from ci_eval.posting.relaying import MAX_SUITES, Relayed, relay
+from ci_eval.posting.sections import read
+from ci_eval.posting.thread import PostingError
+from ci_eval.reporters.markdown import marker
+from ci_eval.world import World
+
+HEAD, MERGE, RUN = sha(10), sha(11), 4242
+UPDATE = Options("update")
+FORKS = "Measured by the fork's own workflow run"
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
+    monkeypatch.setattr(hosting, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(sticky, "FIRST_PAUSE_S", 0.0)
+    with github() as found:
+        found.add_fork(7, HEAD, merge_commit=MERGE)
+        found.add_run(RUN, HEAD, branch="change", event="pull_request", repository=FORK)
+        yield found
+
+
+class Publisher:
+    """A step of a workflow on `workflow_run`, and what it said."""
+
+    def __init__(self, fake: FakeGitHub, folder: Path) -> None:
+        self.fake = fake
+        self.folder = folder
+        self.said: list[str] = []
+
+    def relay(self, options: Options = UPDATE, *, head: str = HEAD) -> Relayed:
+        path = self.folder / "event.json"
+        path.write_text(json.dumps({"workflow_run": {"id": RUN, "head_sha": head}}))
+        given = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(path)}
+        world = World(self.fake.env | given, self.folder, lambda: 0.0, say=self.said.append)
+        return relay(options, "ci-eval-report*", world)
+
+    def left(self, *reports: Report) -> None:
+        """Let the run leave an artifact with each."""
+        for number, each in enumerate(reports):
+            content = {"report.json": each.model_dump_json().encode()}
+            name = f"ci-eval-report-{number:02}"
+            self.fake.add_artifact(content, HEAD, name=name, run=RUN)
+
+
+@pytest.fixture
+def step(fake: FakeGitHub, tmp_path: Path) -> Publisher:
+    return Publisher(fake, tmp_path)
+
+
+def report(suite: str = "shop", *, job: str = "evaluate", commit: str | None = MERGE) -> Report:
+    found = make_report("greets pass 0.9", suite=suite)
+    meta = found.meta.model_copy(update={"commit": commit, "job": job})
+    return found.model_copy(update={"meta": meta})
+
+
+def of_the_repository(fake: FakeGitHub) -> None:
+    """Let it be a pull request of a branch of the repository itself."""
+    fake.add_pull(7, HEAD, merge_commit=MERGE)
+    fake.runs[RUN].repository = REPOSITORY
+
+
+def statuses(found: Relayed) -> list[str]:
+    return [each.posted.status for each in found.told]
+
+
+def errors(found: Relayed) -> list[str]:
+    return [str(each) for each in found.errors]
+
+
+# --- Which run, and which pull request ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
+def test_a_run_of_a_pull_request_is_told_there(
+    fake: FakeGitHub, step: Publisher, name: str
+) -> None:
+    fake.runs[RUN].event = name
+    step.left(report())
+    assert statuses(step.relay()) == ["created"]
+    assert len(fake.bodies(7)) == 1
+
+
+def test_a_run_of_another_commit_than_the_event_says_is_not_told(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    fake.runs[RUN].head = sha(12)
+    step.left(report())
+    with pytest.raises(PostingError, match=f"not about the workflow run {RUN}"):
+        step.relay()
+    assert fake.asked("pulls") == []
+
+
+def test_the_same_branch_of_another_fork_is_not_meant(fake: FakeGitHub, step: Publisher) -> None:
+    owner = FORK.partition("/")[0]
+    fake.add_pull(7, HEAD, repository=f"{owner}/another")
+    step.left(report())
+    assert step.relay() == Relayed()
+    assert fake.comments == []
+
+
+def test_only_the_pull_request_that_is_named_is_told(fake: FakeGitHub, step: Publisher) -> None:
+    step.left(report())
+    assert step.relay(Options("update", pull_request=8)) == Relayed()
+    assert fake.comments == []
+
+
+def test_where_several_could_be_meant_and_no_report_tells_that_is_said(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    fake.add_fork(8, HEAD, base="release", merge_commit=sha(13))
+    assert step.relay() == Relayed()
+    assert "any of the pull requests #8, #7" in " ".join(step.said)
+    assert fake.comments == []
+
+
+def test_a_report_is_not_looked_for_outside_of_such_a_workflow(
+    fake: FakeGitHub, tmp_path: Path
+) -> None:
+    (tmp_path / "event.json").write_text('{"workflow_run": {"id": "1", "head_sha": null}}')
+    given = {
+        "GITHUB_EVENT_NAME": "workflow_run",
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+    }
+    with pytest.raises(UsageError, match="tells of no workflow run"):
+        relay(UPDATE, "*", World(fake.env | given, tmp_path, lambda: 0.0))
+    assert fake.requests == []
+
+
+# --- How many comments --------------------------------------------------------------------------
+
+
+def test_comments_of_others_that_begin_like_ours_take_no_room(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    for number in range(MAX_SUITES):
+        fake.add_comment(f"{marker(f's{number}')}\nx", number=7, author=HUMAN)
+    step.left(report())
+    assert statuses(step.relay()) == ["created"]
+
+
+def test_names_that_are_too_long_for_a_comment_are_counted_too(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    for number in range(MAX_SUITES):
+        fake.add_comment(f"{marker('🙂' * 90 + str(number))}\nx", number=7)
+    step.left(report())
+    assert errors(step.relay()) == ["no comment for the suite 'shop': 20 suites are the most"]
+    assert len(fake.comments) == MAX_SUITES
+
+
+def test_a_suite_that_has_its_comment_already_is_told_however_many_there_are(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    for number in range(MAX_SUITES):
+        fake.add_comment(f"{marker(f's{number}')}\nx", number=7)
+    step.left(report("s3"))
+    assert statuses(step.relay()) == ["updated"]
+
+
+def test_one_run_makes_no_more_of_them_either_and_the_others_are_told(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    for number in range(MAX_SUITES - 2):
+        fake.add_comment(f"{marker(f's{number}')}\nx", number=7)
+    step.left(report("a"), report("b"), report("c"), report("a", job="more"))
+    found = step.relay()
+    assert statuses(found) == ["created", "created", "updated"]
+    assert errors(found) == ["no comment for the suite 'c': 20 suites are the most"]
+    assert len(fake.bodies(7)) == MAX_SUITES
+
+
+# --- What is said -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("commit", [MERGE, HEAD, None])
+def test_what_the_repository_measured_is_told_without_a_note(
+    fake: FakeGitHub, step: Publisher, commit: str | None
+) -> None:
+    of_the_repository(fake)
+    step.left(report(commit=commit))
+    step.relay()
+    (body,) = fake.bodies(7)
+    assert "<sub>" not in body.partition("\n\n")[2].partition("\n\n")[0]
+    assert FORKS not in body
+    assert "neither the newest" not in body
+
+
+def test_a_forks_report_says_that_it_is_and_the_commit_that_github_knows(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    step.left(report(commit=sha(99)))
+    step.relay()
+    (body,) = fake.bodies(7)
+    assert FORKS in body
+    (section,) = read("shop", body)
+    assert (section.commit, section.run) == (HEAD, RUN)
+
+
+def test_a_newer_attempt_is_newer(fake: FakeGitHub, step: Publisher) -> None:
+    fake.runs[RUN].attempt = 3
+    step.left(report())
+    step.relay()
+    (section,) = read("shop", fake.bodies(7)[0])
+    assert section.attempt == 3
+
+
+def test_only_what_the_repository_measured_makes_a_check(fake: FakeGitHub, step: Publisher) -> None:
+    wanted = Options("off", check_run=True)
+    step.left(report())
+    assert statuses(step.relay(wanted)) == ["off"]
+    assert fake.check_runs == []
+    of_the_repository(fake)
+    assert statuses(step.relay(wanted)) == ["off"]
+    assert [each["head_sha"] for each in fake.check_runs] == [HEAD]
+    assert fake.comments == []
+
+
+def test_where_comments_are_off_none_says_that_there_is_no_report(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    assert step.relay(Options("off", check_run=True)) == Relayed()
+    assert fake.comments == []
+
+
+# --- What goes wrong ----------------------------------------------------------------------------
+
+
+def test_a_report_that_could_not_be_posted_is_none_that_is_missing(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    step.left(report("a"), report("b"))
+    fake.permissions = frozenset({"actions: read", "pull-requests: read"})
+    found = step.relay()
+    assert (found.told, found.notice) == ([], None)
+    # It would be so with the other, too.
+    assert len(found.errors) == 1
+    assert "pull-requests: write" in found.errors[0].hint
+
+
+def test_a_report_that_github_finds_no_good_keeps_no_other_back(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    step.left(report("a"), report("b"))
+    refused = refusal(422, "Validation Failed")
+    fake.faults.append(Fault("POST", "issues/7/comments", reply=refused))
+    found = step.relay()
+    assert statuses(found) == ["created"]
+    assert len(found.errors) == 1
+
+
+def test_where_artifacts_cannot_be_read_any_more_the_others_are_not_asked_for(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    step.left(*(report(f"s{number}") for number in range(3)))
+    unwell: Any = Fault("GET", "/zip", reply=refusal(500, "no"), times=100)
+    fake.faults.append(unwell)
+    with pytest.raises(PostingError, match="not published: "):
+        step.relay()
+    assert len(set(fake.asked("zip"))) == 1
