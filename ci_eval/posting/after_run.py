@@ -16,7 +16,7 @@ from ci_eval.posting.options import Options, calls_for
 from ci_eval.posting.pull_request import PullRequest
 from ci_eval.posting.sections import Section
 from ci_eval.posting.sticky import Posted
-from ci_eval.posting.thread import PostingError, Thread
+from ci_eval.posting.thread import PostingError, Thread, telling
 from ci_eval.publish import annotate
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.world import World
@@ -92,7 +92,7 @@ def _not_posted(exc: PostingError, world: World) -> Posted:
 
 async def _on_github(tell: Tell, options: Options, world: World, report: Report | None) -> Posted:
     env = world.env
-    try:
+    with telling():
         async with connected(world) as github:
             found = await _found(github, options, world)
             if options.check_run and report:
@@ -109,9 +109,6 @@ async def _on_github(tell: Tell, options: Options, world: World, report: Report 
                 attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
             )
             return await tell(place)
-    except GitHubError as exc:
-        is_refusal = exc.status in (401, 403, 404)
-        raise PostingError(str(exc), hint=exc.hint, is_refusal=is_refusal) from exc
 
 
 async def _found(github: GitHub, options: Options, world: World) -> PullRequest | None:

@@ -83,7 +83,7 @@ def _hand_over(found: "Relayed", code: ExitCode, world: "World") -> None:
     console.say_problems(problems)
     for hint in dict.fromkeys(error.hint for error in found.errors if error.hint):
         console.say(hint)
-    annotate(problems, world.env)
+    annotate([problem for error in found.errors for problem in _annotated(error)], world.env)
     for each in found.told:
         posted = each.posted
         console.say(f"{each.report.meta.suite}: comment {posted.status} {posted.url}".rstrip())
@@ -96,6 +96,13 @@ def _hand_over(found: "Relayed", code: ExitCode, world: "World") -> None:
 
 def _problems(error: CiEvalError) -> tuple[Problem, ...]:
     return error.problems or (Problem(str(error)),)
+
+
+def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
+    """Return what is shown on the workflow run, where nobody reads the log beside it."""
+    if error.problems or not error.hint:
+        return _problems(error)
+    return (Problem(f"{error}; {error.hint}"),)
 
 
 def _outputs(found: "Relayed") -> dict[str, str]:

@@ -39,9 +39,8 @@ async def tell(place: Place, workflow: str, said: str, options: Options) -> Post
     notice = Section(_suite(workflow), "", "incomplete", said, *place[1:])
     posted = []
     for suite, jobs in _older(await place.thread.own(), place).items():
-        if suite != notice.suite:
-            sections = [replace(notice, suite=suite, job=job) for job in jobs]
-            posted.append(await sticky.post(place.thread, sections, options, wanted=False))
+        sections = [replace(notice, suite=suite, job=job) for job in jobs]
+        posted.append(await sticky.post(place.thread, sections, options, wanted=False))
     if posted:
         return posted[0]
     return await sticky.post(place.thread, [notice], options, wanted=True)

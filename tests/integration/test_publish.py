@@ -430,6 +430,20 @@ def test_what_is_no_report_is_said_and_the_others_still_posted(
     assert len(fake.bodies(7)) == 1
 
 
+def test_a_missing_permission_is_named_on_the_run(
+    fake: FakeGitHub, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    forked(fake)
+    left(fake, report())
+    fake.permissions = frozenset({"contents: read", "pull-requests: write"})
+    ended = runner.publish()
+    assert ended.code == 4
+    [shown] = [line for line in ended.out.splitlines() if line.startswith("::")]
+    assert shown.startswith("::error title=ci-eval::not published: GitHub refuses ")
+    assert shown.endswith("; the token needs `permissions: {actions: read}`")
+
+
 @pytest.mark.parametrize("event", ["", "push"])
 def test_without_reports_another_run_must_have_started_this_one(runner: Runner, event: str) -> None:
     ended = runner.run("publish", event=event, payload={})

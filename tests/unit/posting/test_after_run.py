@@ -1,21 +1,28 @@
 """What is posted after a run, and that a verdict never depends on it."""
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FORK, REPOSITORY, FakeGitHub, Fault, github, sha
+from fake_github import FORK, REPOSITORY, FakeGitHub, Fault, github, refusal, sha
+from fake_gitlab import gitlab
 from support import make_report
+from writers import Talk, Voice
 
-from ci_eval.posting import after_run
+from ci_eval import hosting
+from ci_eval.findings import Report
+from ci_eval.posting import after_run, sticky
 from ci_eval.posting.after_run import post
 from ci_eval.posting.options import Options
+from ci_eval.posting.sections import read
 from ci_eval.posting.sticky import Posted
-from ci_eval.reporters.markdown import marker
+from ci_eval.reporters.markdown import Markdown, marker
 from ci_eval.world import World
 
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
@@ -175,3 +182,76 @@ def test_a_check_run_that_is_refused_keeps_no_comment_back(step: Step) -> None:
     step.fake.permissions = frozenset({"pull-requests: write", "issues: write", "checks: read"})
     assert step.post(options=replace(UPDATE, check_run=True)).status == "created"
     assert "checks: write" in " ".join(step.said)
+
+
+def test_where_github_is_down_a_fork_is_told_that_it_failed(
+    step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "_PAUSES_S", (0.0, 0.0, 0.0))
+    step.fake.faults.append(Fault(reply=refusal(502, "Bad Gateway"), times=100))
+    assert step.post(head=FORK) == Posted("failed")
+
+
+def test_who_gets_a_token_that_reads_is_known(step: Step) -> None:
+    step.fake.permissions = frozenset({"contents: read", "pull-requests: read"})
+    assert step.post(GITHUB_ACTOR="dependabot[bot]") == Posted("deferred")
+    assert step.post(GITHUB_ACTOR="mona") == Posted("failed")
+    nothing = {"GITHUB_EVENT_PATH": "", "GITHUB_SHA": sha(10)}
+    assert step.post(**nothing) == Posted("failed")
+
+
+def test_the_comment_is_of_the_newest_commit_and_of_this_attempt(step: Step) -> None:
+    step.post(GITHUB_RUN_ID="78", GITHUB_RUN_ATTEMPT="3")
+    (section,) = read("shop", step.fake.bodies()[0])
+    assert (section.commit, section.run, section.attempt) == (sha(10), 78, 3)
+
+
+def test_on_gitlab_it_is_of_the_pipeline_and_the_job(tmp_path: Path) -> None:
+    with gitlab() as fake:
+        env = {**fake.env, "CI_PIPELINE_ID": "2200000000", "CI_JOB_ID": "12300000000"}
+        world = World(env, tmp_path, lambda: 0.0, say=lambda _: None)
+        assert post(REPORT, UPDATE, world).status == "created"
+        assert post(PASSED, UPDATE, world).status == "unchanged"  # it is no newer
+        (section,) = read("shop", fake.bodies[0])
+    assert (section.run, section.attempt) == (2_200_000_000, 12_300_000_000)
+
+
+def test_the_job_of_a_fork_on_gitlab_has_no_token_and_is_told_without_a_warning(
+    tmp_path: Path,
+) -> None:
+    with gitlab() as fake:
+        said: list[str] = []
+        source = {"CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "4712"}
+        env = {**fake.env, "GITLAB_TOKEN": ""}
+        assert post(REPORT, UPDATE, World(env, tmp_path, lambda: 0.0)) == Posted("failed")
+        world = World(env | source, tmp_path, lambda: 0.0, say=said.append)
+        assert post(REPORT, UPDATE, world) == Posted("deferred")
+    assert said[0].startswith("no comment yet: ")
+
+
+class Filling(Markdown):
+    """Says as much as there is room for."""
+
+    def body(self, report: Report, fits: Callable[[str], bool]) -> str:
+        del report
+        long = bisect_left(range(100_000), True, key=lambda size: not fits("x" * size)) - 1
+        return f"x\n\n{'x' * (long - 3)}"
+
+
+@pytest.mark.parametrize(("limit", "most"), [(65_536, after_run.MAX_TEXT), (9_000, 9_000)])
+@pytest.mark.parametrize("note", ["", "n" * 1_000])
+def test_a_note_takes_its_room_from_the_text(
+    note: str, limit: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    async def keep(_: Any, sections: Any, *__: Any, **___: Any) -> Posted:
+        written.append(sections[0].text)
+        return Posted("created")
+
+    monkeypatch.setattr(sticky, "post", keep)
+    place = after_run.Place(Voice(Talk(), limit=limit), sha(10), 1, 1)
+    asyncio.run(after_run.told(REPORT, place, UPDATE, Filling(), note=note))
+    (text,) = written
+    assert most - 4 <= len(text) <= most
+    assert note in text

@@ -16,7 +16,7 @@ from support import make_report
 
 from ci_eval.errors import UsageError
 from ci_eval.posting import artifacts
-from ci_eval.posting.artifacts import LIMITS, MAX_GROUPS, MAX_MEMBERS, read
+from ci_eval.posting.artifacts import LIMITS, MAX_GROUPS, MAX_JOB, MAX_MEMBERS, MAX_WORST, read
 from ci_eval.report_file import report_in
 
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
@@ -82,6 +82,22 @@ def test_a_size_that_is_claimed_is_not_believed() -> None:
     assert "is no" in refused(WHOLE.replace(size, struct.pack("<I", 100)))
 
 
+def test_a_size_that_is_claimed_is_not_unfolded_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both sizes lie: 64 MiB call themselves one KiB."""
+    asked: list[int] = []
+    take = zipfile.ZipExtFile.read
+
+    def reading(file: zipfile.ZipExtFile, most: int | None = -1) -> bytes:
+        asked.append(most or -1)
+        return take(file, most)
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", reading)
+    bomb = zipped({"report.json": b" " * (1 << 26)})
+    lying = bomb.replace(struct.pack("<I", 1 << 26), struct.pack("<I", 1024))
+    assert "is no" in refused(lying)
+    assert asked == [LIMITS.text + 1]
+
+
 def test_an_archive_of_very_many_files_is_refused_before_it_is_listed() -> None:
     many = {f"{number}": b"" for number in range(MAX_MEMBERS)}
     assert "holds more than 1,000 files" in refused(zipped({**many, "report.json": TEXT}))
@@ -145,6 +161,19 @@ def test_too_many_groups_are_refused() -> None:
     assert f"groups: is longer than {MAX_GROUPS:,}" in refused(
         packed(changed(groups=[group] * 10_000))
     )
+
+
+@pytest.mark.parametrize(("where", "most"), [("meta.job", MAX_JOB), ("worst", MAX_WORST)])
+def test_what_would_fill_a_comment_with_noise_is_refused(where: str, most: int) -> None:
+    value = changed()
+    value["meta"]["job"] = "x" * most if where == "meta.job" else ""
+    value["worst"] = [value["worst"][0]] * (most if where == "worst" else 0)
+    read(packed(value), "artifact")
+    if where == "worst":
+        value["worst"] += value["worst"][:1]
+    else:
+        value["meta"]["job"] += "x"
+    assert f"{where}: is longer than {most}" in refused(packed(value))
 
 
 def test_more_entries_or_values_than_any_report_has_are_refused() -> None:

@@ -88,6 +88,16 @@ def test_more_annotations_than_a_request_takes_are_sent_in_several(fake: FakeGit
     assert len(fake.requests) == 3
 
 
+def test_annotations_of_which_nobody_knows_are_not_sent_twice(
+    fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "_PAUSES_S", (0.0, 0.0, 0.0))
+    fake.faults.append(Fault("PATCH", "check-runs", reply=refusal(502, "no"), is_made=True))
+    with pytest.raises(GitHubError, match="answered 502"):
+        made(fake, failing(60))
+    assert [each.method for each in fake.requests] == ["POST", "PATCH"]
+
+
 def test_of_very_many_annotations_there_is_an_end(fake: FakeGitHub) -> None:
     assert len(made(fake, failing(400))["annotations"]) == MAX_ANNOTATIONS
 

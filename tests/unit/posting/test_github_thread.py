@@ -106,6 +106,17 @@ def test_ours_is_found_among_three_thousand_comments(fake: FakeGitHub, has_graph
     assert len(fake.comments) == 3001
 
 
+@pytest.mark.parametrize("has_graphql", [True, False])
+def test_what_was_minimised_is_left_alone_and_another_is_begun(
+    fake: FakeGitHub, has_graphql: bool
+) -> None:
+    old = fake.add_comment(body("a"), minimized="outdated")
+    if not has_graphql:
+        fake.faults.append(no_graphql())
+    assert [each.status for each in posted(fake, section("b"))] == ["created"]
+    assert jobs(old.body) == ["a"]
+
+
 def no_graphql() -> Fault:
     return Fault("POST", "/graphql", reply=refusal(404, "Not Found"), times=1000)
 

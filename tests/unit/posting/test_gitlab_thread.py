@@ -251,11 +251,11 @@ def test_a_note_whose_making_broke_off_is_not_made_again(fake: FakeGitLab) -> No
     assert len(fake.requests) == 1
 
 
-def test_an_edit_that_broke_off_overwrites_nothing_that_others_wrote_since(
+def test_an_edit_of_which_nobody_knows_overwrites_nothing_that_others_wrote_since(
     fake: FakeGitLab,
 ) -> None:
     note = fake.say("old")
-    fake.script.append(DROPPED)
+    fake.script.append(Reply(b"Bad Gateway", 502, "text/plain"))
     error = refused(fake.env, lambda thread: thread.edit(Comment(str(note.id), "old", ""), "new"))
     assert error.is_unsure
     assert len(fake.requests) == 1

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from fake_github import FORK, REPOSITORY, FakeGitHub, github, refusal, sha
+from loopback import as_json
 
 from ci_eval.github import GitHub, connected
 from ci_eval.github_answers import GitHubError
@@ -182,6 +183,17 @@ def test_of_several_it_is_the_one_into_the_branch_of_the_event(
     assert pull.number == 7
 
 
+def test_the_branch_of_the_event_goes_before_the_default_branch(
+    fake: FakeGitHub, found: Found
+) -> None:
+    fake.add_pull(7, HEAD, base="main")
+    fake.add_pull(8, HEAD, base="release")
+    event = {"repository": {"default_branch": "main"}}
+    pull = found(event, GITHUB_SHA=HEAD, GITHUB_BASE_REF="release")
+    assert pull
+    assert pull.number == 8
+
+
 def test_where_several_are_as_good_one_has_to_be_named(fake: FakeGitHub, found: Found) -> None:
     fake.add_pull(7, HEAD, base="v1")
     fake.add_pull(8, HEAD, base="v2")
@@ -244,6 +256,25 @@ def test_a_number_in_the_event_of_another_run_counts_for_nothing(
     pull = found(event)
     assert pull
     assert pull.number == 7
+
+
+@pytest.mark.parametrize(("source", "branch"), [("", "change"), (FORK, "")])
+def test_without_a_repository_or_a_branch_nobody_is_asked(
+    fake: FakeGitHub, tmp_path: Path, source: str, branch: str
+) -> None:
+    fake.add_fork(7, HEAD)
+    assert asked(fake, tmp_path, lambda client, _: of_branch(client, source, branch, HEAD)) == []
+    assert fake.requests == []
+
+
+def test_what_is_closed_is_left_out_even_where_it_is_listed(
+    fake: FakeGitHub, tmp_path: Path
+) -> None:
+    fake.add_fork(7, HEAD)
+    ends = {"ref": "change", "sha": HEAD, "repo": {"full_name": FORK}}
+    base = {"ref": "main", "sha": sha(1), "repo": {"full_name": REPOSITORY}}
+    fake.script.append(as_json([{"number": 7, "state": "closed", "head": ends, "base": base}]))
+    assert asked(fake, tmp_path, lambda client, _: of_branch(client, FORK, "change", HEAD)) == []
 
 
 def test_the_name_of_a_branch_is_no_part_of_an_address(fake: FakeGitHub, tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from fake_github import FORK, HUMAN, REPOSITORY, FakeGitHub, Fault, github, refusal, sha
+from loopback import as_json
 from support import make_report
 
 from ci_eval import hosting
 from ci_eval.errors import UsageError
 from ci_eval.findings import Report
 from ci_eval.posting import sticky
+from ci_eval.posting.artifacts import MAX_ARTIFACTS, MAX_LISTED
 from ci_eval.posting.options import Options
 from ci_eval.posting.relaying import MAX_SUITES, Relayed, relay
 from ci_eval.posting.sections import read
@@ -84,6 +86,39 @@ def errors(found: Relayed) -> list[str]:
 
 
 # --- Which run, and which pull request ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"event": "push"}, "was of the event 'push'"),
+        ({"status": "in_progress", "conclusion": None}, "has not ended"),
+    ],
+)
+def test_a_run_that_has_nothing_to_tell_is_left_alone(
+    fake: FakeGitHub, step: Publisher, change: dict[str, Any], said: str
+) -> None:
+    for name, value in change.items():
+        setattr(fake.runs[RUN], name, value)
+    step.left(report())
+    assert step.relay() == Relayed()
+    assert said in " ".join(step.said)
+    assert fake.asked("pulls") == []
+
+
+def test_a_run_of_another_repository_is_not_told(fake: FakeGitHub, step: Publisher) -> None:
+    run = {
+        "id": RUN,
+        "head_sha": HEAD,
+        "repository": {"full_name": FORK},
+        "event": "pull_request",
+        "status": "completed",
+    }
+    fake.faults.append(Fault("GET", f"actions/runs/{RUN}", reply=as_json(run)))
+    step.left(report())
+    with pytest.raises(PostingError, match=f"not about the workflow run {RUN} of {REPOSITORY}"):
+        step.relay()
+    assert fake.asked("pulls") == []
 
 
 @pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
@@ -212,6 +247,40 @@ def test_a_forks_report_says_that_it_is_and_the_commit_that_github_knows(
     assert (section.commit, section.run) == (HEAD, RUN)
 
 
+def test_the_commit_that_is_shown_is_the_newest_and_not_what_the_report_names(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    merge = fake.pulls[7].merge_commit = "c" * 40
+    step.left(report(commit=merge))
+    step.relay()
+    (body,) = fake.bodies(7)
+    assert f"of commit `{HEAD[:10]}`" in body
+    assert "c" * 10 not in body
+    assert "neither the newest" not in body
+
+
+def test_of_several_pull_requests_it_is_the_one_whose_merge_was_measured(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    fake.add_fork(8, HEAD, base="release", merge_commit=sha(13))
+    step.left(report(commit=sha(13)), report("other", commit=sha(14)))
+    assert statuses(step.relay()) == ["created"]
+    assert (len(fake.bodies(7)), len(fake.bodies(8))) == (0, 1)
+    assert "any of the pull requests #8, #7" in " ".join(step.said)
+
+
+def test_what_said_that_there_was_no_report_goes_when_there_is_one(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    first = step.relay()
+    assert first.notice
+    assert first.notice.status == "created"
+    step.left(report())
+    assert statuses(step.relay()) == ["created"]
+    (body,) = fake.bodies(7)
+    assert body.startswith(marker("shop"))
+
+
 def test_a_newer_attempt_is_newer(fake: FakeGitHub, step: Publisher) -> None:
     fake.runs[RUN].attempt = 3
     step.left(report())
@@ -236,6 +305,72 @@ def test_where_comments_are_off_none_says_that_there_is_no_report(
 ) -> None:
     assert step.relay(Options("off", check_run=True)) == Relayed()
     assert fake.comments == []
+
+
+# --- Which artifacts ----------------------------------------------------------------------------
+
+
+def archived(each: Report) -> dict[str, bytes]:
+    return {"report.json": each.model_dump_json().encode()}
+
+
+def test_of_two_attempts_the_newer_artifact_counts_and_others_are_not_asked_for(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    for suite, hour in (("older", 1), ("newest", 3), ("newer", 2)):
+        fake.add_artifact(
+            archived(report(suite)),
+            HEAD,
+            name="ci-eval-report",
+            run=RUN,
+            created_at=f"2026-01-01T0{hour}:00:00Z",
+        )
+    fake.add_artifact(archived(report("of another tool")), HEAD, name="coverage", run=RUN)
+    assert [each.report.meta.suite for each in step.relay().told] == ["newest"]
+    assert len(fake.asked("zip")) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"expired": True}, "has expired"),
+        ({"size_in_bytes": 1 << 30}, "has 1,073,741,824 bytes"),
+    ],
+)
+def test_what_cannot_be_had_is_not_asked_for(
+    fake: FakeGitHub, step: Publisher, change: dict[str, Any], said: str
+) -> None:
+    name = "ci-eval-report" + "x" * 500
+    fake.add_artifact(archived(report()), HEAD, name=name, run=RUN, **change)
+    found = step.relay()
+    assert fake.asked("zip") == []
+    (error,) = errors(found)
+    assert said in error
+    assert len(error) < 300
+    assert found.notice
+    assert "left no report that can be read" in fake.bodies(7)[0]
+
+
+def test_of_very_many_artifacts_the_first_are_read_and_the_others_named(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    step.left(*(report(job=f"job{number:02}") for number in range(MAX_ARTIFACTS + 2)))
+    found = step.relay()
+    assert len(found.told) == len(fake.asked("zip")) == MAX_ARTIFACTS
+    assert [each.partition("'")[2] for each in errors(found)] == [
+        f"ci-eval-report-{number}': was not read: 20 artifacts of a run are the most"
+        for number in (20, 21)
+    ]
+
+
+def test_no_more_than_five_hundred_artifacts_are_looked_at(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    step.left(report())
+    for number in range(MAX_LISTED):
+        fake.add_artifact(b"", HEAD, name=f"coverage-{number}", run=RUN)
+    assert step.relay().told == []
+    assert len(fake.asked("artifacts")) == MAX_LISTED // 100
 
 
 # --- What goes wrong ----------------------------------------------------------------------------
