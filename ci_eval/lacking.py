@@ -10,7 +10,7 @@ _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 _WAY_OUT = "pull requests of forks get no secrets: docs/forks.md has ways without"
 
 
-def lacking(meta: RunMeta, groups: Sequence[GroupSummary], simulation: JudgeUsage | None) -> str:
+def lacked(meta: RunMeta, groups: Sequence[GroupSummary], simulation: JudgeUsage | None) -> str:
     """Return, in words, what kept something from being measured; nothing where nothing did.
 
     That an agent lacks what it may do without is told only where nothing of it was measured.

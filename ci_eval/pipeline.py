@@ -17,7 +17,7 @@ from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.git import Repository
 from ci_eval.judging import Judging
-from ci_eval.lacking import lacking
+from ci_eval.lacking import lacked
 from ci_eval.lineage import Lineage, current_branch
 from ci_eval.loosening import loosened
 from ci_eval.measures import AnyCriterion
@@ -151,7 +151,7 @@ def judge(
             comparison,
             baseline_configured=before is not None,
             loosened=() if comparison else loosens,
-            lacking=lacking(meta, groups, simulation),
+            lacking=lacked(meta, groups, simulation),
         ),
         judging=sum(asked.values(), JudgeUsage()) if asked else None,
         simulation=simulation,

@@ -1,6 +1,7 @@
-"""Many hostile texts in one test, for a test for each costs more than what is tested."""
+"""Many hostile texts in one test: one for each would cost more than what is tested."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hostile.corpus import CORPUS
@@ -13,11 +14,11 @@ for _name in CORPUS:
 in_batches = pytest.mark.parametrize("batch", BATCHES)
 
 
-def each_of(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each name and its text; the one that a test ends with is told.
-
-    A failure shows what was printed before it.
-    """
-    for name in names:
-        print(f"{name}: {CORPUS[name]!a:.500}")  # noqa: T201  # the last one is it
-        yield name, CORPUS[name]
+@contextmanager
+def named(name: str) -> Iterator[None]:
+    """Tell with a failure which of the texts it is about."""
+    try:
+        yield
+    except BaseException as failure:
+        failure.add_note(f"the text is {name!r}: {CORPUS[name]!a:.1000}")
+        raise

@@ -4,7 +4,7 @@
 decides what stands where, and `FIELDS` are all that are asked for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ci_eval.findings import (
@@ -317,7 +317,12 @@ def in_all(text: str) -> Put:
 
 def only_in(field: str, text: str) -> Put:
     """Return what puts `text` into one field."""
-    return lambda name, usual: text if name == field else usual
+    return in_some({field: text})
+
+
+def in_some(texts: Mapping[str, str]) -> Put:
+    """Return what puts a text into each of the fields that are named."""
+    return texts.get
 
 
 def _asked_for() -> tuple[str, ...]:

@@ -20,6 +20,11 @@ _LINE = re.compile(r"\r\n|\r|\n")
 _DATA = {"%0D": "\r", "%0A": "\n", "%25": "%"}
 _PROPERTIES = {"%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ",", "%25": "%"}
 
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+"""What may steer a terminal, or hides something on it."""
+
 
 class Command(NamedTuple):
     """What a runner is told to do."""

@@ -2,14 +2,16 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from hostile.batches import BATCHES, in_batches, named
 from hostile.corpus import CORPUS, HUGE, SURROGATES
 from hostile.fields import SHAPES, Told, a_report, in_all
 from hostile.github_page import live_parts, page_of
-from hostile.runner import commands, values
+from hostile.runner import STEERING, commands, values
 from lxml import etree
 from support import streamed
 
@@ -34,17 +36,13 @@ SCHEMAS = [
     for name in ("junit-10.xsd", "windyroad-junit.xsd")
 ]
 NAMES = [*CORPUS]
-STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
-)
-"""What may steer a terminal, or hides something on it."""
 LEVELS = {"error", "warning"}
 
 
-@pytest.fixture(params=range(len(NAMES)), ids=NAMES)
-def told(request: pytest.FixtureRequest) -> Told:
-    """Return a report with one of the texts in every field."""
-    return a_report(in_all(CORPUS[NAMES[request.param]]), SHAPES[request.param % len(SHAPES)])
+def told_in(batch: str) -> Iterator[tuple[str, Told]]:
+    """Yield the name of each text of a batch, and a report with it in every field."""
+    for name in BATCHES[batch]:
+        yield name, a_report(in_all(CORPUS[name]), SHAPES[NAMES.index(name) % len(SHAPES)])
 
 
 def junit(told: Told, profile: str) -> etree._Element:
@@ -66,33 +64,40 @@ def assert_plain(printed: str, *names: str) -> None:
 # --- XML ------------------------------------------------------------------------------------
 
 
-def test_the_test_results_are_valid_and_every_case_is_there(told: Told) -> None:
-    strict = junit(told, "strict")
-    for schema in SCHEMAS:
-        schema.assertValid(strict)
-    for document in (strict, junit(told, "default")):
-        cases = document.findall(".//testcase")
-        assert len(cases) == len(told.results)
-        kinds = [child.tag for case in cases for child in case]
-        assert [kinds.count(kind) for kind in ("failure", "error", "skipped")] == [3, 2, 1]
-        for each in document.iter():
-            for text in (each.text or "", *map(str, each.attrib.values())):
-                assert "\x1b" not in text
-                assert "[[ATTACHMENT|" not in text.upper()
-                assert "##[" not in text.replace(each.get("file", "-"), "")  # a path as it is
+@in_batches
+def test_the_test_results_are_valid_and_every_case_is_there(batch: str) -> None:
+    for name, told in told_in(batch):
+        with named(name):
+            strict = junit(told, "strict")
+            for schema in SCHEMAS:
+                schema.assertValid(strict)
+            for document in (strict, junit(told, "default")):
+                cases = document.findall(".//testcase")
+                assert len(cases) == len(told.results)
+                kinds = [child.tag for case in cases for child in case]
+                assert [kinds.count(kind) for kind in ("failure", "error", "skipped")] == [3, 2, 1]
+                for each in document.iter():
+                    for text in (each.text or "", *map(str, each.attrib.values())):
+                        assert "\x1b" not in text
+                        assert "[[ATTACHMENT|" not in text.upper()
+                        assert "##[" not in text.replace(
+                            each.get("file", "-"), ""
+                        )  # a path as it is
 
 
 PLAIN = [name for name, text in CORPUS.items() if text.isprintable() and len(text) < 90]
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_what_a_failure_says_is_read_back_from_xml(name: str) -> None:
-    text = CORPUS[name]
-    document = junit(a_report(in_all(text), "failed"), "default")
-    error = document.find(".//testcase/error")
-    assert error is not None
-    shown = "".join(clean(text).split())
-    assert "".join((error.text or "").split()) == f"{shown}:{shown}"
+@in_batches
+def test_what_a_failure_says_is_read_back_from_xml(batch: str) -> None:
+    for name in filter(PLAIN.__contains__, BATCHES[batch]):
+        with named(name):
+            text = CORPUS[name]
+            document = junit(a_report(in_all(text), "failed"), "default")
+            error = document.find(".//testcase/error")
+            assert error is not None
+            shown = "".join(clean(text).split())
+            assert "".join((error.text or "").split()) == f"{shown}:{shown}"
 
 
 @pytest.mark.parametrize("made_of", HUGE)
@@ -103,11 +108,14 @@ def test_a_megabyte_in_every_field_makes_bounded_documents(made_of: str) -> None
         assert len(line) < 12_000
 
 
-def test_a_badge_is_a_picture_with_two_texts(told: Told) -> None:
-    badge = Badge.of(told.report.meta.suite, Counts(passed=1))
-    texts = ET.fromstring(badge.svg()).findall("{*}g/{*}text")
-    assert len(texts) == 2
-    assert not STEERING.search(json.loads(badge.endpoint())["label"])
+@in_batches
+def test_a_badge_is_a_picture_with_two_texts(batch: str) -> None:
+    for name, told in told_in(batch):
+        with named(name):
+            badge = Badge.of(told.report.meta.suite, Counts(passed=1))
+            texts = ET.fromstring(badge.svg()).findall("{*}g/{*}text")
+            assert len(texts) == 2
+            assert not STEERING.search(json.loads(badge.endpoint())["label"])
 
 
 @pytest.mark.parametrize("text", SURROGATES, ids=ascii)
@@ -133,52 +141,64 @@ def test_the_judge_of_logs_finds_commands_of_both_forms() -> None:
     ]
 
 
-def test_annotations_are_those_commands_and_no_others(told: Told) -> None:
-    text = "".join(Annotations().render(told.report, streamed(told.results)))
-    found = list(commands(text))
-    assert len(found) == text.count("\n") <= 20
-    assert not STEERING.search(text)
-    for each in found:
-        assert each.name in LEVELS
-        assert each.properties.keys() <= {"file", "line", "title"}
-        assert each.properties.get("line", "1").isdigit()
-        assert each.properties["title"]
+@in_batches
+def test_annotations_are_those_commands_and_no_others(batch: str) -> None:
+    for name, told in told_in(batch):
+        with named(name):
+            text = "".join(Annotations().render(told.report, streamed(told.results)))
+            found = list(commands(text))
+            assert len(found) == text.count("\n") <= 20
+            assert not STEERING.search(text)
+            for each in found:
+                assert each.name in LEVELS
+                assert each.properties.keys() <= {"file", "line", "title"}
+                assert each.properties.get("line", "1").isdigit()
+                assert each.properties["title"]
 
 
+@in_batches
 def test_what_a_run_prints_is_read_by_nobody_as_a_command(
-    told: Told, capsys: pytest.CaptureFixture[str]
+    batch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Progress(len(told.results), grouped=True) as progress:
-        for result in told.results:
-            progress(result)
-    say_report(told.report, told.report.meta.suite)
-    assert_plain(capsys.readouterr().err, "group", "endgroup")
+    for name, told in told_in(batch):
+        with named(name):
+            with Progress(len(told.results), grouped=True) as progress:
+                for result in told.results:
+                    progress(result)
+            say_report(told.report, told.report.meta.suite)
+            assert_plain(capsys.readouterr().err, "group", "endgroup")
 
 
+@in_batches
 def test_what_is_printed_of_comparisons_and_baselines_is_plain(
-    told: Told, capsys: pytest.CaptureFixture[str]
+    batch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    meta = told.report.meta
-    show_comparison(told.report, meta.run_id)
-    runs = [ShownRun(**each.model_dump(), suite=meta.suite) for each in told.report.history]
-    show_runs(runs, Lineage(base=meta.branch), meta.suite)
-    usual = told.report.model_copy(update={"meta": meta.model_copy(update={"gate": {}})})
-    showing.show(explaining.explain(usual))
-    assert_plain(capsys.readouterr().err)
+    for name, told in told_in(batch):
+        with named(name):
+            meta = told.report.meta
+            show_comparison(told.report, meta.run_id)
+            runs = [ShownRun(**each.model_dump(), suite=meta.suite) for each in told.report.history]
+            show_runs(runs, Lineage(base=meta.branch), meta.suite)
+            usual = told.report.model_copy(update={"meta": meta.model_copy(update={"gate": {}})})
+            showing.show(explaining.explain(usual))
+            assert_plain(capsys.readouterr().err)
 
 
+@in_batches
 def test_problems_are_one_annotation_and_plain_lines(
-    told: Told, capsys: pytest.CaptureFixture[str]
+    batch: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = told.report.meta.suite
-    problem = Problem(text, text, line=3, where=text)
-    say_problems([problem])
-    annotate([problem], {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/w"})
-    print_json({text: [text]})
-    out, err = capsys.readouterr()
-    assert_plain(err)
-    assert_plain(out, "error")
-    assert json.loads(out.partition("\n")[2]) == {text: [text]}
+    for name, told in told_in(batch):
+        with named(name):
+            text = told.report.meta.suite
+            problem = Problem(text, text, line=3, where=text)
+            say_problems([problem])
+            annotate([problem], {"GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": "/w"})
+            print_json({text: [text]})
+            out, err = capsys.readouterr()
+            assert_plain(err)
+            assert_plain(out, "error")
+            assert json.loads(out.partition("\n")[2]) == {text: [text]}
 
 
 # --- The files of the runner ----------------------------------------------------------------

@@ -1,16 +1,20 @@
 """What the comment and the summary make of hostile texts, as GitHub shows them."""
 
 import re
+from collections.abc import Iterator, Sequence
 
 import pytest
+from hostile.batches import BATCHES, in_batches, named
 from hostile.corpus import CORPUS, HUGE
-from hostile.fields import FIELDS, SHAPES, Shape, Told, a_report, in_all, only_in, usual
+from hostile.fields import FIELDS, SHAPES, Shape, Told, a_report, in_all, in_some, only_in, usual
 from hostile.github_page import live_parts, page_of, seen, skeleton, tables
+from hostile.runner import STEERING, commands
 from support import streamed
 
 from ci_eval.baselines import check_run
 from ci_eval.findings import Report
 from ci_eval.plugins import Reporter
+from ci_eval.posting import check_run as posted_check
 from ci_eval.posting.layout import compose
 from ci_eval.posting.sections import MORE, Section, joining, opening_line, read
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
@@ -19,7 +23,9 @@ from ci_eval.results import Run
 
 NAMES = [*CORPUS]
 STRIDE = 31
-"""Each field alone has one text of so many, another one than the field before it."""
+"""Each field has one text of so many, another one than the field before it."""
+APART = 12
+"""So far from each other are fields that have such texts at once."""
 ALERTS = {"regressed": "CAUTION", "failed": "CAUTION", "incomplete": "WARNING", "passed": "NOTE"}
 CUT = {"commit", "baseline commit", "time", "time of the baseline", "description"}
 """Fields that are shown only in part, or as something else."""
@@ -59,24 +65,32 @@ def test_the_judge_of_pages_finds_what_is_not_ours(markdown: str) -> None:
     assert list(live_parts(page_of(markdown)))
 
 
-@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
-def test_nothing_is_live_with_the_text_in_every_field(number: int) -> None:
-    text, shape = CORPUS[NAMES[number]], SHAPES[number % len(SHAPES)]
-    told = a_report(in_all(text), shape)
-    page = page_of(comment(told))
+@in_batches
+def test_nothing_is_live_with_the_text_in_every_field(batch: str) -> None:
+    for name in BATCHES[batch]:
+        with named(name):
+            text, shape = CORPUS[name], SHAPES[NAMES.index(name) % len(SHAPES)]
+            told = a_report(in_all(text), shape)
+            page = page_of(comment(told))
 
-    assert list(live_parts(page, (marker(text), MORE))) == []
-    assert all(len(set(rows)) == 1 for rows in tables(page))
-    decision = page.find("blockquote").text_content().strip()
-    assert decision.startswith(f"[!{ALERTS[shape]}]")
-    assert_dead(written(told, Summary()))
+            assert list(live_parts(page, (marker(text), MORE))) == []
+            assert all(len(set(rows)) == 1 for rows in tables(page))
+            decision = page.find("blockquote").text_content().strip()
+            assert decision.startswith(f"[!{ALERTS[shape]}]")
+            assert_dead(written(told, Summary()))
 
 
-@pytest.mark.parametrize("number", range(len(FIELDS)), ids=FIELDS)
-def test_nothing_is_live_with_the_text_in_one_field(number: int) -> None:
-    for at, name in enumerate(NAMES[number % STRIDE :: STRIDE]):
-        told = a_report(only_in(FIELDS[number], CORPUS[name]), SHAPES[at % 2])
-        assert_dead(comment(told), marker(told.report.meta.suite), MORE)
+@pytest.mark.parametrize("first", range(APART))
+def test_nothing_is_live_with_other_texts_in_a_few_fields(first: int) -> None:
+    for turn in range(len(NAMES) // STRIDE + 1):
+        texts = {}
+        for number in range(first, len(FIELDS), APART):
+            name = NAMES[(number % STRIDE + turn * STRIDE) % len(NAMES)]
+            texts[FIELDS[number]] = CORPUS[name]
+        told = a_report(in_some(texts), SHAPES[turn % 2])
+        page = page_of(comment(told))
+        assert [*live_parts(page, (marker(told.report.meta.suite), MORE))] == [], texts
+        assert all(len(set(rows)) == 1 for rows in tables(page)), texts
 
 
 SHORT = [
@@ -84,6 +98,13 @@ SHORT = [
     for text in CORPUS.values()
     if len(text) < 60 and text.isprintable() and any(letter.isalnum() for letter in text)
 ]
+
+
+def a_few(fields: Sequence[str], at_once: int = 5) -> Iterator[dict[str, str]]:
+    """Yield all short texts, a few at once, each in a field of its own."""
+    for first in range(0, len(SHORT), at_once):
+        texts = SHORT[first : first + at_once]
+        yield {fields[(first + at) % len(fields)]: text for at, text in enumerate(texts)}
 
 
 def shown_fields(shape: Shape) -> list[str]:
@@ -103,20 +124,18 @@ def test_every_letter_of_a_short_text_is_shown(shape: Shape) -> None:
 
     fields = shown_fields(shape)
     assert len(fields) > 30
-    for number, text in enumerate(SHORT):
-        field = fields[number % len(fields)]
-        page = page_of(comment(a_report(only_in(field, text), shape)))
-        assert letters(text) in letters(seen(page)), (field, text)
+    for texts in a_few(fields):
+        shown = letters(seen(page_of(comment(a_report(in_some(texts), shape)))))
+        assert [each for each in texts.items() if letters(each[1]) not in shown] == []
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_short_text_changes_no_element_of_the_page(shape: Shape) -> None:
     plain = skeleton(page_of(comment(a_report(only_in("criterion", "quokka"), shape))))
     assert skeleton(page_of(comment(a_report(usual, shape)))) == plain
-    for number, text in enumerate(SHORT):
-        field = FIELDS[number % len(FIELDS)]
-        page = page_of(comment(a_report(only_in(field, text), shape)))
-        assert skeleton(page) == plain, (field, text)
+    for texts in a_few(FIELDS):
+        page = page_of(comment(a_report(in_some(texts), shape)))
+        assert skeleton(page) == plain, texts
 
 
 @pytest.mark.parametrize("made_of", HUGE)
@@ -153,10 +172,29 @@ def test_a_comment_of_several_jobs_is_dead_and_read_back(name: str) -> None:
     assert hidden.fullmatch(opening_line(sections[0]))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_check_run_says_of_a_baseline_is_dead(name: str) -> None:
-    told = a_report(in_all(CORPUS[name]))
-    shown = check_run._output(Run(told.report.meta, streamed(told.results)), "digest")
-    assert isinstance(shown, dict)
-    assert isinstance(shown["summary"], str)
-    assert_dead(shown["summary"])
+@in_batches
+def test_what_a_check_run_says_of_a_baseline_is_dead(batch: str) -> None:
+    for name in BATCHES[batch]:
+        with named(name):
+            told = a_report(in_all(CORPUS[name]))
+            shown = check_run._output(Run(told.report.meta, streamed(told.results)), "digest")
+            assert isinstance(shown, dict)
+            assert isinstance(shown["summary"], str)
+            assert_dead(shown["summary"])
+
+
+@in_batches
+def test_what_a_check_run_says_of_a_commit_is_dead(batch: str) -> None:
+    for name in BATCHES[batch]:
+        with named(name):
+            told = a_report(in_all(CORPUS[name]))
+            report = told.report.model_copy(update={"worst": tuple(told.results)})
+            output = posted_check._output(report)
+            assert_dead(str(output["summary"]), MORE)
+            lines = [posted_check._name(report), output["title"]]
+            for each in map(posted_check._annotation, posted_check._placed(report)):
+                assert isinstance(each, dict)
+                assert each["annotation_level"] in ("failure", "warning")
+                lines += [each["title"], each["message"]]
+            assert not any(STEERING.search(str(line)) or "\n" in str(line) for line in lines)
+            assert not [*commands("\n".join(map(str, lines)))]

@@ -69,10 +69,10 @@ class Runner:
         assert TOKEN not in ended.stdout + ended.stderr
         return Done(ended.returncode, ended.stdout, ended.stderr, _read(outputs))
 
-    def publish(self, *arguments: str, head: str = HEAD, number: int = RUN) -> Done:
+    def publish(self, *arguments: str, head: str = HEAD, number: int = RUN, **env: str) -> Done:
         """Do what the step of `publish.yml` does."""
         payload = {"workflow_run": {"id": number, "head_sha": head, "pull_requests": []}}
-        return self.run("publish", *arguments, event="workflow_run", payload=payload)
+        return self.run("publish", *arguments, event="workflow_run", payload=payload, **env)
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -430,14 +430,11 @@ def test_what_is_no_report_is_said_and_the_others_still_posted(
     assert len(fake.bodies(7)) == 1
 
 
-def test_a_missing_permission_is_named_on_the_run(
-    fake: FakeGitHub, runner: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+def test_a_missing_permission_is_named_on_the_run(fake: FakeGitHub, runner: Runner) -> None:
     forked(fake)
     left(fake, report())
     fake.permissions = frozenset({"contents: read", "pull-requests: write"})
-    ended = runner.publish()
+    ended = runner.publish(GITHUB_ACTIONS="true")
     assert ended.code == 4
     [shown] = [line for line in ended.out.splitlines() if line.startswith("::")]
     assert shown.startswith("::error title=ci-eval::not published: GitHub refuses ")

@@ -14,7 +14,7 @@ from ci_eval import drifting, related
 from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare
 from ci_eval.config_file import GateOptions
-from ci_eval.findings import Verdict
+from ci_eval.findings import Together, Verdict
 from ci_eval.gate import count_cases, decide, summarise
 from ci_eval.results import CriterionFacts, TrialResult
 
@@ -39,6 +39,27 @@ def verdict(now: str, *before: str, configured: bool | None = None, **options: o
 
 def said(found: Verdict, severity: str) -> list[str]:
     return [reason.message for reason in found.reasons if reason.severity == severity]
+
+
+@pytest.mark.parametrize(
+    ("now", "tells"),
+    [("x 0\ny 0\nz 0", False), (SOLID, True)],
+    ids=["beside a regression", "alone"],
+)
+def test_a_doubt_about_all_together_is_told_only_where_none_regressed(now, tells):
+    run, values, gate = meta(), columns(now), GateOptions()
+    together = Together(criteria=2, effect=-0.1, p_value=0.1, level=0.01, outcome="inconclusive")
+    before = past(*[SOLID] * 5)
+    comparison = compare(run, values, before, gate).model_copy(update={"together": together})
+    found = decide(
+        gate,
+        count_cases(run, values, gate),
+        summarise(run, values),
+        comparison,
+        baseline_configured=True,
+    )
+    assert any("worse by 10.0% together" in each.message for each in found.reasons) is tells
+    assert found.outcome == ("passed" if tells else "failed")
 
 
 # --- Thresholds -------------------------------------------------------------------------------

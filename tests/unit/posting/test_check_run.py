@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FakeGitHub, github, sha
+from fake_github import FakeGitHub, Fault, github, refusal, sha
 from support import make_report
 
+from ci_eval import hosting
 from ci_eval.findings import Report
 from ci_eval.github import connected
 from ci_eval.github_answers import GitHubError

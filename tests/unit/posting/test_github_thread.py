@@ -104,6 +104,28 @@ def test_ours_is_found_among_three_thousand_comments(fake: FakeGitHub, has_graph
     posted(fake, section("b"))
     assert jobs(ours.body) == ["a", "b"]
     assert len(fake.comments) == 3001
+    assert len(fake.requests) <= 4 * 31
+
+
+def test_who_we_are_is_not_guessed_where_github_is_down(fake: FakeGitHub) -> None:
+    ours = fake.add_comment(body("a"))
+    fake.faults += [
+        no_graphql(),
+        Fault("GET", "/user", reply=refusal(502, "Bad Gateway"), times=100),
+    ]
+    assert refused(fake).is_unsure
+    assert jobs(ours.body) == ["a"]
+    assert fake.writes() == []
+
+
+def test_of_two_comments_the_older_is_kept_whatever_their_numbers_look_like(
+    fake: FakeGitHub,
+) -> None:
+    older, newer = fake.add_comment(body("a")), fake.add_comment(body("b"))
+    older.id, newer.id = 9_999_999_999, 10_000_000_000
+    posted(fake, section("c"))
+    assert jobs(older.body) == ["a", "b", "c"]
+    assert newer.minimized
 
 
 @pytest.mark.parametrize("has_graphql", [True, False])

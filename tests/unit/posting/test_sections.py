@@ -122,6 +122,9 @@ def test_a_name_that_is_very_long_keeps_its_beginning_and_is_told_from_others() 
         lambda text: text.replace("nothing regressed", "all regressed"),
         lambda text: text.replace("job passed", "job failed"),
         lambda text: text.replace("name=evaluate", "name=evaluator"),
+        lambda text: text.replace(f"commit={NEW}", f"commit={OLD}"),
+        lambda text: text.replace(" 7 1 commit", " 8 1 commit"),
+        lambda text: text.replace(" 7 1 commit", " 7 2 commit"),
         lambda text: text[: text.rindex("<!--")],
         lambda text: text.replace("<!-- ci-eval:job", "<!-- ci-eval:no", 1),
         lambda text: text + text[text.index("\n") :],
@@ -132,6 +135,18 @@ def test_a_name_that_is_very_long_keeps_its_beginning_and_is_told_from_others() 
 )
 def test_a_body_that_somebody_changed_has_no_sections(change: Any) -> None:
     assert read("shop", change(body(section()))) == ()
+
+
+def test_of_a_body_that_somebody_changed_no_other_section_is_believed_either() -> None:
+    both = body(section("a"), section("b"))
+    assert len(read("shop", both)) == 2
+    at = both.index(opening_line(replace(section("a"), text="")).partition("digest")[0])
+    assert read("shop", both[:at] + "<!-- -->" + both[both.index("\n", at) :]) == ()
+
+
+def test_a_commit_that_is_none_makes_no_section_unreadable() -> None:
+    written = section(commit="<" * 500)
+    assert read("shop", body(written)) == (written,)
 
 
 def test_numbers_are_as_long_as_those_that_ci_counts_upwards() -> None:
@@ -245,6 +260,8 @@ def test_the_summary_names_ten_jobs_and_counts_the_others() -> None:
     shown = body(*(section(f"job{number:02}", "failed") for number in range(13)))
     assert "<code>job09</code> and 3 more." in shown.splitlines()[3]
     assert "job10" not in shown.splitlines()[3]
+    shown = body(*(section(f"job{number:02}", "failed") for number in range(11)))
+    assert "<code>job09</code> and 1 more." in shown.splitlines()[3]
 
 
 def test_the_name_of_a_job_is_shown_as_text() -> None:
@@ -282,6 +299,22 @@ def test_then_the_rest_of_the_others_then_texts_that_passed_and_what_failed_is_l
     shown = body(*all_of_them, limit=1200)
     assert "- ❌ <code>a</code> failed; the summary of the job has the rest" in shown
     assert "> **shop failed in 1 of 2 jobs**: <code>a</code>." in shown
+
+
+def test_what_just_fits_is_left_whole() -> None:
+    every = long("a", "failed", 900, 900), long("b", "passed", 900, 900)
+    whole = body(*every)
+    assert body(*every, limit=len(whole)) == whole
+    assert "k" * 900 in body(*every, limit=len(whole) - 1)
+    assert "m" * 900 not in read("shop", body(*every, limit=len(whole) - 1))[1].text
+
+
+def test_a_job_of_an_older_commit_gets_no_more_room_by_being_cut() -> None:
+    old = replace(long("old", "passed", 900, 900), run=6, commit=OLD)
+    shown = body(long("a", "failed", 900, 900), old, limit=1500)
+    assert len(shown) <= 1500
+    assert "<code>old</code> is not evaluated yet" in shown
+    assert {each.job: each.text for each in read("shop", shown)}["old"] == ""
 
 
 def test_what_an_agent_says_is_not_taken_for_the_line_before_the_rest() -> None:

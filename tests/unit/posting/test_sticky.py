@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -90,6 +91,16 @@ def test_in_no_mode_a_new_comment_is_begun_that_is_not_wanted(mode: Mode) -> Non
     assert jobs(*talk.shown()) == {"evaluate": 2}
 
 
+@pytest.mark.parametrize("mode", ["recreate", "minimize"])
+def test_where_none_is_wanted_it_is_the_last_that_is_kept_up(mode: Mode) -> None:
+    talk = Talk()
+    for job in ("a", "b"):
+        talk.begin(compose([section(job, 1, OLD)], 65_536))
+    (found,) = posted(talk, section("c", 2), mode=mode, wanted=False)
+    assert found.url == "https://example.com/2"
+    assert jobs(*talk.shown()) == {"a": 1, "b": 1, "c": 2}
+
+
 def test_what_finishes_late_overwrites_nothing_newer() -> None:
     talk = Talk()
     found = posted(
@@ -149,6 +160,40 @@ def test_of_several_comments_the_oldest_is_kept_with_what_the_others_say() -> No
     assert found[0].url == "https://example.com/1"
 
 
+@pytest.mark.parametrize("mode", ["recreate", "minimize"])
+def test_of_several_comments_on_the_newest_commit_the_oldest_is_kept_in_every_mode(
+    mode: Mode,
+) -> None:
+    talk = Talk()
+    for job in ("a", "b"):
+        talk.begin(compose([section(job)], 65_536))
+    posted(talk, section("c"), mode=mode)
+    assert [each.folded for each in talk.lines] == ["", "DUPLICATE"]
+    assert jobs(*talk.shown()) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_the_comment_of_another_suite_is_left_alone() -> None:
+    talk = Talk()
+    other = compose([replace(section("a"), suite="shop 2")], 65_536)
+    talk.begin(other)
+    posted(talk, section("b"), section("b", 2))
+    assert talk.lines[0].bodies == [other]
+    assert [jobs(each) for each in talk.shown()] == [{}, {"b": 2}]
+
+
+def test_several_sections_are_one_write() -> None:
+    async def main(talk: Talk) -> Posted:
+        voice = Voice(talk)
+        both = [section("a"), section("b")]
+        return await sticky.post(voice, both, Options("update"), wanted=True, pause=voice.pause)
+
+    talk = Talk()
+    assert asyncio.run(main(talk)).status == "created"
+    assert [jobs(each) for each in talk.shown()] == [{"a": 1, "b": 1}]
+    assert talk.log == ["own", "add", "own"]
+    assert asyncio.run(main(talk)).status == "unchanged"
+
+
 def test_what_was_put_out_of_sight_is_left_alone() -> None:
     talk = Talk()
     talk.begin(compose([section("a")], 65_536)).folded = "DUPLICATE"
@@ -169,6 +214,70 @@ def test_a_comment_of_which_nobody_knows_is_looked_for_before_it_is_sent_again(f
     assert found == Posted("created", "https://example.com/1")
     assert len(talk.lines) == 1
     assert talk.log.count("add") == (2 if fault == "l" else 1)
+
+
+def test_what_nobody_knows_is_not_said_to_be_written() -> None:
+    class Broken(Voice):
+        async def own(self) -> list[Comment]:
+            if self.talk.log:
+                raise PostingError("it is down")
+            return await super().own()
+
+        async def add(self, body: str) -> Comment:
+            del body
+            raise PostingError("the connection broke off", is_unsure=True)
+
+    voice = Broken(Talk())
+    with pytest.raises(PostingError, match="it is down"):
+        asyncio.run(
+            sticky.post(voice, [section()], Options("update"), wanted=True, pause=voice.pause)
+        )
+
+
+def test_where_no_write_gets_through_the_reason_is_told() -> None:
+    voice = Lost(Talk())
+    with pytest.raises(PostingError, match="the connection broke off") as caught:
+        posted_by = sticky.post(
+            voice, [section()], Options("update"), wanted=True, pause=voice.pause
+        )
+        asyncio.run(posted_by)
+    assert caught.value.is_unsure
+
+
+def test_of_what_a_comment_said_before_the_newest_counts() -> None:
+    talk = Talk()
+    mine = [section("a", 2, attempt=3)]
+    same = {"run": 2, "attempt": 3}
+    first = compose([section("b", **same)], 65_536)
+    second = compose([replace(section("b", **same), outcome="failed")], 65_536)
+
+    class Overwritten(Voice):
+        """Others write twice of a job, and then somebody who knows nothing of it."""
+
+        async def edit(self, comment: Comment, body: str) -> None:
+            await super().edit(comment, body)
+            if self.talk.log.count("edit") == 1:
+                self._line(comment).bodies += [first, second, compose([section("c")], 65_536)]
+
+    talk.begin(compose([section("x")], 65_536))
+    voice = Overwritten(talk)
+    asyncio.run(sticky.post(voice, mine, Options("update"), wanted=True, pause=voice.pause))
+    outcomes = {each.job: each.outcome for each in read("shop", talk.shown()[0])}
+    assert outcomes == {"a": "passed", "b": "failed", "c": "passed", "x": "passed"}
+
+
+def test_what_was_written_is_said_to_be_even_where_it_cannot_be_looked_at() -> None:
+    class Silent(Voice):
+        async def own(self) -> list[Comment]:
+            if "add" in self.talk.log:
+                raise PostingError("it is down")
+            return await super().own()
+
+    voice = Silent(Talk())
+    found = asyncio.run(
+        sticky.post(voice, [section()], Options("update"), wanted=True, pause=voice.pause)
+    )
+    assert found == Posted("created", "https://example.com/1", "it is down")
 
 
 class Refusing(Voice):
@@ -203,6 +312,24 @@ def test_the_comment_stands_where_a_duplicate_cannot_be_put_away() -> None:
     )
     assert found == Posted("updated", "https://example.com/1", "no")
     assert jobs(talk.shown()[0]) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_what_was_seen_is_written_again_though_nobody_keeps_the_past() -> None:
+    class Overwritten(Voice):
+        """Another, which read before there was anything, is quicker once."""
+
+        async def edit(self, comment: Comment, body: str) -> None:
+            await super().edit(comment, body)
+            if self.talk.log.count("edit") == 1:
+                self._line(comment).bodies.append(compose([section("c")], 65_536))
+
+    talk = Talk(keeps_history=False)
+    talk.begin(compose([section("x")], 65_536))
+    voice = Overwritten(talk)
+    asyncio.run(
+        sticky.post(voice, [section("a")], Options("update"), wanted=True, pause=voice.pause)
+    )
+    assert jobs(*talk.shown()) == {"a": 1, "c": 1, "x": 1}
 
 
 def test_it_comes_to_an_end_where_others_overwrite_the_comment_for_ever() -> None:
