@@ -31,6 +31,8 @@ from ci_eval.run_file import replacing
 from ci_eval.trials import TrialKey
 from ci_eval.world import World
 
+REPORT = "report.json"
+"""What the report is called in the folder of its documents."""
 MAX_WORST = 100
 """How many results a report carries with their evidence."""
 
@@ -48,6 +50,7 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
         raise NothingSelectedError("nothing was run: `mock_mode` of the eval config asks for that")
     before = load_baseline(plan.config, world)
     team.check(plan, world)
+    _clear(outputs.folder)
     meta = describe(plan, world)
     observed = observe(plan, meta, world, outputs, _again(plan, meta, before, outputs))
     compared = bool(before and before.runs)
@@ -56,6 +59,13 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     report = outputs.secrets.cleaned(found)  # the baseline may be older than what is known of them
     write_report(report, observed.run, outputs.folder, plan.config.reports)
     return report
+
+
+def _clear(folder: Path) -> None:
+    """Take away what an earlier run reported: one that is cut off must not seem to say it."""
+    names = (REPORT, *(plugins.reporter[name].file for name in plugins.reporter))
+    for file in names if folder.is_dir() else ():
+        (folder / file).unlink(missing_ok=True)
 
 
 def _again(
@@ -184,7 +194,7 @@ def write_report(
 ) -> None:
     """Write every document that a report becomes, as configured or plainly, and the report."""
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / "report.json") as file:
+    with replacing(folder / REPORT) as file:
         file.write(report.model_dump_json(indent=1) + "\n")
     for name in plugins.reporter:
         reporter = configured.get(name) or plugins.reporter[name]()

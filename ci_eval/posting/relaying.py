@@ -231,7 +231,7 @@ class _Relay:
         if marker(suite) not in known and len(known) >= MAX_SUITES:
             message = f"no comment for the suite {suite!r}: {MAX_SUITES} suites are the most"
             raise PostingError(message)
-        known.add(marker(suite))
+        known |= {marker(suite)}
 
     def _say_of_several(self) -> None:
         numbers = pull_request.listed(self._pulls)

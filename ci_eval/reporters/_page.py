@@ -111,7 +111,7 @@ class Page:
     try_command: str
     """Runs the case to look at first on one's own machine; empty where there is none."""
     save_command: str
-    """Makes this run the baseline."""
+    """Makes this run the baseline; empty where CI stores what is merged by itself."""
 
 
 def fitting(
@@ -177,9 +177,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         vanished=some(map(_gone, comparison.vanished)),
         not_comparable=some(comparison.not_comparable),
         try_command=_try_command(report.meta, first) if first else "",
-        save_command=shlex.join(
-            ["ci-eval", "baseline", "save", *_config(report.meta), "ci-eval-report/run.json"]
-        ),
+        save_command=_save_command(report.meta),
     )
 
 
@@ -211,6 +209,12 @@ def _try_command(meta: RunMeta, place: Place) -> str:
     if code(line, _MAX_COMMAND) == f"`{line}`":
         return line
     return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])
+
+
+def _save_command(meta: RunMeta) -> str:
+    if meta.store.get("store", "file") not in ("file", "git"):
+        return ""
+    return shlex.join(["ci-eval", "baseline", "save", *_config(meta), "ci-eval-report/run.json"])
 
 
 def _config(meta: RunMeta) -> list[str]:

@@ -236,11 +236,9 @@ def test_what_nobody_knows_is_not_said_to_be_written() -> None:
 
 def test_where_no_write_gets_through_the_reason_is_told() -> None:
     voice = Lost(Talk())
+    writing = sticky.post(voice, [section()], Options("update"), wanted=True, pause=voice.pause)
     with pytest.raises(PostingError, match="the connection broke off") as caught:
-        posted_by = sticky.post(
-            voice, [section()], Options("update"), wanted=True, pause=voice.pause
-        )
-        asyncio.run(posted_by)
+        asyncio.run(writing)
     assert caught.value.is_unsure
 
 
