@@ -4,8 +4,8 @@ A secret that an agent was given seldom comes back as it is: it stands in JSON w
 address, or in the header of a request.  So the other text is read before it is searched
 (`Reading`): all that is escaped for JSON, Python, C, HTML or an address, any number of times,
 becomes what it stands for, and blanks and slashes go, which programs add where they break lines
-and quote.  The secret is read the same way, and is then found as it is; or in base64, by either
-alphabet and as a part of a longer text.
+and quote.  The secret is read the same way, and is then found as it is; or in base64, where it was
+written as it is or as in JSON, by either alphabet and as a part of a longer text.
 
 What looks for it has to be fast where nothing is found, which is nearly always: there is a short
 piece of it that every way to write it keeps, and only where that is found a text is read at all.
@@ -36,7 +36,8 @@ class Spellings:
 
     def __init__(self, text: str, *, base64: bool = True) -> None:
         self._text = text
-        cores = _cores(text) if base64 else []
+        written = dict.fromkeys((text, json.dumps(text)[1:-1])) if base64 else ()
+        cores = [core for each in written for core in _cores(each)]
         self._cores = [core.translate(_STANDARD) for core in cores]
         self.anchors = {_anchor(text), *(piece for core in cores for piece in _pieces(core))}
         """Of these pieces every way to write the text keeps one."""

@@ -73,6 +73,9 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent):
         "run: {concurrency: 1}\n"
     )
     project.evalset(GREETS, REFUNDS)
+    out = project.folder / "ci-eval-report"
+    out.mkdir()
+    (out / "report.json").write_text("of an earlier run")
     run = subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "run"],
         env=environment(),
@@ -86,7 +89,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent):
     assert run.returncode == 2
     assert "run again with --resume" in err
     assert "Traceback" not in err
-    assert not (project.folder / "ci-eval-report" / "run.json").exists()
+    assert not (out / "run.json").exists()
+    assert not (out / "report.json").exists(), "it says nothing of this run"
 
     (project.folder / "bot.py").write_text(ANSWERS)
     again = ci_eval("run", "--resume")

@@ -29,6 +29,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
     "base64 without padding": lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
     "base64 in lines": lambda text: base64.encodebytes(text.encode()).decode().rstrip(),
+    "base64 of JSON": lambda text: base64.b64encode(json.dumps(text).encode()).decode()[2:-4],
     "base64 in an address": lambda text: quote(base64.b64encode(text.encode()).decode(), safe=""),
 }
 

@@ -1,5 +1,6 @@
 """What `ci-eval publish` hands to its step, whatever was posted."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,17 @@ def test_a_folder_without_a_report_is_said(
     (folder / "reports").mkdir()
     assert main(["publish", "reports"]) == 4
     assert "reports/report.json: no such file" in capsys.readouterr().err
+
+
+def test_a_report_that_is_named_is_held_to_the_limits_of_strangers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meta = REPORTS["passed"].meta.model_copy(update={"suite": "x" * 101})
+    long = REPORTS["passed"].model_copy(update={"meta": meta})
+    (folder / "long.json").write_text(long.model_dump_json())
+    value = REPORTS["passed"].model_dump(mode="json") | {"history": [1] * 20_001}
+    (folder / "many.json").write_text(json.dumps(value))
+    assert main(["publish", "long.json", "many.json"]) == 4
+    said = capsys.readouterr().err
+    assert "a suite has a name of at most 100 characters" in said
+    assert "has 20,001 entries" in said
