@@ -171,22 +171,19 @@ class Secrets:
 
     def _part(self, text: str, at: int, step: Literal[-1, 1]) -> "Span | None":
         """Return the part of a value that `text` holds from a place on, or up to it."""
-        size = MIN_CHARS * step
-        begin, end = sorted((at, at + size))
-        known = self._pieces.get(text[max(begin, 0) : end])
-        if known is None:
+        begin, end = sorted((at, at + MIN_CHARS * step))
+        name = self._pieces.get(text[max(begin, 0) : end])
+        if name is None:
             return None
-        form, place, name = known
-        here, there = (begin - 1, place - 1) if step < 0 else (end, place + MIN_CHARS)
-        while 0 <= here < len(text) and 0 <= there < len(form) and text[here] == form[there]:
-            here, there = here + step, there + step
-        return (here + 1, end, name) if step < 0 else (begin, here, name)
+        while text[max(begin + step, 0) : end + step] in self._pieces:
+            begin, end = begin + step, end + step
+        return (begin, at, name) if step < 0 else (at, end, name)
 
     @cached_property
-    def _pieces(self) -> dict[str, tuple[str, int, str]]:
-        """Every piece of the usual ways to write a value, with where in it that stands."""
+    def _pieces(self) -> dict[str, str]:
+        """Every piece of the usual ways to write a value, with its name."""
         return {
-            form[place : place + MIN_CHARS]: (form, place, name)
+            form[place : place + MIN_CHARS]: name
             for value, name in self._named.items()
             for form in literally(value)
             for place in range(len(form) - MIN_CHARS + 1)

@@ -66,8 +66,9 @@ class Spellings:
 
 def literally(text: str) -> set[str]:
     """Return the usual ways to write `text`, of each what is the same wherever it stands."""
-    found = {text, json.dumps(text)[1:-1], quote(_bytes(text), safe="")}
-    for core in _cores(text):
+    as_json = json.dumps(text)[1:-1]
+    found = {text, as_json, quote(_bytes(text), safe="")}
+    for core in (*_cores(text), *_cores(as_json)):
         found |= {core, core.replace("+", "-").replace("/", "_")}
     return found
 
