@@ -97,12 +97,6 @@ class Secrets:
             return record
         return cast("M", leaves.rebuilt(record))
 
-    def cleaned_json(self, value: Any) -> Any:
-        """Return a JSON value so; where there are none, it is the very same."""
-        leaves = Leaves()
-        leaves.visit_json(value)
-        return leaves.rebuilt_json(value) if self and self._clean(leaves) else value
-
     def _may_be_in(self, plain: Mapping[str, Any]) -> bool:
         """Say whether a closer look at what a record dumps is worth its time."""
         values: list[str] = []
