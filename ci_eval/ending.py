@@ -36,7 +36,8 @@ def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
 def _terminable() -> Iterator[None]:
     """Let a runner that cancels the job (SIGTERM) end a command as Ctrl-C does.
 
-    In a container, where we are the first process, it would not be ended at all.
+    In a container, where we are the first process, it would not be ended at all; nor where a shell
+    started us in the background, which lets its children ignore Ctrl-C.
     """
 
     def interrupt(*_: object) -> None:
@@ -44,10 +45,14 @@ def _terminable() -> Iterator[None]:
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, interrupt)
+    if ignored := signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager

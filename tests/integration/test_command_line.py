@@ -63,8 +63,15 @@ def until_there(path: Path) -> None:
     raise AssertionError(f"{path} never came")
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent):
+@pytest.mark.parametrize(
+    ("sent", "inherited"),
+    [
+        (signal.SIGINT, signal.SIG_DFL),
+        (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGTERM, signal.SIG_IGN),  # as a shell starts what is to run in the background
+    ],
+)
+def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent, inherited):
     (project.folder / "bot.py").write_text(HANGS)
     project.config(
         'agents: {bot: {python: "bot:answer"}}\n'
@@ -76,12 +83,14 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent):
     out = project.folder / "ci-eval-report"
     out.mkdir()
     (out / "report.json").write_text("of an earlier run")
+    ours = signal.signal(signal.SIGINT, inherited)
     run = subprocess.Popen(
         [sys.executable, "-m", "ci_eval", "run"],
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
     )
+    signal.signal(signal.SIGINT, ours)
     until_there(project.folder / "asked")
     run.send_signal(sent)
     _, err = run.communicate(timeout=30)

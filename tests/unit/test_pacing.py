@@ -1,5 +1,4 @@
 import asyncio
-import itertools
 import time
 
 import pytest
@@ -57,9 +56,10 @@ def test_so_many_requests_a_minute_are_spread_over_it():
         pace = Pace(concurrency=10, requests_per_minute=1200)
         return await asyncio.gather(*(_hold(pace) for _ in range(5)))
 
+    started = time.monotonic()
     began = sorted(asyncio.run(work()))
-    gaps = [b - a for a, b in itertools.pairwise(began)]
-    assert all(gap > 0.045 for gap in gaps)
+    # Each may begin later than it could, and none earlier.
+    assert all(at - started > 0.05 * number - 0.005 for number, at in enumerate(began))
 
 
 def test_so_many_tokens_a_minute_too():
@@ -67,8 +67,9 @@ def test_so_many_tokens_a_minute_too():
         pace = Pace(concurrency=10, tokens_per_minute=60_000)
         return await asyncio.gather(*(_hold(pace, tokens=100) for _ in range(3)))
 
+    started = time.monotonic()
     began = sorted(asyncio.run(work()))
-    assert began[2] - began[0] > 0.19
+    assert began[2] - started > 0.19
 
 
 def test_all_wait_as_long_as_the_provider_wants():
