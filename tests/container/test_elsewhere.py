@@ -73,9 +73,12 @@ def told(repository: Path) -> dict[str, object]:
     return found
 
 
-def run(command: list[str], env: Mapping[str, str], cwd: Path | None = None) -> Done:
+def run(
+    command: list[str], env: Mapping[str, str], cwd: Path | None = None, typed: str | None = None
+) -> Done:
     return subprocess.run(
         command,
+        input=typed,
         env={**os.environ, **env},
         capture_output=True,
         text=True,
@@ -178,7 +181,7 @@ class Builds:
         command = ["docker", "run", "--rm", "--interactive", "--network", "host"]
         command += ["--entrypoint", "", "--volume", f"{self.folder}:/builds"]
         command += [word for name in given for word in ("--env", name)]
-        return run([*command, IMAGE, "bash"], given, input="\n".join(lines))
+        return run([*command, IMAGE, "bash"], given, typed="\n".join(lines))
 
 
 @pytest.fixture
