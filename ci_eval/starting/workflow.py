@@ -1,5 +1,6 @@
 """The workflow that `ci-eval init` writes, as a text."""
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -179,4 +180,7 @@ def _indented(text: str, width: int) -> str:
 
 
 def _scalar(text: str) -> str:
-    return yaml_text(text).removesuffix("...\n").strip()
+    """Return `text` in one line of YAML."""
+    found = yaml_text(text).removesuffix("...\n").strip()
+    # What has several lines that can be seen is quoted as in JSON, which YAML reads.
+    return json.dumps(text, ensure_ascii=False) if "\n" in found else found

@@ -22,7 +22,7 @@ from repos import ENV, Repo
 
 from ci_eval.cli import main
 
-SECRET = 'sk-"1234'
+SECRET = 'sk-"Zq4wv'
 AGENT = """
 import os, sys
 def answer(message):
@@ -73,7 +73,7 @@ def test_a_key_is_in_no_document_and_a_criterion_finds_the_leak(
         if path.is_file()
     }
     assert len(written) > 6
-    for form in (SECRET, json.dumps(SECRET)[1:-1], "1234"):
+    for form in (SECRET, json.dumps(SECRET)[1:-1], "Zq4wv"):
         assert form not in printed
         assert {name for name, text in written.items() if form in text} == set()
     results = json.loads((shop / "ci-eval-report/run.json").read_text())["results"]
@@ -101,7 +101,7 @@ def test_a_secret_that_the_command_line_quotes_is_not_printed(
     assert main(["run", "--case", f"no-{SECRET}-no"]) != 0
     printed = "".join(capsys.readouterr())
 
-    assert "1234" not in printed
+    assert "Zq4wv" not in printed
     assert "[SHOP_API_KEY]" in printed
 
 

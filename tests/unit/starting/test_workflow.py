@@ -5,7 +5,7 @@ import shlex
 from fnmatch import fnmatch
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ci_eval.cli import run
@@ -123,6 +123,8 @@ def test_a_folder_gets_a_workflow_of_its_own():
 
 
 @given(ANY.filter(bool))
+@example("0\n")
+@example("a\nb: c")
 def test_no_name_of_a_folder_changes_the_workflow(folder):
     packages = Packages("-e .", own=True)
     text = draft(folder=folder, packages=packages, needs_key=True, branch="main")
