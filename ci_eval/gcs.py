@@ -142,7 +142,7 @@ def _client(endpoint: str, project: str | None, *, anonymous: bool) -> Any:
         client = storage.Client(project=project or (None if anonymous else _project()), **more)
         # For the spans of a tracer, which we have none of, its threads would go on asking in the
         # background after we have given up.  Only the environment has a switch for it.
-        client._bucket_metadata_cache = None  # noqa: SLF001
+        client._bucket_metadata_cache = None  # noqa: SLF001  # as said
         return client
 
 

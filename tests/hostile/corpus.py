@@ -483,7 +483,7 @@ _DATA = (
     "%s%n%x",
     "{0.__class__}",
     "${{ secrets.GITHUB_TOKEN }}",
-    "$(touch /tmp/x)",
+    "$(touch x)",
     "`touch x`",
     "; rm -rf .",
     "| tee x",
