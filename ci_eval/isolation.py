@@ -11,6 +11,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -30,6 +31,8 @@ OURS = ".ci-eval"
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_KILL, _CAP_SETGID, _CAP_SETUID = 5, 6, 7
+
+_SECONDS_TO_DIE = 10.0  # what a killed process may take on a machine with much to do
 
 
 class Account(NamedTuple):
@@ -176,7 +179,7 @@ def room_for_agents(world: World) -> Iterator[None]:
         try:
             yield
         finally:
-            _end_all()
+            _end_all(agent)
             with _as_root():
                 _hand_over(world.root, agent)
                 stack.close()
@@ -211,8 +214,12 @@ def _set_mode(path: Path, *, add: int = 0, remove: int = 0, stack: ExitStack) ->
         stack.callback(path.chmod, before)
 
 
-def _end_all() -> None:
-    """Kill every process of the account: all at once, so that none can get away by forking."""
+def _end_all(agent: Account) -> None:
+    """Kill every process of the account: all at once, so that none can get away by forking.
+
+    A signal that was sent has not arrived yet, so this waits until none of them runs.  One that
+    the kernel itself holds up for longer gets no turn any more to do anything of its own.
+    """
     subprocess.run(
         ["/bin/sh", "-c", "kill -9 -1"],
         check=False,
@@ -221,6 +228,22 @@ def _end_all() -> None:
         env={},
         **child_options(),
     )
+    until = time.monotonic() + _SECONDS_TO_DIE
+    while _any_runs(agent) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def _any_runs(agent: Account) -> bool:
+    """Whether a process of the account is more than an entry that waits for its parent."""
+    for path in Path("/proc").glob("[0-9]*/status"):
+        try:
+            lines = path.read_text(errors="replace").splitlines()
+        except OSError:  # it ended while we looked
+            continue
+        found = dict(line.partition(":\t")[::2] for line in lines)
+        if str(agent.uid) in found["Uid"].split() and found["State"][0] not in "ZX":
+            return True
+    return False
 
 
 def _hand_over(root: Path, agent: Account) -> None:

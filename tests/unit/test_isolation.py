@@ -224,9 +224,12 @@ def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path
             [pid] = asyncio.run(run(code))
             found["during"] = modes()
             found["alive"] = Path(f"/proc/{pid}").exists()
+            status = Path(f"/proc/{pid}/status")
+            isolation._hand_over, hand_over = lambda *given: (
+                found.update(dead=not status.exists() or "Z (zombie)" in status.read_text()),
+                hand_over(*given),
+            ), isolation._hand_over
         found["after"] = modes()
-        status = Path(f"/proc/{pid}/status")
-        found["dead"] = not status.exists() or "Z (zombie)" in status.read_text()
         found["made"] = [
             [path.name, path.lstat().st_uid, path.lstat().st_gid, oct(path.lstat().st_mode)]
             for path in sorted([root / "made", *(root / "made").rglob("*")])
@@ -245,6 +248,17 @@ def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path
         ["link", AGENT.uid, OWNER, "0o120777"],
     ]
     assert found["passwd"] == 0
+
+
+@needs_root
+def test_a_process_runs_until_it_is_dead_and_not_until_somebody_asks_for_its_end() -> None:
+    child = subprocess.Popen(["/bin/sleep", "60"], user=AGENT.uid)
+    assert isolation._any_runs(AGENT)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert "Z (zombie)" in Path(f"/proc/{child.pid}/status").read_text()
+    assert not isolation._any_runs(AGENT)
+    child.wait()
 
 
 # --- On every Linux ---------------------------------------------------------------------------
