@@ -13,14 +13,14 @@ so that what they have in common is kept in a statistic of all of them.
 
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from numpy import float64
+    from numpy import bool_, float64
     from numpy.typing import NDArray
 
     Floats = NDArray[float64]
@@ -52,28 +52,36 @@ class Sample(NamedTuple):
         """The mean of the new values, less that of the old ones."""
         return math.fsum(self.new) / len(self.new) - math.fsum(self.old) / len(self.old)
 
+    @property
+    def steady(self) -> bool:
+        """Whether all its runs show the same, so that exchanging them changes nothing."""
+        return len({*self.new, *self.old}) == 1
+
 
 @dataclass(frozen=True)
 class Permuted:
     """A mean difference, with those that exchanges gave instead."""
 
     observed: float
-    others: "Floats"
+    others: "Floats | None"
+    """`None` where none can differ from it."""
     complete: bool
     """Whether `others` are all there are, with the observed one among them."""
 
     @property
     def lower(self) -> float:
         """The p-value of "nothing got worse"."""
-        return self._share(int((self.others <= self.observed + _NEAR).sum()))
+        return self._share(lambda others: others <= self.observed + _NEAR)
 
     @property
     def upper(self) -> float:
         """The p-value of "nothing got better"."""
-        return self._share(int((self.others >= self.observed - _NEAR).sum()))
+        return self._share(lambda others: others >= self.observed - _NEAR)
 
-    def _share(self, count: int) -> float:
-        size = len(self.others)
+    def _share(self, counts: "Callable[[Floats], NDArray[bool_]]") -> float:
+        if self.others is None:
+            return 1.0
+        count, size = int(counts(self.others).sum()), len(self.others)
         return count / size if self.complete else (count + 1) / (size + 1)
 
 
@@ -83,6 +91,8 @@ def permute(groups: Sequence[Mapping[Place, Sample]], *, draws: int) -> list[Per
     Each group has at least one sample; where there are too many exchanges to count, `draws`
     are drawn, always the same ones.
     """
+    if all(each.steady for group in groups for each in group.values()):
+        return [Permuted(0.0, None, complete=True) for _ in groups]
     import numpy as np
 
     tables = [_table(group) for group in groups]
@@ -90,33 +100,36 @@ def permute(groups: Sequence[Mapping[Place, Sample]], *, draws: int) -> list[Per
     for table in tables:
         for row, adds in table.items():
             shapes.setdefault(row, set()).add(len(adds))
-    rows = sorted(shapes)
     total = math.prod(max(each) for each in shapes.values())
     complete = total <= EXACT and all(len(each) == 1 for each in shapes.values())
-    drawn: Floats | None = None if complete else _draws(len(rows), draws)
-    found = []
-    for group, table in zip(groups, tables, strict=True):
-        sums: Floats = np.zeros(1 if drawn is None else draws)
-        for number, row in enumerate(rows):
+    sums: list[Floats] = [np.zeros(1 if complete else draws) for _ in groups]
+    generator = np.random.default_rng(_SEED)
+    for row in sorted(shapes):
+        drawn = None if complete else generator.random(draws)
+        for number, table in enumerate(tables):
             if drawn is None:
                 # Where a group lacks a case, the exchanges of it change nothing there.
                 step = table[row] if row in table else np.zeros(min(shapes[row]))
-                sums = np.add.outer(sums, step).ravel()
+                sums[number] = np.add.outer(sums[number], step).ravel()
             elif row in table:
-                picked = (drawn[number] * len(table[row])).astype(np.intp)
-                sums += table[row][picked]
-        observed = math.fsum(float(adds[0]) for adds in table.values())
-        found.append(Permuted(observed / len(group), sums / len(group), complete))
-    return found
+                picked = (drawn * len(table[row])).astype(np.intp)
+                sums[number] += table[row][picked]
+    observed = [math.fsum(float(adds[0]) for adds in table.values()) for table in tables]
+    return [
+        Permuted(seen / len(group), others / len(group), complete)
+        for seen, others, group in zip(observed, sums, groups, strict=True)
+    ]
 
 
 def mean_of(tests: Sequence[Permuted]) -> Permuted:
     """Return the mean of mean differences that were exchanged together."""
+    all_others = [each.others for each in tests if each.others is not None]
+    if not all_others:
+        return tests[0]
     import numpy as np
 
     observed = math.fsum(each.observed for each in tests) / len(tests)
-    others = np.mean([each.others for each in tests], axis=0)
-    return Permuted(observed, others, tests[0].complete)
+    return Permuted(observed, np.mean(all_others, axis=0), tests[0].complete)
 
 
 def _table(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
@@ -158,11 +171,3 @@ def _ways(new: int, old: int) -> "Floats":
     for number, each in enumerate(chosen):
         weights[number, list(each)] = 1 / new
     return weights
-
-
-@lru_cache(maxsize=4)
-def _draws(rows: int, draws: int) -> "Floats":
-    """Return a number in [0, 1) for each row and draw."""
-    import numpy as np
-
-    return np.random.default_rng(_SEED).random((rows, draws))

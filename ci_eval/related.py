@@ -33,8 +33,8 @@ def effective_size(
     `together` are the numbers of those whose mean is a test of its own.
     """
     size = len(groups) + bool(together)
-    once = all(len(each.old) < 2 for group in groups for each in group.values())
-    if size == 1 or len(groups) > MAX_GROUPS or once:
+    steady = all(len({*each.old}) < 2 for group in groups for each in group.values())
+    if size == 1 or len(groups) > MAX_GROUPS or steady:
         return size
     import numpy as np
 

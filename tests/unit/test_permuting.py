@@ -1,5 +1,6 @@
 """Permutations of runs within cases: exact, monotone, and at the rate that they promise."""
 
+import sys
 from collections.abc import Callable
 from random import Random
 
@@ -38,6 +39,18 @@ def test_equal_values_are_no_change():
     found = permuted(pairs((0.1, 0.1), (0.7, 0.7)))
 
     assert (found.observed, found.lower, found.upper) == (0, 1, 1)
+
+
+def test_where_no_run_differs_numpy_is_not_even_imported(monkeypatch: pytest.MonkeyPatch):
+    # It takes longer than all the rest of a comparison, and most changes change no score at all.
+    steady, other = pairs((0.1, 0.1), (0.7, 0.7)), pairs((1.0, 1.0))
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    found = permute([steady, other], draws=999)
+
+    assert [mean_of(found)] * 2 == found
+    assert {(each.observed, each.lower, each.upper) for each in found} == {(0, 1, 1)}
+    with pytest.raises(ImportError):
+        permute([steady, pairs((1.0, 0.9))], draws=999)
 
 
 def test_differences_that_are_equal_but_for_the_last_digit_are_equal():
