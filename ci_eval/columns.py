@@ -67,9 +67,7 @@ class Cell:
     def value(self) -> float | None:
         """The mean of what was measured; of equal values exactly that value."""
         values = self.observations
-        if len(values) < 2:
-            return values[0] if values else None
-        return values[0] if len({*values}) == 1 else math.fsum(values) / len(values)
+        return mean(values) if values else None
 
     @property
     def varied(self) -> bool:
@@ -98,9 +96,10 @@ class Cell:
             hoped = self.at_best(best_of(facts))
             doomed = self.measured and hoped is not None and not passes(hoped, facts)
             return Status.FAILED if doomed else Status.ERROR
-        if self.value is None:
+        value = self.value
+        if value is None:
             return Status.SKIPPED
-        return Status.PASSED if passes(self.value, facts) else Status.FAILED
+        return Status.PASSED if passes(value, facts) else Status.FAILED
 
 
 def best_of(facts: CriterionFacts) -> float | None:
@@ -115,6 +114,13 @@ def passes(value: float, facts: CriterionFacts) -> bool:
     if facts.threshold is None:
         return True
     return value >= facts.threshold if facts.better == "higher" else value <= facts.threshold
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of at least one value; of equal values exactly that value."""
+    if len(values) == 1 or len({*values}) == 1:
+        return values[0]
+    return math.fsum(values) / len(values)
 
 
 Column = dict[str, Cell]

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 
-from ci_eval.columns import Cell, Column, Columns, Past, best_of, passes
+from ci_eval.columns import Cell, Column, Columns, Past, best_of, mean, passes
 from ci_eval.config_file import Excuse
 from ci_eval.excusing import Excuses, GroupName, covers, in_force
 from ci_eval.findings import GroupKey, Vanished
@@ -59,7 +59,7 @@ def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> Pooled:
             target = pooled.groups.setdefault(key, {})
             for case, cell in column.items():
                 place = (key[1], case)
-                if any(covers(each, key, case) for each in behind):
+                if behind and any(covers(each, key, case) for each in behind):
                     continue
                 same = case in now.groups[key]
                 if same and past.columns.fingerprints[place] != now.fingerprints[place]:
@@ -252,10 +252,8 @@ class Group:
     def _sample(self, pair: Pair, look: int, best: float | None) -> Sample:
         rounds, runs = pair.rounds(look), pair.runs_before
         # Runs are exchanged as a whole where they are alike, else one by one what they observed.
-        sizes = {len(each) for each in (*rounds, *runs)}
-        if len(sizes) == 1 and not pair.now.errors:
-            new = [math.fsum(each) / len(each) for each in rounds]
-            old = [math.fsum(each) / len(each) for each in runs]
+        if not pair.now.errors and len({len(each) for each in (*rounds, *runs)}) == 1:
+            new, old = [*map(mean, rounds)], [*map(mean, runs)]
         else:
             missing = [best] * pair.now.errors if best is not None else []
             new = [*(value for each in rounds for value in each), *missing]

@@ -268,6 +268,8 @@ def _worst(
     observed: Run, columns: Columns, comparison: Comparison | None, limit: int
 ) -> Iterator[TrialResult]:
     """Yield the results to show: what changed for the worse first, then failures and errors."""
+    if not limit:
+        return
     wanted: dict[tuple[str, str, str], None] = {}
     changes = sorted(
         (
