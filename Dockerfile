@@ -8,6 +8,9 @@ FROM python:3.12-slim AS build
 
 WORKDIR /build
 
+# A network that stumbles, or stands still for a while, fails no job.
+ENV PIP_DEFAULT_TIMEOUT=60 PIP_RETRIES=8
+
 # Every file that is installed is known by its hash, what builds wheels too; the path from here
 # to the final image is wheels only, so neither compiler nor pip's leavings get there.
 COPY requirements.lock requirements-build.lock ./

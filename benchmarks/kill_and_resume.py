@@ -6,6 +6,7 @@ Conversations have several messages, keep a state, and stop to be answered.  The
 of its calls in a file, so that it shows what ran twice.
 """
 
+import fcntl
 import json
 import os
 import shutil
@@ -18,8 +19,12 @@ from random import Random  # noqa: TID251  # seeded
 from typing import Any, NamedTuple
 
 AGENT = """
+import fcntl
 import os
 import time
+
+alive = open("alive", "w")
+fcntl.flock(alive, fcntl.LOCK_SH)
 
 
 def answer(message, history, session):
@@ -127,11 +132,9 @@ def _started(folder: Path, *more: str) -> "subprocess.Popen[str]":
 
 
 def _settle(folder: Path) -> None:
-    """Wait until the orphaned worker makes no more calls."""
-    seen = -1
-    while seen != len(_calls(folder)):
-        seen = len(_calls(folder))
-        time.sleep(0.1)
+    """Wait for the end of the orphaned worker, which holds a lock while it lives."""
+    with (folder / "alive").open() as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)
 
 
 def _calls(folder: Path) -> list[tuple[str, str]]:

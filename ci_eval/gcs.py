@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import IO, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
@@ -321,9 +322,21 @@ _LOG_IN = (
 )
 
 
+@cache
+def _import_quietly() -> None:
+    """Import Google's packages without what they say of old versions of Python.
+
+    They do so from the day on which one is no longer supported, and months before.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_module("google.cloud.storage")
+
+
 @contextmanager
 def _explained(shown: str, *, missing: str = "no such object") -> Iterator[None]:
     """Turn what google-cloud-storage raises into an error of ours about `shown`."""
+    _import_quietly()
     import requests
     from google.api_core import exceptions as api
     from google.auth import exceptions as auth

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-TIMEOUT_S = 10
+TIMEOUT_S = 60
 NETWORK_TIMEOUT_S = 120
-"""How long git may take where it talks to a remote."""
+"""How long git may take, and where it talks to a remote; so long that only what hangs is ended."""
 _HANDED_ON = (
     *("PATH", "HOME", "SYSTEMROOT", "TMPDIR", "XDG_CONFIG_HOME"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),

@@ -1,22 +1,39 @@
 """What all tests share: `support` can be imported, and golden files be compared and refreshed."""
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 TESTS = Path(__file__).parent
 # With `importmode=importlib` nothing else puts it there.
 sys.path.insert(0, str(TESTS))
-# Whoever runs the tests: commands do as on somebody's machine, unless a test says otherwise.
-for _name in ("GITHUB_ACTIONS", "GITLAB_CI"):
-    os.environ.pop(_name, None)
+# Whoever runs the tests: commands do as on somebody's machine, unless a test says otherwise; and
+# where they run in a job, the summary and the outputs of it are none of theirs.
+for _name in list(os.environ):
+    if re.match(r"CI$|(ACTIONS|CI(?!_EVAL)|GITHUB|GITLAB|RUNNER)_", _name):
+        del os.environ[_name]
+# Servers of tests are here, and no proxy knows them.
+for _name in ("no_proxy", "NO_PROXY"):
+    os.environ[_name] = ",".join(filter(None, (os.environ.get(_name), "127.0.0.1")))
 # A busy machine is no failure: no test here is one of speed.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+settings.register_profile(
+    "explore",
+    deadline=None,
+    derandomize=False,
+    max_examples=1000,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# What passed once passes always: new examples are looked for on purpose.
+settings.register_profile(
+    "same", settings.get_profile("explore"), derandomize=True, database=None, max_examples=100
+)
+settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +42,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the documents in tests/golden anew instead of comparing with them",
     )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure() -> None:
+    """Give each test the same examples, whichever tests have run before it in the process.
+
+    Hypothesis draws literals of all modules of ours that are imported by then; there is no setting
+    that keeps it from doing so.
+    """
+    if settings.default.derandomize:
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.fixture

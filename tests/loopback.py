@@ -4,11 +4,11 @@ import json
 import socket
 import ssl
 import threading
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -59,6 +59,8 @@ class Loopback:
         """What is answered to the next requests, whatever they are."""
         self.arrived = threading.Event()
         """Set when there was a request."""
+        self.closing = threading.Event()
+        """Set when nobody needs an answer any more."""
         self.most_at_once = 0
         self.url = ""
         self._at_once = 0
@@ -75,7 +77,7 @@ class Loopback:
             reply = self.script.popleft() if self.script else None
         self.arrived.set()
         reply = reply or self.reply(request)
-        time.sleep(reply.delay_s)
+        self.closing.wait(reply.delay_s)
         with self._lock:
             self._at_once -= 1
         return reply
@@ -92,6 +94,7 @@ class QuietServer(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # else many at once wait for seconds, until they are sent again
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing."""
@@ -154,18 +157,26 @@ def serving(provider: Loopback, certificate: ssl.SSLContext | None = None) -> It
             scheme = "https"
         server.provider = provider
         provider.url = f"{scheme}://127.0.0.1:{server.server_port}"
+        provider.closing.clear()
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield
         finally:
+            provider.closing.set()
             server.shutdown()
             thread.join()
 
 
+@cache
+def _taken() -> socket.socket:
+    """Return a socket that has a port and never listens: others cannot have the port either."""
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    return taken
+
+
 def closed_port() -> int:
     """Return a port at which nobody listens."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
+    port: int = _taken().getsockname()[1]
     return port

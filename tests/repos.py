@@ -31,7 +31,8 @@ class Repo:
     def git(self, *args: str) -> str:
         """Return what a git command prints."""
         done = subprocess.run(
-            ["git", *args],
+            # Newer ones tidy up in the background, which others would see.
+            ["git", "-c", "maintenance.auto=false", *args],
             cwd=self.folder,
             env=ENV | _WHO,
             capture_output=True,

@@ -3,10 +3,14 @@
 import asyncio
 import os
 import textwrap
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ci_eval.errors import TrialError
 from ci_eval.plugins import Agent, RunningAgent
@@ -15,6 +19,8 @@ from ci_eval.trials import Trial, TrialKey
 from ci_eval.world import World
 
 ENVIRONMENT = dict(os.environ)  # what the tests were started with
+LONG_S = 300.0
+"""What ends by then has not come to an end; only tests that fail wait for so long."""
 
 
 class Place:
@@ -93,11 +99,14 @@ def trial(name: str = "case", **case: Any) -> Trial:
 async def converse(
     running: RunningAgent,
     *messages: str | Content,
-    timeout_s: float = 20.0,
+    over: Callable[[], object] = lambda: False,
     alone: bool = False,
     **case: Any,
 ) -> Talk:
-    """Hold a conversation as `execute` does: close it however it ended."""
+    """Hold a conversation as `execute` does: close it however it ended.
+
+    Its time is up once it is `over`.
+    """
     talk = Talk()
     try:
         session = await running.open(trial(**case), alone=alone)
@@ -105,7 +114,7 @@ async def converse(
         talk.error = exc
         return talk
     try:
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(LONG_S) as clock, _ended(clock, over):
             for message in messages:
                 asked = (
                     Content.of_text(message, role="user") if isinstance(message, str) else message
@@ -118,19 +127,83 @@ async def converse(
     return talk
 
 
+@asynccontextmanager
+async def _ended(clock: asyncio.Timeout, over: Callable[[], object]) -> AsyncIterator[None]:
+    """Let the time be up once it is `over`."""
+
+    async def end() -> None:
+        await until(over)
+        clock.reschedule(0)
+
+    ending = asyncio.create_task(end())
+    try:
+        yield
+    finally:
+        ending.cancel()
+
+
 async def until(happened: Callable[[], object]) -> None:
     """Wait for what nobody signals."""
-    while not happened():  # noqa: ASYNC110  # it happens in another process
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(LONG_S):
+        while not happened():  # noqa: ASYNC110  # it happens in another process
+            await asyncio.sleep(0.005)
+
+
+def waits_for(happened: Callable[[], object]) -> bool:
+    """Wait, outside of a loop, for what nobody signals; say whether it happened."""
+    late = time.monotonic() + LONG_S
+    while not (found := bool(happened())) and time.monotonic() < late:
+        time.sleep(0.005)
+    return found
+
+
+def is_dead(pid: int) -> bool:
+    """Say whether the process has ended; one that nobody waits for is dead all the same."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def dies(pid: int) -> bool:
-    """Wait a moment for the process to end; one that nobody waits for is dead all the same."""
-    for _ in range(100):
+    """Wait for the process to end: what is killed has not ended at once."""
+    return waits_for(lambda: is_dead(pid))
+
+
+@contextmanager
+def passing(seconds: float, when: Callable[[], object]) -> Iterator[threading.Event]:
+    """Let event loops believe, from then on, that so many more seconds have passed.
+
+    So no limit has to be short that a test is to see exceeded, and no machine is too slow.  What
+    is yielded is set when they have passed.
+    """
+    ahead = 0.0
+    before = asyncio.BaseEventLoop.time
+    passed = threading.Event()
+    seen: list[asyncio.BaseEventLoop] = []
+    left = threading.Event()
+
+    def now(loop: asyncio.BaseEventLoop) -> float:
+        if loop not in seen:
+            seen.append(loop)
+        return before(loop) + ahead
+
+    def watch() -> None:
+        nonlocal ahead
+        while not left.is_set() and not when():
+            time.sleep(0.005)
+        ahead = seconds
+        for loop in seen:
+            with suppress(RuntimeError):  # it is closed
+                loop.call_soon_threadsafe(lambda: None)  # wakes it
+        passed.set()
+
+    watching = threading.Thread(target=watch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio.BaseEventLoop, "time", now)
+        watching.start()
         try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.02)
-    return False
+            yield passed
+        finally:
+            left.set()
+            watching.join()

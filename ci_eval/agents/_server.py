@@ -1,10 +1,12 @@
 """A server that an agent is: where it is and, where we start it for a run, its life."""
 
 import asyncio
+import os
+import re
 import socket
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from itertools import count, islice
 from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
@@ -19,6 +21,13 @@ from ci_eval.world import World
 
 PORT = "{port}"
 """What stands for the port in a command, in the environment and in an address."""
+_PORTS = range(20_000, 30_000)
+"""Where free ports are looked for.  Systems hand out others to whoever wants any (Linux from 32768,
+others from 49152), so hardly anybody takes one before the server does."""
+_TRIES = 3
+"""How many ports are tried where others were quicker."""
+_TAKEN = re.compile("(?i)address already in use|EADDRINUSE|only one usage of each socket")
+"""How servers say that others were quicker."""
 _ASK_EVERY_S = 0.1
 _ASK_FOR_S = 5.0
 """How often a server is asked whether it is ready, and how long it may take to say so."""
@@ -183,24 +192,33 @@ class Server:
         return self._is_over
 
     async def _start(self) -> str:
+        for _ in range(_TRIES - 1):
+            with suppress(_TakenError):
+                return await self._start_once()
+        return await self._start_once()
+
+    async def _start_once(self) -> str:
         port = _port(self._address)
         self._gone.clear()
+        late = asyncio.get_running_loop().time() + self._how.start_timeout_s
         self._child = child = Child(None, self._gone.set)
         await child.start(self._how.launch(port, self._world))
         address = self._address.replace(PORT, str(port)).rstrip("/")
-        await self._until_ready(address, port, child)
+        await self._until_ready(address, port, child, late)
         return address
 
-    async def _until_ready(self, address: str, port: int, child: Child) -> None:
-        until = time.monotonic() + self._how.start_timeout_s
+    async def _until_ready(self, address: str, port: int, child: Child, late: float) -> None:
         while True:
             why = await self._hindrance(address, port)
             if child.exit_code is not None:
+                await child.stop()  # so that all that it wrote has been read
                 message = f"the server {child.ending} before it was ready{child.last_words}"
-                raise TrialError("start", message)
+                is_taken = PORT in self._address and _TAKEN.search(child.stderr.text)
+                raise (_TakenError if is_taken else TrialError)("start", message)
             if not why:
                 return
-            if time.monotonic() > until:
+            if asyncio.get_running_loop().time() > late:
+                await child.stop()
                 message = f"the server was not ready after {self._how.start_timeout_s:g} s: {why}"
                 raise TrialError("start", f"{message}{child.last_words}")
             await asyncio.sleep(_ASK_EVERY_S)
@@ -220,6 +238,13 @@ class Server:
         return f"{self._how.ready} answered {response.shown}" if response.status >= 500 else ""
 
 
+class _TakenError(TrialError):
+    """Another took the port before the server did."""
+
+
+_places = count(os.getpid() * 37)  # so processes that look at the same time begin elsewhere
+
+
 def _port(address: str) -> int:
     """Return the port that is meant by `address`, which is a free one.
 
@@ -227,18 +252,31 @@ def _port(address: str) -> int:
         TrialError: it is taken.
 
     """
-    host = "127.0.0.1"
-    parts = urlsplit(address.replace(PORT, "0"))
+    if PORT in address:
+        return _free_port()
+    parts = urlsplit(address)
     wanted = parts.port if parts.port is not None else {"https": 443}.get(parts.scheme, 80)
+    try:
+        return _bound(wanted)
+    except OSError as exc:
+        message = f"the server cannot be started on port {wanted}: {exc.strerror}"
+        raise TrialError("start", f"{message}; with `{PORT}` it gets a free one") from exc
+
+
+def _free_port() -> int:
+    for place in islice(_places, len(_PORTS)):
+        with suppress(OSError):
+            return _bound(_PORTS[place % len(_PORTS)])
+    return _bound(0)
+
+
+def _bound(port: int) -> int:
+    """Return the port, which can be bound; any free one for 0."""
     with socket.socket() as found:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            found.bind((host, wanted))
-        except OSError as exc:
-            message = f"the server cannot be started on port {wanted}: {exc.strerror}"
-            raise TrialError("start", f"{message}; with `{PORT}` it gets a free one") from exc
-        port: int = found.getsockname()[1]
-        return port
+        found.bind(("127.0.0.1", port))
+        free: int = found.getsockname()[1]
+        return free
 
 
 async def _listens(host: str, port: int) -> bool:

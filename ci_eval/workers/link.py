@@ -14,9 +14,10 @@ from ci_eval.workers.wire import encode, read_json
 START_TIMEOUT_S = 300.0
 """How long a worker may take to import what it is to run."""
 GRACE_S = 1.0
-"""How long a call that was cancelled, or a worker that was told to end, may take over it."""
-WORDS_S = 0.2
-"""How long a call in a thread, which cannot be ended, may take to say what it wrote."""
+"""How long a call that was cancelled may take to end; or, in a thread, which cannot be ended, to
+say what it wrote."""
+END_S = 5.0
+"""How long an idle worker may take to end: machines with much to do are slow."""
 
 _ANSWER = re.compile(rb'{"id":(\d+),"seconds":')
 """How a worker begins a line with what a callable returned."""
@@ -34,14 +35,14 @@ class Link:
     """
 
     def __init__(self) -> None:
-        self._ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._conversations: set[int] = set()
         self._served = 0
         self._outputs: dict[int, str] = {}
+        self._goes_on: dict[int, asyncio.Future[None]] = {}
         self._held: set[int] = set()
         self._folder = ""
-        self._cooperative = False
         self._lost: Callable[[], TrialError] | None = None
         self._child = Child(self._hear, self._gone)
 
@@ -55,16 +56,17 @@ class Link:
         """
         link = cls()
         link._folder = f"{launch.cwd}{os.sep}"
+        late = asyncio.get_running_loop().time() + START_TIMEOUT_S
         await link._child.start(launch)
         try:
-            async with asyncio.timeout(START_TIMEOUT_S):
-                link._cooperative = await link._ready
+            async with asyncio.timeout_at(late):
+                await link._ready
         except TimeoutError:
             await link._child.stop()
             message = f"the worker was not ready after {START_TIMEOUT_S:g} s"
             raise TrialError("start", message + link._child.last_words) from None
         except TrialError as exc:
-            await link._child.stop(grace_s=GRACE_S)  # it has said why, and is about to end
+            await link._child.stop(grace_s=END_S)  # it has said why, and is about to end
             raise TrialError(exc.kind, str(exc) + link._child.last_words) from None
         except asyncio.CancelledError:
             await link._child.stop()
@@ -124,7 +126,7 @@ class Link:
         """End the worker, at once where it is busy."""
         busy = self._conversations or not self.alive
         self._lost = self._lost or partial(TrialError, "crash", "the worker was stopped")
-        await self._child.stop(grace_s=0 if busy else GRACE_S)
+        await self._child.stop(grace_s=0 if busy else END_S)
 
     def _expect(self, number: int) -> asyncio.Future[dict[str, Any]]:
         self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -138,10 +140,13 @@ class Link:
 
         """
         yielded = self._expect(number)
+        goes_on = self._goes_on[number] = asyncio.get_running_loop().create_future()
         try:
             self._child.write_line(encode({"cancel": number}))
-            await asyncio.wait([yielded], timeout=GRACE_S if self._cooperative else WORDS_S)
+            first = asyncio.FIRST_COMPLETED
+            await asyncio.wait([yielded, goes_on], timeout=GRACE_S, return_when=first)
         finally:
+            del self._goes_on[number]
             if not yielded.done():
                 del self._waiting[number]
                 self._out_of_time(number)
@@ -182,7 +187,7 @@ class Link:
         if not isinstance(message, dict):
             raise TypeError("none of the messages of a worker")
         if "ready" in message:
-            self._ready.set_result(message["ready"]["cooperative"])
+            self._ready.set_result(None)
         elif "failed" in message:
             self._ready.set_exception(TrialError("start", message["failed"]))
         elif "held" in message:
@@ -195,6 +200,8 @@ class Link:
                 answered.set_result(message)
         elif "output" in message:
             self._note_output(message)
+            if message["id"] in self._goes_on:
+                self._goes_on[message["id"]].set_result(None)
         else:
             raise TypeError("none of the messages of a worker")
 

@@ -11,7 +11,7 @@ Both sides write lines of JSON; `id` is the number of a conversation.
 ======================================== ==================================================
 to the worker                            from the worker
 ======================================== ==================================================
-(it is started)                          `{"ready": {"cooperative": bool}}`, or `{"failed": str}`
+(it is started)                          `{"ready": true}`, or `{"failed": str}`
 `{"id", "message", "session"?,           `{"id", "reply", "seconds", "state"?, "output"}`, or
 "history"?}`                             `{"id", "error": {"kind", "message"}, "output"}`
 `{"cancel": id}`                         `{"id", "held": true}` where another one holds the loop;
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024 - 128 * 1024
 """The longest reply; there has to be room on its line for what was written meanwhile."""
-GRACE_S = 1.0
-"""How long a callable may go on when ci-eval is gone."""
+GRACE_S = 5.0
+"""How long a callable may go on when ci-eval is gone, and the process may take to end."""
 
 
 def _beside(name: str) -> Any:
@@ -73,7 +73,7 @@ def main() -> int:
         wire.write({"failed": _faults().not_loaded(target, exc, folder)})
         return 1
     runner = Loop(agent, wire) if agent.is_async else Threads(agent, wire)
-    wire.write({"ready": {"cooperative": agent.is_async}})
+    wire.write({"ready": True})
     threading.Thread(target=_listen, args=(wire, runner), daemon=True).start()
     runner.run()
     return 0

@@ -167,7 +167,7 @@ class Job:
             env={**os.environ, **env},  # docker's own settings
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             check=False,
         )
         written = (files / "set_output").read_text(encoding="utf-8")

@@ -16,26 +16,26 @@ base=python:3.12-slim
 image=ci-eval:container-test
 state=$(mktemp -d)
 network=() # of builds; the engine that is started here has no bridge
+engine= # its process, where it is started here
+patient=(-o DPkg::Lock::Timeout=600 -o Acquire::Retries=8)
 
 say() { printf '%s\n' "$*" >&2; }
 
 stop() {
-  if [[ -s $state/docker.pid ]]; then
-    local pid
-    pid=$(<"$state/docker.pid")
-    kill "$pid" || true
-    while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+  if [[ -n $engine ]]; then
+    kill "$engine" 2>/dev/null || true
+    wait "$engine" || true
     umount "$state/exec/netns/default" 2>/dev/null || true
   fi
-  rm -rf "$state"
+  rm -rf "$state" || say "Left behind: $state"
 }
 trap stop EXIT
 
 start_engine() {
   if ! command -v dockerd >/dev/null || ! command -v mmdebstrap >/dev/null; then
     say 'Installing a Docker engine'
-    apt-get update -qq >&2
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+    apt-get "${patient[@]}" update -qq >&2
+    DEBIAN_FRONTEND=noninteractive apt-get "${patient[@]}" install -qq -y --no-install-recommends \
       docker.io mmdebstrap >"$state/apt.log" 2>&1 || { cat "$state/apt.log" >&2; return 1; }
   fi
   # Debian's client knows the engine's own BuildKit; another one that is first in PATH may not.
@@ -44,7 +44,9 @@ start_engine() {
   setsid dockerd --data-root "$state/data" --exec-root "$state/exec" --host "$DOCKER_HOST" \
     --pidfile "$state/docker.pid" --bridge=none --iptables=false --ip6tables=false \
     --ip-forward=false --ip-masq=false >"$state/dockerd.log" 2>&1 </dev/null &
-  for _ in {1..150}; do
+  engine=$!
+  local last=$((SECONDS + 300))
+  while ((SECONDS < last)) && kill -0 "$engine" 2>/dev/null; do
     docker info >/dev/null 2>&1 && network=(--network host) && return
     sleep 0.2
   done
@@ -74,7 +76,7 @@ make_base() {
   fi
   say "Making a stand-in for $base from $prefix"
   # The official one's Debian keeps neither manuals nor the indexes of packages, either.
-  mmdebstrap --quiet --variant=minbase \
+  mmdebstrap --quiet --variant=minbase --aptopt='Acquire::Retries "8"' \
     --aptopt='Dir::Cache::pkgcache ""' --aptopt='Dir::Cache::srcpkgcache ""' \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
@@ -101,7 +103,11 @@ fi
 docker image inspect "$base" >/dev/null 2>&1 || docker pull --quiet "$base" >/dev/null 2>&1 ||
   make_base
 
+build() {
+  DOCKER_BUILDKIT=1 docker build --quiet "${network[@]}" --tag "$image" . >/dev/null
+}
+
 started=$SECONDS
-DOCKER_BUILDKIT=1 docker build --quiet "${network[@]}" --tag "$image" . >/dev/null
+build || build # it goes on after the last step that was done: a network may stumble
 say "The image was built in $((SECONDS - started)) s"
 CI_EVAL_IMAGE=$image "${PYTHON:-.venv/bin/python}" -m pytest tests/container tests/workflows "$@"

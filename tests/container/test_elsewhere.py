@@ -5,7 +5,6 @@ What runs is what `examples/ci` shows, with this image in place of a release.
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +12,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from container.github import ROOT, read_yaml
+from examples_copied import copy_examples
 from fake_gitlab import FakeGitLab, gitlab
+from repos import Repo
 
 IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 CALLER = 1234
@@ -41,17 +42,10 @@ def may(name):
 
 def clone(folder: Path) -> Path:
     """Return a repository with the weather example at its top, in one commit."""
-    shutil.copytree(
-        ROOT / "examples/weather",
-        folder,
-        ignore=shutil.ignore_patterns("__pycache__", ".ci-eval", "ci-eval-report"),
-    )
-    for command in (
-        ["init", "--quiet"],
-        ["add", "."],
-        ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "Weather"],
-    ):
-        subprocess.run(["git", "-C", str(folder), *command], check=True)
+    copy_examples(folder, "weather")
+    repo = Repo(folder)
+    repo.git("init", "--quiet")
+    repo.commit("Weather")
     return folder
 
 
@@ -82,7 +76,7 @@ def run(
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
         cwd=cwd,
     )
@@ -126,8 +120,7 @@ def test_the_exit_code_and_the_commit_come_through(tmp_path: Path) -> None:
     repository = clone(tmp_path / "shop")
     done = in_any_ci(repository)
     assert done.returncode == 0, done.stderr
-    head = ["git", "-c", "safe.directory=*", "-C", str(repository), "rev-parse", "HEAD"]
-    commit = subprocess.check_output(head, text=True).strip()
+    commit = Repo(repository).git("-c", "safe.directory=*", "rev-parse", "HEAD")
     document = (repository / "ci-eval-report/run.json").read_text(encoding="utf-8")
     assert json.loads(document)["meta"]["commit"] == commit
     assert "dubious" not in done.stdout + done.stderr

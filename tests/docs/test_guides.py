@@ -27,6 +27,7 @@ from docpages import (
     links,
     sections,
 )
+from examples_copied import copy_examples
 
 from ci_eval.cli import main
 from ci_eval.config_file import ConfigFile
@@ -41,7 +42,7 @@ SHOP = {"agents": {"bot": {"python": "shop:answer"}}, "evalsets": {"shop": "eval
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the example, in which commands are run."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    copy_examples(tmp_path / "examples")
     monkeypatch.chdir(tmp_path / "examples/shop")
     return tmp_path / "examples/shop"
 

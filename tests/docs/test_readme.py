@@ -2,13 +2,13 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from examples_copied import copy_examples
 
 from ci_eval.cli import main
 from ci_eval.documents import parse_yaml
@@ -27,7 +27,7 @@ def blocks(text: str, language: str) -> list[str]:
 @pytest.fixture
 def copy(tmp_path, monkeypatch):
     """A copy of the examples, in which the commands of the README can be run."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    copy_examples(tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -97,7 +97,7 @@ def test_a_criterion_is_added_in_one_file(tmp_path, monkeypatch, capsys):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brevity\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[ci_eval.criteria]\nbrevity = brevity\n")
-    shutil.copytree(ROOT / "examples/weather", tmp_path / "weather")
+    copy_examples(tmp_path / "weather", "weather")
     config = tmp_path / "weather/ci-eval.yaml"
     config.write_text(config.read_text() + "  ci/brevity: {threshold: 1.0, wrods: 4}\n")
 

@@ -1,9 +1,9 @@
 """Every shipped example does what it says."""
 
-import shutil
 from pathlib import Path
 
 import pytest
+from examples_copied import copy_examples
 
 from ci_eval.cli import main
 
@@ -13,9 +13,8 @@ EXPECTED = {"weather": 0, "judged": 0, "plain_python": 0, "regression": 1, "shop
 
 @pytest.fixture
 def examples(tmp_path, monkeypatch):
-    shutil.copytree(EXAMPLES, tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "examples"
+    return copy_examples(tmp_path / "examples")
 
 
 def test_every_example_is_tried():

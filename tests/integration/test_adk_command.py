@@ -62,7 +62,7 @@ def run(folder: Path, *command: str | Path, path: Path | None = None) -> Ended:
     """Run a command where `adk` is on the PATH."""
     env = {**os.environ, "PATH": str(path or Path(ADK).parent)}
     done = subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=900
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -53,7 +53,8 @@ def repo(
     for name in os.environ:
         if name.startswith(("GITHUB_", "GH_", "CI", "INPUT_")):
             monkeypatch.delenv(name)
-    for name, value in fake.env.items():
+    ours = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    for name, value in (fake.env | ours).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
     return Repo(Project(tmp_path, capsys))

@@ -6,12 +6,12 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from fake_github import Fault, github, sha
 from project import GREETS, REFUNDS, Project
+from talks import LONG_S, passing, waits_for
 
 HANGS = """
 import pathlib, time
@@ -51,16 +51,8 @@ def ci_eval(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         env=environment(**more),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG_S,
     )
-
-
-def until_there(path: Path) -> None:
-    for _ in range(500):
-        if path.exists():
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"{path} never came")
 
 
 @pytest.mark.parametrize(
@@ -91,9 +83,9 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent, inherit
         text=True,
     )
     signal.signal(signal.SIGINT, ours)
-    until_there(project.folder / "asked")
+    assert waits_for((project.folder / "asked").exists)
     run.send_signal(sent)
-    _, err = run.communicate(timeout=30)
+    _, err = run.communicate(timeout=LONG_S)
 
     assert run.returncode == 2
     assert "run again with --resume" in err
@@ -110,7 +102,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_goes_on(project, sent, inherit
 def test_a_job_that_is_cancelled_while_it_posts_ends_at_once(project):
     with github() as fake:
         fake.add_pull()
-        fake.faults.append(Fault(delay_s=60))
+        fake.faults.append(Fault(delay_s=2 * LONG_S))
         more = fake.env | {"GITHUB_SHA": sha(10)}
         run = subprocess.Popen(
             [sys.executable, "-m", "ci_eval", "run", "--comment=update", "--pr=1"],
@@ -118,9 +110,9 @@ def test_a_job_that_is_cancelled_while_it_posts_ends_at_once(project):
             stderr=subprocess.PIPE,
             text=True,
         )
-        assert fake.arrived.wait(30)
+        assert fake.arrived.wait(LONG_S)
         run.send_signal(signal.SIGTERM)
-        _, err = run.communicate(timeout=20)
+        _, err = run.communicate(timeout=LONG_S)
     assert run.returncode == 2
     assert err.endswith("interrupted\n")
     assert (project.folder / "ci-eval-report" / "run.json").exists()
@@ -132,13 +124,15 @@ def test_a_hanging_trial_is_killed_and_its_neighbours_are_not_lost(project):
         'agents: {bot: {python: "bot:answer"}}\n'
         "evalsets: {smoke: smoke.evalset.json}\n"
         "criteria: {response_match_score: 0.5}\n"
-        "run: {timeout_s: 0.5}\n"
+        "run: {timeout_s: 300}\n"
     )
     project.evalset(GREETS, REFUNDS)
-    ended = ci_eval("run")
+    asked, traces = project.folder / "asked", project.folder / "ci-eval-report/traces.jsonl"
+    with passing(300, when=lambda: asked.exists() and "greets" in traces.read_text()):
+        ended = project.ci_eval("run")
 
-    assert ended.returncode == 6
-    assert "ERROR bot · smoke · refunds: timeout: not done after 0.5 s" in ended.stderr
+    assert ended.code == 6
+    assert "ERROR bot · smoke · refunds: timeout: not done after 300 s" in ended.err
     statuses = [result["status"] for result in project.run_json()["results"]]
     assert statuses == ["passed", "error"]
 
@@ -154,7 +148,7 @@ def test_a_bug_of_ours_is_not_a_verdict(project):
         env=environment(PYTHONPATH=str(project.folder)),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG_S,
     )
 
     assert ended.returncode == 3
@@ -201,7 +195,7 @@ def test_somebody_who_watches_sees_a_bar_and_a_table(project):
         said += chunk
     os.close(ours)
 
-    assert run.wait(timeout=30) == 6
+    assert run.wait(timeout=LONG_S) == 6
     text = said.decode()
     assert "ERROR bot · smoke · tracks: not_recorded" in text
     assert "tool_trajectory_avg_score" in text
@@ -232,7 +226,7 @@ def test_without_a_key_or_network_the_examples_run(tmp_path):
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG_S,
         cwd=tmp_path,
     )
 

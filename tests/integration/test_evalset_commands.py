@@ -224,12 +224,12 @@ def shop(project):
 
 def adk(*arguments):
     command = [str(Path(ADK).with_name("adk")), "eval_set", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=900)
 
 
 def loaded_by_adk(folder, app, eval_set_id):
     command = [ADK, "-c", LOADS, folder, app, eval_set_id]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

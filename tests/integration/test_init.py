@@ -516,7 +516,7 @@ def test_of_many_agents_some_are_offered_and_the_last_is_one_to_write(repository
 
     assert "20. the ADK agent in agents/a19" in output
     assert "21. another one" in output
-    assert "22." not in output
+    assert "22. " not in output
     assert list(written(root)["agents"]) == ["agent"]
 
 

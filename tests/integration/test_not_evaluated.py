@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from fake_github import REPOSITORY, FakeGitHub, github, sha
 from project import GREETS, Project
+from talks import LONG_S, waits_for
 
 from ci_eval.posting.sections import read
 
@@ -208,17 +208,14 @@ def test_a_run_that_is_cancelled_leaves_no_verdict_of_an_older_commit(
     project.ci_eval("run", "--comment", "update")
     (project.folder / "shop.py").write_text(
         "import pathlib, time\n\n\ndef answer(message):\n"
-        "    pathlib.Path('asked').touch()\n    time.sleep(60)\n"
+        "    pathlib.Path('asked').touch()\n    time.sleep(600)\n"
     )
     env: dict[str, Any] = dict(os.environ) | {"GITHUB_RUN_ID": "78"}
     command = [sys.executable, "-m", "ci_eval", "run", "--comment", "update"]
     with subprocess.Popen(command, env=env, cwd=project.folder, stderr=subprocess.PIPE) as running:
-        for _ in range(600):
-            if (project.folder / "asked").exists():
-                break
-            time.sleep(0.05)
+        assert waits_for((project.folder / "asked").exists)
         running.send_signal(signal.SIGTERM)
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=LONG_S)
     assert running.returncode == 2, err
     [body] = fake.bodies()
     assert "> **shop was not evaluated:** the run was interrupted" in body

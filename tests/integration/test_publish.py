@@ -63,7 +63,7 @@ class Runner:
             capture_output=True,
             text=True,
             check=False,
-            timeout=240,
+            timeout=900,
         )
         assert "Traceback" not in ended.stderr, ended.stderr
         assert TOKEN not in ended.stdout + ended.stderr

@@ -5,13 +5,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
 import pytest
 from project import Project
+from talks import waits_for
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MOMENTS = 3
@@ -97,14 +97,16 @@ def run_and_kill(project: Project, at: str) -> None:
     command = [sys.executable, "-m", "ci_eval", "run"]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, env=os.environ, stdout=quiet, stderr=quiet)
-    until = time.monotonic() + 60
-    while not (
-        f"{at}\n" in text(project.folder / "calls.log")
-        and '"short"' in text(project.folder / "ci-eval-report/traces.jsonl")
-    ):
-        assert time.monotonic() < until, "the agent was never asked"
-        assert process.poll() is None, "it was over before it could be killed"
-        time.sleep(0.02)
+    assert waits_for(
+        lambda: (
+            (
+                f"{at}\n" in text(project.folder / "calls.log")
+                and '"short"' in text(project.folder / "ci-eval-report/traces.jsonl")
+            )
+            or process.poll() is not None
+        )
+    ), "the agent was never asked"
+    assert process.poll() is None, "it was over before it could be killed"
     process.kill()
     process.wait()
 

@@ -747,8 +747,9 @@ def test_a_message_that_is_more_than_text_is_a_conversation_too(project):
 def test_results_come_in_the_order_of_the_configuration_whichever_ends_first(project):
     """The first agent is the slower one."""
     (project.folder / "bots.py").write_text(
-        "import time\ndef slow(message):\n    time.sleep(0.3)\n    return message\n"
-        "def quick(message):\n    return message\n",
+        "import os, time\ndef slow(message):\n"
+        "    while not os.path.exists('quick'): time.sleep(0.01)\n    return message\n"
+        "def quick(message):\n    open('quick', 'w').close()\n    return message\n",
     )
     (project.folder / "e.yaml").write_text("[{id: a, prompt: x, expected: x}]")
     (project.folder / "ci-eval.yaml").write_text(

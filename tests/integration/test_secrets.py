@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -19,6 +18,7 @@ import pytest
 from fake_gemini import KEY, FakeGemini, answer
 from loopback import Loopback, Reply, Request, as_json, serving
 from repos import ENV, Repo
+from talks import waits_for
 
 from ci_eval.cli import main
 
@@ -380,9 +380,11 @@ def test_a_killed_run_leaves_no_secret_and_is_gone_on_with(planted: Planted) -> 
 
 
 def _wait_for(path: Path, process: "subprocess.Popen[bytes]") -> None:
-    while not (path.exists() and path.stat().st_size):
-        assert process.poll() is None, process.communicate()[0].decode()
-        time.sleep(0.05)
+    def a_line_is_there() -> bool:
+        return path.exists() and path.read_bytes().endswith(b"\n")
+
+    assert waits_for(lambda: a_line_is_there() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()[0].decode()
 
 
 def _results(planted: Planted) -> list[dict[str, object]]:

@@ -2,6 +2,7 @@
 
 import json
 import textwrap
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,7 @@ from fake_gemini import KEY, FakeGemini, answer
 from fake_openai import FakeOpenAI, completion
 from loopback import Reply, Request, as_json, closed_port, serving
 from project import Project, case, turn
+from talks import LONG_S, passing
 
 # google-genai extends a class of aiohttp that does not want to be extended.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
@@ -24,7 +26,8 @@ BOT = """
     def answer(message, *, session):
         number = session["state"]["number"] = session["state"].get("number", 0) + 1
         if "slowly" in message:
-            time.sleep(5)
+            open("asked", "w").close()
+            time.sleep(600)
         return f"Answer {number} to {message}"
 """
 TALK = {
@@ -38,6 +41,10 @@ class Users(FakeGemini):
 
     last = 3
     delay_s = 0.0
+    says = "Message"
+
+    def think(self) -> object:
+        """Be done with thinking."""
 
     def reply(self, request: Request) -> Reply:
         reply = super().reply(request)
@@ -45,12 +52,13 @@ class Users(FakeGemini):
             return reply
         text = request.body["contents"][0]["parts"][0]["text"]
         form = request.body["generationConfig"].get("responseJsonSchema")
+        self.think()
         number = text.count("agent: Answer")
         over = number >= self.last
         if form:
             said = json.dumps({"reasoning": "so", "reached": [1] if over else []})
         else:
-            said = "Thanks </finished>" if over else f"Message {number + 1}"
+            said = "Thanks </finished>" if over else f"{self.says} {number + 1}"
         return as_json(answer(said), delay_s=self.delay_s)
 
 
@@ -218,25 +226,38 @@ def test_a_budget_holds_for_users_and_judges_together(project: Project, users: U
 
 
 def test_what_a_user_thinks_takes_none_of_the_agents_time(project: Project, users: Users):
-    users.delay_s = 0.4
-    project.add("run: {timeout_s: 1}\n")
+    users.delay_s = 0.8
+    began = time.perf_counter()
     ended = project.ci_eval("run")
+    took = time.perf_counter() - began
 
     assert ended.code == 0, ended.err
     [result] = project.run_json()["results"]
-    assert result["duration_s"] < 0.9
+    assert len(users.requests) > 1
+    assert result["duration_s"] <= took - users.delay_s * len(users.requests)
+
+
+def test_nor_does_it_count_for_its_limit(project: Project, users: Users):
+    project.add("run: {timeout_s: 30}\njudge: {timeout_s: 300}\n")
+    with passing(40, when=lambda: users.requests) as passed:
+        users.think = lambda: passed.wait(LONG_S)
+        ended = project.ci_eval("run")
+
+    assert ended.code == 0, ended.err
 
 
 def test_an_agent_that_is_slow_is_still_stopped_in_time(project: Project, users: Users):
-    users.delay_s = 0.2
-    scenario = {"starting_prompt": "Hello, slowly", "conversation_plan": "Ask twice."}
+    scenario = {"starting_prompt": "Hello", "conversation_plan": "Ask twice."}
     project.evalset({"eval_id": "talk", "conversation_scenario": scenario})
-    project.add("run: {timeout_s: 0.5}\n")
-    ended = project.ci_eval("run")
+    project.add("run: {timeout_s: 300}\n")
+    users.says = "Now slowly"
+    with passing(300, when=(project.folder / "asked").exists):
+        ended = project.ci_eval("run")
 
     assert ended.code == 6
     [result] = project.run_json()["results"]
-    assert result["error"] == {"kind": "timeout", "message": "not done after 0.5 s"}
+    assert result["error"] == {"kind": "timeout", "message": "not done after 300 s"}
+    assert len(users.requests) == 1
 
 
 def test_a_recorded_conversation_needs_nobody_to_play_its_user(

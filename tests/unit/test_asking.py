@@ -3,6 +3,7 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import clock
 import pytest
 from scoring import did, expecting
 from told import asker, judge, world
@@ -304,7 +305,7 @@ def test_a_jury_decides_by_majority_and_its_agreement_is_noted(tmp_path: Path):
 
 
 def test_models_of_one_provider_share_its_client_and_its_pace(tmp_path: Path):
-    one = judge(lambda _: VALID, model="a", delay_s=0.01)
+    one = judge(lambda _: VALID, model="a", delay_s=1)
     two = one.model_copy(update={"model": "b", "settings": {"temperature": 0}})
 
     async def work():
@@ -312,7 +313,7 @@ def test_models_of_one_provider_share_its_client_and_its_pace(tmp_path: Path):
             judged = Judged(MATCH, found)
             await asyncio.gather(*(judged.score(expecting(str(n)), did(str(n))) for n in range(5)))
 
-    asyncio.run(work())
+    clock.run(work())
     assert (one.opened, one.most_at_once) == (1, 3)
     assert {(each.model, str(dict(each.settings))) for each in one.asked} == {
         ("a", "{}"),

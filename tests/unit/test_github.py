@@ -420,7 +420,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(
     monkeypatch.setattr(hosting, "PATIENCE_S", -1)
     with pytest.raises(GitHubError, match=r"has not answered for 0\.05 s; it may be"):
         asking(
-            scripted(fake, Reply(b"{}", delay_s=0.4)),
+            scripted(fake, Reply(b"{}", delay_s=60)),
             lambda found: found._host.send(Request("GET", fake.url), again=True, within_s=0.05),
         )
 

@@ -104,7 +104,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path, name: str) -> None:
         read_head(tmp_path / name, shown=name)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.binary(max_size=100), name=st.sampled_from(["a.json", "a.jsonl", "a.yaml", "a.csv"]))
 def test_whatever_a_file_holds_it_is_read_or_refused(
     tmp_path: Path, data: bytes, name: str

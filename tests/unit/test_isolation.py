@@ -18,8 +18,8 @@ from ci_eval.environments import agent_environment
 from ci_eval.isolation import Account, room_for_agents
 from ci_eval.world import World
 
-WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-AGENT = Account(uid=58734 + 2 * WORKER, gid=58735 + 2 * WORKER, home="/nowhere")
+UID = 58734 + os.getpid() % 1000 * 2
+AGENT = Account(uid=UID, gid=UID + 1, home="/nowhere")
 """Another one in each process of tests: at the end of a run all that an account has is ended."""
 OWNER = 1001
 
@@ -143,6 +143,8 @@ def workspace() -> Iterator[Path]:
         root = Path(folder, "workspace")
         (root / ".git").mkdir(parents=True)
         (root / "kept").write_text("kept")
+        for path in (root, root / ".git"):
+            path.chmod(0o755)  # whatever our umask is
         for path in (root, *root.rglob("*")):
             os.chown(path, OWNER, OWNER)
         yield root

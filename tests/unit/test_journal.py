@@ -142,7 +142,7 @@ def test_a_trace_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
         assert len(path.read_bytes().splitlines()) == 1
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_ends_the_process_whole_lines_are_left(path: Path, data: st.DataObject) -> None:
     kept(path, trace("a"), trace("b"), trace("c"))
@@ -305,7 +305,7 @@ def test_a_run_that_begins_anew_forgets_what_was_under_way(path: Path) -> None:
     assert found(path, "a") == [None]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_is_cut_off_or_damaged_the_step_before_is_left(
     path: Path, data: st.DataObject

@@ -94,11 +94,12 @@ def test_any_window_shows_the_same(
     folder = tmp_path_factory.mktemp("walk")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_walk, "_CHUNK", window)
-        text = json.dumps({"cases": values, "more": values}, indent=1)
+        # A name that is too long to be one of the texts.
+        text = json.dumps({"cases": values, "afterwards": values}, indent=1)
         found = walked(folder, text)
     assert [value for name, value, _ in found if name == "cases"] == ["begin", *values]
-    assert found[-1][:2] == ("more", values)
-    assert found[-1][2] == text[: text.index('"more"')].count("\n") + 1
+    assert found[-1][:2] == ("afterwards", values)
+    assert found[-1][2] == text[: text.index('"afterwards"')].count("\n") + 1
 
 
 @pytest.mark.usefixtures("small_window")

@@ -1,16 +1,15 @@
 import asyncio
 import time
 
+import clock
 import pytest
 
 from ci_eval.pacing import Pace
 
 
-async def _hold(pace: Pace, seconds: float = 0.0, tokens: int = 1) -> float:
+async def _hold(pace: Pace, tokens: int = 1) -> float:
     async with pace.turn(tokens):
-        began = time.monotonic()
-        await asyncio.sleep(seconds)
-        return began
+        return time.monotonic()
 
 
 def test_room_is_cut_once_for_calls_that_were_sent_together_and_grows_with_successes():
@@ -47,54 +46,64 @@ def test_turns_come_in_the_order_they_were_asked_for():
         pace = Pace(concurrency=2)
         await asyncio.gather(*(one(pace, number) for number in range(20)))
 
-    asyncio.run(work())
+    clock.run(work())
     assert order == list(range(20))
 
 
-def test_so_many_requests_a_minute_are_spread_over_it():
-    async def work() -> list[float]:
-        pace = Pace(concurrency=10, requests_per_minute=1200)
-        return await asyncio.gather(*(_hold(pace) for _ in range(5)))
+def begin(pace: Pace, *tokens: int) -> list[float]:
+    """Return after how many seconds each call of so many tokens begins."""
 
-    started = time.monotonic()
-    began = sorted(asyncio.run(work()))
-    # Each may begin later than it could, and none earlier.
-    assert all(at - started > 0.05 * number - 0.005 for number, at in enumerate(began))
+    async def work() -> list[float]:
+        started = time.monotonic()
+        return [
+            at - started for at in await asyncio.gather(*(_hold(pace, each) for each in tokens))
+        ]
+
+    return clock.run(work())
+
+
+def test_so_many_requests_a_minute_are_spread_over_it():
+    pace = Pace(concurrency=10, requests_per_minute=30)
+    assert begin(pace, 1, 1, 1, 1, 1) == pytest.approx([0, 2, 4, 6, 8])
 
 
 def test_so_many_tokens_a_minute_too():
-    async def work() -> list[float]:
-        pace = Pace(concurrency=10, tokens_per_minute=60_000)
-        return await asyncio.gather(*(_hold(pace, tokens=100) for _ in range(3)))
-
-    started = time.monotonic()
-    began = sorted(asyncio.run(work()))
-    assert began[2] - started > 0.19
+    pace = Pace(concurrency=10, tokens_per_minute=60_000)
+    assert begin(pace, 1000, 5000, 1) == pytest.approx([0, 1, 6])
 
 
 def test_all_wait_as_long_as_the_provider_wants():
-    async def work() -> tuple[float, list[float]]:
+    async def work() -> list[float]:
         pace = Pace(concurrency=4)
         now = time.monotonic()
-        pace.too_much(now, 0.2)
-        return now, await asyncio.gather(*(_hold(pace) for _ in range(4)))
+        pace.too_much(now, 20)
+        assert pace.room == 2
+        return [at - now for at in await asyncio.gather(*(_hold(pace) for _ in range(4)))]
 
-    now, began = asyncio.run(work())
-    assert min(began) - now >= 0.2
+    # They begin one after the other, as calls do that prepare their requests.
+    assert clock.run(work()) == pytest.approx([20, 20, 20, 20], abs=0.01)
 
 
 @pytest.mark.parametrize("waiting", [True, False])
 def test_who_gives_up_while_waiting_takes_no_turn_from_the_others(waiting):
     async def work() -> None:
         pace = Pace(concurrency=1)
-        first = asyncio.create_task(_hold(pace, 0.02))
-        second = asyncio.create_task(_hold(pace))
-        third = asyncio.create_task(_hold(pace))
-        await asyncio.sleep(0.005)
-        (second if waiting else first).cancel()
-        async with asyncio.timeout(1):
-            await asyncio.gather(first, second, third, return_exceptions=True)
-        async with asyncio.timeout(1):
-            await _hold(pace)
+        has_begun, may_end = asyncio.Event(), asyncio.Event()
 
-    asyncio.run(work())
+        async def hold() -> None:
+            async with pace.turn(1):
+                has_begun.set()
+                await may_end.wait()
+
+        first = asyncio.create_task(hold())
+        await has_begun.wait()
+        second, third = (asyncio.create_task(_hold(pace)) for _ in range(2))
+        await asyncio.sleep(0)  # both stand in line
+        (second if waiting else first).cancel()
+        may_end.set()
+        await asyncio.gather(first, second, third, return_exceptions=True)
+        await _hold(pace)
+        cancelled = [each.cancelled() for each in (first, second, third)]
+        assert cancelled == [not waiting, waiting, False]
+
+    clock.run(work())

@@ -327,7 +327,9 @@ def test_what_was_found_can_be_printed_in_one_line_or_as_json() -> None:
 
 # --- Anything at all ------------------------------------------------------------------------
 
-ANYWHERE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+ANYWHERE = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [
         *(None, True, 0, -1, 1.5, 10**400, "", "x", "\0", "\ud83d", [], [None], [[]], {}),

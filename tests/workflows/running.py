@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from examples_copied import LEFT_BEHIND
 from fake_github import REPOSITORY, TOKEN, FakeGitHub
+from repos import Repo
 
 ROOT = Path(__file__).parents[2]
 RUNNER = os.environ.get("CI_EVAL_WORKFLOW_RUNNER", "")
@@ -75,12 +77,9 @@ class Repository:
 
     def commit(self, message: str = "Examples") -> str:
         """Commit all there is; return the commit."""
-        as_somebody = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-        commit = [*as_somebody, "commit", "-qm", message]
-        for command in (["init", "-qb", "main"], ["add", "-A"], commit):
-            subprocess.run(["git", "-C", str(self.folder), *command], check=True)
-        head = ["git", "-C", str(self.folder), "rev-parse", "HEAD"]
-        return subprocess.check_output(head, text=True).strip()
+        repo = Repo(self.folder)
+        repo.git("init", "--quiet", "--initial-branch=main")
+        return repo.commit(message)
 
     def run(
         self,
@@ -135,9 +134,8 @@ def repository(folder: Path, scratch: Path, github: FakeGitHub) -> Repository:
     """Return a repository on `github` with the action and its examples in it, as this one is."""
     for name in _OF_THE_ACTION:
         source = ROOT / name
-        unwanted = shutil.ignore_patterns("__pycache__", ".ci-eval", "ci-eval-report")
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=unwanted)
+            shutil.copytree(source, folder / name, ignore=LEFT_BEHIND)
         else:
             folder.mkdir(exist_ok=True)
             shutil.copy(source, folder / name)

@@ -319,7 +319,7 @@ def server(python: str, module: str, file: str, *options: str) -> dict[str, Any]
     if why := lacks(python, module):
         pytest.skip(why)
     command = [os.environ[python], str(HERE / file), "{port}", *options]
-    return {"a2a": "http://127.0.0.1:{port}", "start": command}
+    return {"a2a": "http://127.0.0.1:{port}", "start": command, "start_timeout_s": 300}
 
 
 @pytest.fixture(
@@ -398,7 +398,7 @@ USAGE = {"prompt_token_count": 11, "candidates_token_count": 7, "total_token_cou
 
 def test_an_agent_of_adk_tells_which_tools_it_called(shop: A2A, place: Place) -> None:
     async def body(running: RunningAgent) -> tuple[Talk, Any, Any]:
-        talk = await converse(running, "hello", "track", timeout_s=60)
+        talk = await converse(running, "hello", "track")
         session = await running.open(trial())
         asked = await session.send(Content.of_text("refund", role="user"))
         [call] = asked.waits_for

@@ -88,7 +88,7 @@ def test_what_json_has_no_form_for_is_told_as_a_text(version: str) -> None:
 def test_toolsets_stay_open_until_all_conversations_are_over() -> None:
     names = [f"guest {number}" for number in range(20)]
 
-    talks = PLACE.talks(agent("mcp_tools"), [[name] for name in names], timeout_s=60.0)
+    talks = PLACE.talks(agent("mcp_tools"), [[name] for name in names])
 
     assert [talk.error for talk in talks] == [None] * 20
     assert all(talk.responses == ["It is done."] for talk in talks)

@@ -77,7 +77,7 @@ def parity(request: pytest.FixtureRequest) -> Parity:
             },
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=900,
         )
     assert found.returncode == 0, found.stderr[-3000:]
     both = json.loads(found.stdout)
@@ -139,7 +139,7 @@ def test_the_command_of_adk_stores_the_same(version: str, tmp_path: Path) -> Non
         cwd=tmp_path,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(AGENTS)},
         capture_output=True,
-        timeout=120,
+        timeout=900,
     )
     [path] = tmp_path.glob("tools/.adk/eval_history/*")
     stored = json.loads(path.read_text())

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 from loopback import HTML, Loopback, Reply, Request, as_json, closed_port, serving
 from pydantic import ValidationError
-from talks import Place, Talk, converse, dies, trial
+from talks import LONG_S, Place, Talk, converse, dies, passing, trial
 
+from ci_eval.agents import _server
 from ci_eval.agents import adk_server as _adk_server
 from ci_eval.agents.adk import Adk
 from ci_eval.agents.adk_server import AdkServer
@@ -426,14 +427,15 @@ def test_a_server_that_never_answers_is_given_up(
     place: Place, adk: FakeAdk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_adk_server, "OPEN_S", 0.2)
-    adk.apps = as_json(["weather"], delay_s=1.0)
+    adk.apps = as_json(["weather"], delay_s=60.0)
     said = "the server did not begin a session within 0.2 s"
     assert place.talk(agent(adk), "hello").failure == ("connection", said)
 
 
 def test_when_the_time_is_up_nothing_more_is_asked(place: Place, adk: FakeAdk) -> None:
-    adk.runs = [as_json(RUN, delay_s=1.0)]
-    talk = place.talk(agent(adk), "hello", timeout_s=0.2)
+    adk.runs = [as_json(RUN, delay_s=60.0)]
+    asked = lambda: [each for each in adk.requests if each.path == "/run_sse"]  # noqa: E731
+    talk = place.talk(agent(adk), "hello", over=asked)
     assert isinstance(talk.error, TimeoutError)
     assert talk.state is None
     assert adk.requests[-1].path == "/run_sse"
@@ -501,20 +503,46 @@ def test_a_server_is_started_on_a_free_port_and_stopped_at_the_end(place: Place)
     assert dies(place.pid())
 
 
-def test_a_server_that_is_not_ready_in_time_is_an_error_and_stopped(place: Place) -> None:
+@pytest.mark.parametrize("ready", ["/health", None])
+def test_a_server_that_is_not_ready_in_time_is_an_error_and_stopped(
+    place: Place, ready: str | None
+) -> None:
     code = """
         import os, time
-        open("pid", "w").write(str(os.getpid()))
         print("thinking it over", flush=True)
-        time.sleep(60)
+        open("pid", "w").write(str(os.getpid()))
+        time.sleep(600)
     """
-    for ready in ("/health", None):
-        found = started(place, code, ready=ready, start_timeout_s=0.5)
+    found = started(place, code, ready=ready, start_timeout_s=120)
+    with passing(120, when=place.pid):
         kind, message = place.talk(found, "hello").failure
-        assert kind == "start"
-        assert message.startswith("the server was not ready after 0.5 s: ")
-        assert message.endswith("\nthinking it over")
-        assert dies(place.pid())
+    assert kind == "start"
+    assert message.startswith("the server was not ready after 120 s: ")
+    assert message.endswith("\nthinking it over")
+    assert dies(place.pid())
+
+
+def test_a_port_that_another_took_meanwhile_is_no_error(place: Place) -> None:
+    taken = """
+    with open("ports", "a") as file:
+        file.write(sys.argv[1] + " ")
+    if len(open("ports").read().split()) < 3:
+        sys.exit("OSError: [Errno 98] Address already in use")
+    """
+    code = SERVER.replace("\n    open(", f"{taken}\n    open(")
+    [response] = place.talk(started(place, code), "hello").responses
+    first, second, third = (place.root / "ports").read_text().split()
+    assert len({first, second, third}) == 3
+    assert response == f"fine at {third}"
+
+
+def test_where_each_port_is_taken_it_is_given_up(place: Place) -> None:
+    code = "import sys; sys.exit('bind: address already in use')"
+    kind, message = place.talk(started(place, code), "hello").failure
+    assert (kind, message) == (
+        "start",
+        "the server exited with code 1 before it was ready\nbind: address already in use",
+    )
 
 
 def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(place: Place) -> None:
@@ -523,6 +551,13 @@ def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(place: Place
     assert talk.failure == ("start", said)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes until a server that died is seen to be dead, it is waited for."""
+    monkeypatch.setattr(_server, "_DYING_S", LONG_S)
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_server_that_dies_is_told_of_and_started_again(place: Place) -> None:
     found = started(place, env={"MOOD": "die"})
 
@@ -689,6 +724,7 @@ async def all_talks(agent: Any, conversations: list[list[str]], now: float = 1.0
         return await asyncio.gather(*talks)
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("version", PYTHONS)
 def test_a_real_server_tells_what_the_agent_itself_tells(version: str) -> None:
     async def hold() -> list[Talk]:
@@ -741,6 +777,7 @@ def served(version: str) -> AdkServer:
         {
             "adk_server": "http://127.0.0.1:{port}",
             "start": [*command(version), str(AGENTS)],
+            "start_timeout_s": LONG_S,
             "app": "streamed",
             "stream": True,
         }

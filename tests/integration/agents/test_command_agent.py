@@ -1,9 +1,7 @@
 """A command is asked in lines of JSON, and whatever else it does is a clear error."""
 
-import asyncio
 import json
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -76,13 +74,13 @@ def test_a_message_that_is_more_than_text_is_passed_on_whole(place: Place) -> No
 def test_one_process_a_session_and_several_sessions_at_once(place: Place) -> None:
     code = """
         import json, os, sys, time
+        os.makedirs("here", exist_ok=True)
         for line in sys.stdin:
-            time.sleep(0.2)
+            open(f"here/{os.getpid()}", "w").close()
+            while len(os.listdir("here")) < 4: time.sleep(0.01)
             print(json.dumps(str(os.getpid())), flush=True)
     """
-    started = time.monotonic()
     talks = place.talks(command(place, code), [["a", "b"]] * 4)
-    assert time.monotonic() - started < 1.4
     assert all(len(set(talk.responses)) == 1 for talk in talks)
     assert len({talk.responses[0] for talk in talks}) == 4
 
@@ -130,7 +128,7 @@ def test_one_that_closes_its_output_without_an_answer_says_so(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "LINGER_S", 0.1)
-    code = "import os, time; os.close(1); time.sleep(9)"
+    code = "import os, time; os.close(1); time.sleep(600)"
     kind, message = place.talk(command(place, code), "hello").failure
     assert kind == "protocol"
     assert "closed its standard output without an answer" in message
@@ -138,18 +136,19 @@ def test_one_that_closes_its_output_without_an_answer_says_so(
 
 def test_a_line_that_answers_nothing_is_not_taken_for_the_next_answer(place: Place) -> None:
     code = """
-        import sys, time
+        import os, sys, time
         for line in sys.stdin:
             print('"one"', flush=True)
-            time.sleep(0.1)
+            while not os.path.exists("go"): time.sleep(0.01)
             print("by the way", flush=True)
     """
 
     async def hold(running: RunningAgent) -> Any:
-        session = await running.open(trial())
+        session: Any = await running.open(trial())
         try:
             await session.send(Content.of_text("hello", role="user"))
-            await asyncio.sleep(0.3)
+            (place.root / "go").touch()
+            await until(lambda: session._process._lines)
             await session.send(Content.of_text("and now?", role="user"))
         finally:
             await session.close()
@@ -162,10 +161,10 @@ def test_the_dead_cannot_be_asked(place: Place) -> None:
     code = "input(); print('\"bye\"', flush=True); raise SystemExit(4)"
 
     async def hold(running: RunningAgent) -> Any:
-        session = await running.open(trial())
+        session: Any = await running.open(trial())
         try:
             await session.send(Content.of_text("hello", role="user"))
-            await asyncio.sleep(0.3)
+            await session._process._ended.wait()
             await session.send(Content.of_text("and now?", role="user"))
         finally:
             await session.close()
@@ -180,18 +179,18 @@ def test_when_the_time_is_up_the_process_is_killed_with_its_children(
 ) -> None:
     code = """
         import os, subprocess, sys, time
-        child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
+        child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
         open("pids", "w").write(f"{os.getpid()} {child.pid}")
-        time.sleep(60)
+        time.sleep(600)
     """
-    talk = place.talk(command(place, code, per=per), "hello", timeout_s=0.3)
+    pids = place.write("pids", "")
+    talk = place.talk(command(place, code, per=per), "hello", over=pids.read_text)
     assert isinstance(talk.error, TimeoutError)
-    for pid in (place.root / "pids").read_text().split():
-        assert dies(int(pid))
+    assert [dies(int(pid)) for pid in pids.read_text().split()] == [True, True]
 
 
 def test_leaving_ends_processes_that_nobody_closed(place: Place) -> None:
-    code = 'import os, time; open("pid", "w").write(str(os.getpid())); time.sleep(60)'
+    code = 'import os, time; open("pid", "w").write(str(os.getpid())); time.sleep(600)'
 
     async def hold(running: RunningAgent) -> None:
         await running.open(trial())
@@ -205,10 +204,17 @@ def test_one_that_stays_when_its_input_ends_does_not_hold_us_up(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_module, "GRACE_S", 0.2)
-    code = "import time; input(); print('\"sunny\"', flush=True); time.sleep(60)"
-    started = time.monotonic()
+    code = """
+        import os, time
+        open("pid", "w").write(str(os.getpid()))
+        input()
+        print('"sunny"', flush=True)
+        time.sleep(600)
+        open("done", "w").close()
+    """
     assert place.talk(command(place, code), "hello").responses == ["sunny"]
-    assert time.monotonic() - started < 1
+    assert dies(place.pid())
+    assert not (place.root / "done").exists()
 
 
 def test_folder_and_environment_are_as_configured(place: Place) -> None:

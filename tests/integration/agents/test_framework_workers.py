@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from talks import Place, Talk, converse, dies, until
+from talks import LONG_S, Place, Talk, converse, dies, passing, until
 
 from ci_eval.agents._framework import Framework
 from ci_eval.errors import DisturbedError
 from ci_eval.plugins import RunningAgent
+from ci_eval.workers import link
 from ci_eval.world import World
 
 ENV = ["COVERAGE_*"]
@@ -38,8 +39,10 @@ def fake(place: Place, **options: Any) -> Fake:
             if text == "die": os._exit(7)
             if text == "block":
                 open("pid", "w").write(str(os.getpid()))
-                time.sleep(60)
-            if text == "hang": await asyncio.sleep(60)
+                time.sleep(600)
+            if text == "hang":
+                open("pid", "w").write(str(os.getpid()))
+                await asyncio.sleep(600)
             if text == "raise": return {}["city"]
             await asyncio.sleep(0.05)
             session["state"]["seen"] = session["state"].get("seen", 0) + 1
@@ -81,10 +84,14 @@ def test_alone_it_is_known_which_conversation_it_died_of(place: Place) -> None:
     assert talk.failure == ("crash", "the worker died: it exited with code 7")
 
 
-def test_one_that_hangs_is_cancelled_and_the_worker_goes_on(place: Place) -> None:
+def test_one_that_hangs_is_cancelled_and_the_worker_goes_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "GRACE_S", LONG_S)
+
     async def hold(running: RunningAgent) -> list[Talk]:
         return [
-            await converse(running, "hang", timeout_s=0.2),
+            await converse(running, "hang", over=place.pid),
             await converse(running, "a"),
         ]
 
@@ -96,11 +103,24 @@ def test_one_that_hangs_is_cancelled_and_the_worker_goes_on(place: Place) -> Non
 
 @pytest.mark.parametrize("place_of_it", [0, 3, 6])
 def test_all_that_one_keeps_from_going_on_run_again_however_many_they_are(
-    place: Place, place_of_it: int
+    place: Place, place_of_it: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(link, "GRACE_S", 60.0)
     said = ["a"] * 6
     said.insert(place_of_it, "block")
-    talks = place.talks(fake(place), [[text] for text in said], timeout_s=0.5)
+
+    async def hold(running: Any) -> list[Talk]:
+        def all_are_held() -> bool:
+            if not place.pid():
+                return False
+            [worker] = running.pool._links
+            waiting = {*worker._waiting}
+            return waiting == {*worker._goes_on} and len(waiting - worker._held) == 1
+
+        with passing(60.0, when=all_are_held):
+            return await asyncio.gather(*(converse(running, each, over=place.pid) for each in said))
+
+    talks: list[Talk] = place.run(fake(place), hold)
     blocking = talks.pop(place_of_it)
     assert isinstance(blocking.error, TimeoutError)
     for talk in talks:
@@ -108,14 +128,14 @@ def test_all_that_one_keeps_from_going_on_run_again_however_many_they_are(
 
 
 def test_one_that_blocks_is_killed(place: Place) -> None:
-    talk = place.talk(fake(place), "block", timeout_s=0.5, alone=True)
+    talk = place.talk(fake(place), "block", over=place.pid, alone=True)
     assert isinstance(talk.error, TimeoutError)
     assert dies(place.pid())
 
 
 def test_what_it_raises_is_told_with_the_place_in_the_users_code(place: Place) -> None:
     kind, message = place.talk(fake(place), "raise").failure
-    assert (kind, message) == ("raised", "KeyError: 'city' (agent.py:10)")
+    assert (kind, message) == ("raised", "KeyError: 'city' (agent.py:12)")
 
 
 def test_it_lets_go_of_conversations_that_are_over(place: Place) -> None:
@@ -164,7 +184,7 @@ def test_a_set_up_that_fails_is_the_error_of_each_trial(place: Place) -> None:
 
 
 def test_when_the_run_is_interrupted_the_set_up_ends(place: Place) -> None:
-    code = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+    code = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
     agent = fake(place, setup=(("python3", "-c", code),))
 
     async def hold(running: RunningAgent) -> None:

@@ -334,7 +334,7 @@ def test_bad_answers_are_errors_that_say_what_came(
 
 
 def test_a_slow_answer_has_its_own_limit(service: Service, place: Place) -> None:
-    service.script.append(as_json({"response": "late"}, delay_s=0.5))
+    service.script.append(as_json({"response": "late"}, delay_s=60))
     talk = place.talk(Http(http=service.url, timeout_s=0.05), "x")
 
     assert talk.failure == ("timeout", f"{service.url} gave no answer in 0.05 s")

@@ -84,7 +84,7 @@ def test_times_of_models_and_tools_are_told(talks: dict[str, Talk]) -> None:
     assert first.model_duration is not None
     assert first.tool_duration is None
     assert second.tool_duration is not None
-    assert 0.02 <= second.tool_duration < second.duration
+    assert 0.01 <= second.tool_duration < second.duration
 
 
 def test_what_the_agent_was_told_and_could_call_is_known(talks: dict[str, Talk]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from talks import Place, trial
+from talks import LONG_S, Place, passing, trial
 
 from ci_eval.agents.command import Command
 from ci_eval.agents.python import Python
@@ -13,15 +13,14 @@ from ci_eval.execute import Conduct, observe
 from ci_eval.plugins import Agent, RunningAgent
 from ci_eval.records import Content, Invocation
 from ci_eval.trials import Trace
+from ci_eval.workers import link
 
 ENV = ["COVERAGE_*"]
 
 
-def traces(
-    place: Place, agent: Agent, *messages: str, timeout_s: float = 20.0, tries: int = 1
-) -> list[Trace]:
+def traces(place: Place, agent: Agent, *messages: str, tries: int = 1) -> list[Trace]:
     """Observe conversations of one message each, all at once."""
-    conduct = Conduct(RunOptions(timeout_s=timeout_s, retries=0))
+    conduct = Conduct(RunOptions(timeout_s=LONG_S, retries=0))
 
     async def observed(running: RunningAgent, message: str) -> Trace:
         asked = trial(message)
@@ -127,15 +126,21 @@ def test_what_one_wrote_that_raised_is_kept(place: Place, form: str) -> None:
     ("form", "wait"), [("", "time.sleep"), ("async ", "await asyncio.sleep")], ids=["sync", "async"]
 )
 def test_what_one_wrote_that_was_out_of_time_is_kept_and_no_one_elses(
-    place: Place, form: str, wait: str
+    place: Place, form: str, wait: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = f"""
         import asyncio, time
         {form}def answer(message):
             print("begun", message)
-            {wait}(60)
+            open(message, "w").close()
+            {wait}(600)
     """
-    for trace in traces(place, python(place, code), "anna", "bob", timeout_s=0.5):
+    monkeypatch.setattr(link, "GRACE_S", LONG_S)
+    paths = [place.root / name for name in ("anna", "bob")]
+    agent = python(place, code)
+    with passing(LONG_S, when=lambda: all(path.exists() for path in paths)):
+        found = traces(place, agent, "anna", "bob")
+    for trace in found:
         assert trace.error
         assert trace.error.kind == "timeout"
         assert trace.output == f"begun {trace.key.case}\n"

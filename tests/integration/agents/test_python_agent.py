@@ -3,14 +3,13 @@
 import ast
 import asyncio
 import sys
-import time
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from talks import Place, Talk, converse, dies, trial, until
+from talks import LONG_S, Place, Talk, converse, dies, passing, trial, until
 
 from ci_eval.agents.python import Python, _Running
 from ci_eval.errors import DisturbedError, TrialError
@@ -21,6 +20,8 @@ from ci_eval.workers import pool as _pool
 
 ENV = ["COVERAGE_*"]
 """So that what runs in workers is measured, too."""
+GRACE_S = 60.0
+"""What a cancelled call has here; it passes when a test has seen what it waits for."""
 
 
 def python(place: Place, code: str, *, target: str = "weather:answer", **options: Any) -> Python:
@@ -46,7 +47,9 @@ def test_it_may_tell_of_its_calls_and_their_cost(place: Place) -> None:
     agent = python(
         place,
         """
+        import time
         def answer(message):
+            time.sleep(0.05)
             call = {"name": "look", "args": {"at": "Rome"}, "result": {"sky": "clear"}}
             usage = {"input_tokens": 10, "output_tokens": 2, "cost_usd": 0.5}
             return {"response": "Sunny.", "tool_calls": [call], "usage": usage}
@@ -56,7 +59,7 @@ def test_it_may_tell_of_its_calls_and_their_cost(place: Place) -> None:
     assert found.tool_calls == (ToolCall("look", {"at": "Rome"}, {"sky": "clear"}),)
     assert found.cost_usd == 0.5
     assert found.duration is not None
-    assert 0 < found.duration < 1
+    assert 0.05 <= found.duration < 50  # seconds, and no milliseconds
 
 
 def test_a_message_that_is_more_than_text_is_given_whole(place: Place) -> None:
@@ -167,12 +170,14 @@ def test_it_sees_the_environment_that_is_declared(place: Place) -> None:
 COUNT = """
     import threading, time
     lock, now, most, threads = threading.Lock(), 0, 0, set()
+    together = threading.Barrier({})
     def answer(message):
         global now, most
         with lock:
             now += 1
             most = max(most, now)
-        time.sleep(0.2)
+        together.wait(300)
+        time.sleep(0.1)  # in which one too many could come
         threads.add(threading.current_thread().name)
         with lock:
             now -= 1
@@ -186,28 +191,32 @@ def most_at_once(talks: list[Talk]) -> int:
 
 
 def test_sync_callables_run_in_as_many_threads_as_there_are_trials(place: Place) -> None:
-    assert most_at_once(place.talks(python(place, COUNT), [["a"]] * 12)) == 12
+    assert most_at_once(place.talks(python(place, COUNT.format(12)), [["a"]] * 12)) == 12
 
 
 def test_threads_limits_them(place: Place) -> None:
-    assert most_at_once(place.talks(python(place, COUNT, threads=2), [["a"]] * 4)) == 2
+    agent = python(place, COUNT.format(2), threads=2)
+    assert most_at_once(place.talks(agent, [["a"]] * 4)) == 2
 
 
 def test_one_thread_is_the_main_thread(place: Place) -> None:
-    talks = place.talks(python(place, COUNT, threads=1), [["a"]] * 3)
+    talks = place.talks(python(place, COUNT.format(1), threads=1), [["a"]] * 3)
     assert ast.literal_eval(talks[-1].responses[0]) == [1, ["MainThread"]]
 
 
 def test_async_callables_share_a_loop(place: Place) -> None:
     code = """
         import asyncio
+        together, missing = asyncio.Event(), 50
         async def answer(message):
-            await asyncio.sleep(0.2)
+            global missing
+            missing -= 1
+            if not missing:
+                together.set()
+            await asyncio.wait_for(together.wait(), 300)
             return str(id(asyncio.get_running_loop()))
     """
-    started = time.monotonic()
     talks = place.talks(python(place, code), [["a"]] * 50)
-    assert time.monotonic() - started < 1.5
     assert len({talk.responses[0] for talk in talks}) == 1
 
 
@@ -381,7 +390,7 @@ def test_one_that_writes_to_our_pipe_loses_its_worker(place: Place, line: str) -
                     if stat.S_ISFIFO(os.fstat(fd).st_mode):
                         os.write(fd, b'{line}\\n')
                 except OSError: pass
-            time.sleep(9)
+            time.sleep(600)
     """
     kind, message = place.talk(python(place, code), "a").failure
     assert kind == "crash"
@@ -394,10 +403,11 @@ DIE = """
     import os, time
     def answer(message):
         if message == "die":
-            time.sleep(0.15)
             print("the last words")
             os._exit(7)
-        time.sleep(0.3 if message == "wait" else 0)
+        if message == "wait":
+            open("waiting", "w").close()
+            while not os.path.exists("go"): time.sleep(0.01)
         return str(os.getpid())
 """
 
@@ -426,9 +436,11 @@ def test_one_that_came_after_another_is_not_known_to_be_the_culprit(place: Place
 
 def test_alone_it_is_known_and_disturbs_nobody(place: Place) -> None:
     async def hold(running: RunningAgent) -> Any:
-        return await asyncio.gather(
-            converse(running, "die", alone=True), converse(running, "wait", "wait")
-        )
+        fine = asyncio.create_task(converse(running, "wait", "fine"))
+        await until((place.root / "waiting").exists)
+        died = await converse(running, "die", alone=True)
+        (place.root / "go").touch()
+        return died, await fine
 
     died, fine = place.run(python(place, DIE), hold)
     assert type(died.error) is TrialError
@@ -469,36 +481,43 @@ def test_a_crash_in_c_shows_where(place: Place) -> None:
 # --- When its time is up ----------------------------------------------------------------------
 
 
-def test_an_async_callable_is_cancelled_and_its_neighbours_go_on(place: Place) -> None:
+def test_an_async_callable_is_cancelled_and_its_neighbours_go_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = """
         import asyncio, os
         async def answer(message):
             try:
-                await asyncio.sleep(60 if message == "hang" else 0.4)
+                open("begun " + message, "w").close()
+                while not os.path.exists("go"): await asyncio.sleep(0.01)
             finally:
-                open(message, "w").close()
+                open("ended " + message, "w").close()
             return str(os.getpid())
     """
+    monkeypatch.setattr(_link, "GRACE_S", LONG_S)
 
     async def hold(running: RunningAgent) -> Any:
         fine = asyncio.create_task(converse(running, "fine"))
-        hung = await converse(running, "hang", timeout_s=0.1)
+        await until((place.root / "begun fine").exists)
+        hung = await converse(running, "hang", over=(place.root / "begun hang").exists)
+        assert (place.root / "ended hang").exists()
+        assert not (place.root / "ended fine").exists()
+        (place.root / "go").touch()
         return hung, await fine, await converse(running, "after")
 
     hung, fine, after = place.run(python(place, code), hold)
     assert isinstance(hung.error, TimeoutError)
-    assert (place.root / "hang").exists()
     assert fine.responses == after.responses
 
 
-SLOW_START = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
-HANGING = SLOW_START.replace("; time.sleep", "\ndef answer(message): time.sleep")
+SLOW_START = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+HANGING = f"def answer(message): {SLOW_START}"
 
 HANG = """
     import asyncio, time
     {}def answer(message):
-        {}
-        if message == "hang": time.sleep(60)
+        open("begun " + message, "w").close()
+        if message != "victim": time.sleep(600)
         return "fine"
 """
 
@@ -506,35 +525,36 @@ HANG = """
 def test_a_sync_callable_takes_the_worker_with_it(place: Place) -> None:
     async def hold(running: RunningAgent) -> Any:
         wait = asyncio.create_task(converse(running, "wait"))
-        return await converse(running, "hang", timeout_s=0.2), await wait
+        hung = await converse(running, "hang", over=(place.root / "begun hang").exists)
+        return hung, await wait
 
-    code = HANG.format("", "time.sleep(5 if message == 'wait' else 0)")
-    hung, neighbour = place.run(python(place, code), hold)
+    hung, neighbour = place.run(python(place, HANG.format("")), hold)
     assert isinstance(hung.error, TimeoutError)
     assert isinstance(neighbour.error, DisturbedError)
     assert not neighbour.error.alone
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cancelled call has less time to yield."""
-    monkeypatch.setattr(_link, "GRACE_S", 0.2)
-
-
 STUBBORN = """
     import asyncio
     async def answer(message):
+        open("begun " + message, "w").close()
         while True:
-            try: await asyncio.sleep(60)
-            except asyncio.CancelledError: pass
+            try: await asyncio.sleep(600)
+            except asyncio.CancelledError: open("cancelled " + message, "w").close()
 """
 
 
-@pytest.mark.usefixtures("impatient")
-def test_an_async_callable_that_will_not_yield_takes_the_worker_with_it(place: Place) -> None:
+def test_an_async_callable_that_will_not_yield_takes_the_worker_with_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_link, "GRACE_S", GRACE_S)
+
     async def hold(running: RunningAgent) -> Any:
         other = asyncio.create_task(converse(running, "other"))
-        return await converse(running, "hang", timeout_s=0.2), await other
+        await until((place.root / "begun other").exists)
+        with passing(GRACE_S, when=(place.root / "cancelled hang").exists):
+            hung = await converse(running, "hang", over=(place.root / "begun hang").exists)
+        return hung, await other
 
     hung, neighbour = place.run(python(place, STUBBORN), hold)
     assert isinstance(hung.error, TimeoutError)
@@ -542,23 +562,28 @@ def test_an_async_callable_that_will_not_yield_takes_the_worker_with_it(place: P
     assert not neighbour.error.alone
 
 
-@pytest.mark.usefixtures("impatient")
-def test_one_that_is_kept_waiting_by_another_is_not_the_one_to_blame(place: Place) -> None:
-    async def hold(running: RunningAgent) -> Any:
-        hung = asyncio.create_task(converse(running, "hang"))
-        await asyncio.sleep(0.3)
-        return await converse(running, "victim", timeout_s=0.2), await hung
+def test_one_that_is_kept_waiting_by_another_is_not_the_one_to_blame(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_link, "GRACE_S", GRACE_S)
 
-    code = HANG.format("async ", "await asyncio.sleep(0)")
-    for talk in place.run(python(place, code), hold):
+    async def hold(running: RunningAgent) -> Any:
+        assert isinstance(running, _Running)
+        hung = asyncio.create_task(converse(running, "hang"))
+        await until((place.root / "begun hang").exists)
+        [link] = running.pool._links
+        with passing(GRACE_S, when=lambda: link._held):
+            return await converse(running, "victim", over=lambda: True), await hung
+
+    for talk in place.run(python(place, HANG.format("async ")), hold):
         assert isinstance(talk.error, DisturbedError)
         assert talk.error.alone
 
 
-@pytest.mark.usefixtures("impatient")
-def test_one_that_blocks_alone_is(place: Place) -> None:
-    code = HANG.format("async ", "await asyncio.sleep(0)")
-    talk = place.talk(python(place, code), "hang", timeout_s=0.2, alone=True)
+def test_one_that_blocks_alone_is(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_link, "GRACE_S", 0.2)
+    begun = (place.root / "begun hang").exists
+    talk = place.talk(python(place, HANG.format("async ")), "hang", over=begun, alone=True)
     assert isinstance(talk.error, TimeoutError)
 
 
@@ -566,10 +591,11 @@ def test_one_that_dies_of_being_cancelled_is_out_of_time(place: Place) -> None:
     code = """
         import asyncio, os
         async def answer(message):
-            try: await asyncio.sleep(60)
+            open("begun", "w").close()
+            try: await asyncio.sleep(600)
             finally: os._exit(3)
     """
-    talk = place.talk(python(place, code), "a", timeout_s=0.2)
+    talk = place.talk(python(place, code), "a", over=(place.root / "begun").exists)
     assert isinstance(talk.error, TimeoutError)
 
 
@@ -644,22 +670,28 @@ def test_it_is_not_tried_for_ever(place: Place) -> None:
     assert {talk.failure for talk in talks} == {talks[0].failure}
 
 
-def test_one_that_takes_for_ever_is_given_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_link, "START_TIMEOUT_S", 0.3)
-    code = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
-    kind, message = place.talk(python(place, code), "a").failure
-    assert (kind, message) == ("start", "the worker was not ready after 0.3 s")
+def test_one_that_takes_for_ever_is_given_up(place: Place) -> None:
+    with passing(_link.START_TIMEOUT_S, when=place.pid):
+        kind, message = place.talk(python(place, SLOW_START), "a").failure
+    assert (kind, message) == ("start", "the worker was not ready after 300 s")
     assert dies(place.pid())
 
 
 def test_being_cancelled_while_it_starts_leaves_it_to_the_others(place: Place) -> None:
-    code = "import time; time.sleep(0.4)\ndef answer(message): return 'fine'"
+    code = """
+        import os, time
+        open("pid", "w").write(str(os.getpid()))
+        while not os.path.exists("go"): time.sleep(0.01)
+        def answer(message): return "fine"
+    """
 
     async def hold(running: RunningAgent) -> Any:
         first = asyncio.create_task(converse(running, "a"))
         second = asyncio.create_task(converse(running, "a"))
-        await asyncio.sleep(0.1)
+        await until(place.pid)
         first.cancel()
+        await asyncio.wait([first])
+        (place.root / "go").touch()
         return await second
 
     assert place.run(python(place, code), hold).responses == ["fine"]
@@ -670,20 +702,20 @@ def test_leaving_kills_what_is_under_way(place: Place, code: str) -> None:
     async def hold(running: RunningAgent) -> Any:
         task = asyncio.create_task(converse(running, "a"))
         await until(place.pid)
-        await asyncio.sleep(0.1)
         try:
             raise KeyboardInterrupt
         finally:
             task.cancel()
 
-    started = time.monotonic()
+    code += "; open('done', 'w').close()"
     with pytest.raises(KeyboardInterrupt):
         place.run(python(place, code), hold)
-    assert time.monotonic() - started < 3
     assert dies(place.pid())
+    assert not (place.root / "done").exists()
 
 
-def test_an_idle_worker_ends_in_its_own_way(place: Place) -> None:
+def test_an_idle_worker_ends_in_its_own_way(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_link, "END_S", LONG_S)
     code = """
         import atexit
         atexit.register(lambda: open("flushed", "w").close())
@@ -701,7 +733,6 @@ def test_a_worker_dies_with_ci_eval_though_its_callable_hangs(place: Place) -> N
         async with agent.start(place.world) as running:
             task = asyncio.create_task(converse(running, "a"))
             await until(place.pid)
-            await asyncio.sleep(0.2)
             assert isinstance(running, _Running)
             [link] = running.pool._links
             link._child.end_input()

@@ -4,8 +4,9 @@ import sys
 from typing import Any
 
 import pytest
-from talks import Place, converse
+from talks import LONG_S, Place, converse
 
+from ci_eval.agents import _server
 from ci_eval.agents.http import Http
 
 SERVER = """
@@ -52,7 +53,10 @@ def http(*arguments: str) -> Http:
     return Http.model_validate({**given, "env": ["COVERAGE_*"]})
 
 
-def test_what_a_server_wrote_after_it_was_asked_is_told(server: Place) -> None:
+def test_what_a_server_wrote_after_it_was_asked_is_told(
+    server: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_server, "_WORDS_S", 5.0)  # a hundred times as long as it takes
     kind, message = server.talk(http(), "fail").failure
     assert kind == "connection"
     first, *written = message.splitlines()
@@ -60,7 +64,11 @@ def test_what_a_server_wrote_after_it_was_asked_is_told(server: Place) -> None:
     assert written == ["KeyError: city"]
 
 
-def test_a_server_that_died_is_started_again(server: Place) -> None:
+def test_a_server_that_died_is_started_again(
+    server: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_server, "_DYING_S", LONG_S)
+
     async def hold(running: Any) -> Any:
         return [await converse(running, said) for said in ("die", "hello")]
 

@@ -214,7 +214,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, flo
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     return dict(zip(ALL, json.loads((folder / "adk.json").read_text()), strict=True))
@@ -256,7 +256,7 @@ def code_of(place: Place, body: str, **options: Any) -> CustomMetric:
     place.write(
         "own.py", f"from shop_metrics import *\ndef check(metric, actual, *rest):\n{lines}\n"
     )
-    options = {"threshold": 0.5, "timeout_s": 60, **options}
+    options = {"threshold": 0.5, "timeout_s": 600, **options}
     return CustomMetric.model_validate({"code": "own.check", "interpreter": ADK, **options})
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import time
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ import google.auth
 import pytest
 from fake_gemini import KEY, VERDICT, FakeGemini, answer, error, quota, retry_info
 from google.auth.credentials import AnonymousCredentials
-from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
+from loopback import CUT, DROPPED, HTML, Reply, Request, as_json, closed_port
+from talks import LONG_S
 
 from ci_eval.errors import JudgeError
 from ci_eval.judges.gemini import Gemini
@@ -134,8 +135,16 @@ def test_retries_that_the_settings_ask_for_are_not_made(gemini: FakeGemini) -> N
     assert len(gemini.requests) == 1
 
 
-def test_a_client_asks_many_questions_at_once(gemini: FakeGemini) -> None:
-    gemini.script.extend([as_json(answer(), delay_s=0.3)] * 6)
+def test_a_client_asks_many_questions_at_once(
+    gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, reply = threading.Barrier(6), gemini.reply
+
+    def reply_to_all(request: Request) -> Reply:
+        together.wait(LONG_S)
+        return reply(request)
+
+    monkeypatch.setattr(gemini, "reply", reply_to_all)
     found = ask(gemini, *[QUESTION] * 6)
 
     assert [each.text for each in found] == [VERDICT] * 6
@@ -144,22 +153,21 @@ def test_a_client_asks_many_questions_at_once(gemini: FakeGemini) -> None:
 
 
 def test_a_cancelled_call_ends_at_once(gemini: FakeGemini) -> None:
-    gemini.script.append(as_json(answer(), delay_s=5))
+    gemini.script.append(as_json(answer(), delay_s=2 * LONG_S))
 
-    async def asked() -> float:
+    async def asked() -> None:
         env = {"GOOGLE_API_KEY": KEY}
         judge = Gemini(model="gemini-2.5-flash", base_url=gemini.url)
         async with judge.start(world(env)) as client:
             call = asyncio.create_task(client.answer(put(judge)))
-            await asyncio.to_thread(gemini.arrived.wait, 10)
-            started = time.monotonic()
+            await asyncio.to_thread(gemini.arrived.wait, LONG_S)
             call.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await call
+            async with asyncio.timeout(LONG_S):
+                with pytest.raises(asyncio.CancelledError):
+                    await call
             assert (await client.answer(put(judge))).text == VERDICT
-        return time.monotonic() - started
 
-    assert asyncio.run(asked()) < 2
+    asyncio.run(asked())
 
 
 # --- Where it goes ----------------------------------------------------------------------------
@@ -259,7 +267,7 @@ def test_a_refused_connection_may_pass(gemini: FakeGemini) -> None:
 
 
 def test_a_timeout_of_the_settings_may_pass(gemini: FakeGemini) -> None:
-    slow = as_json(answer(), delay_s=2)
+    slow = as_json(answer(), delay_s=60)
     found = failure(gemini, slow, settings={"http_options": {"timeout": 100}})
 
     assert "could not be reached" in str(found)

@@ -136,7 +136,7 @@ def ask(vertex: FakeVertex, folder: Path, asked: list[Question], **more: Any) ->
         },
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr

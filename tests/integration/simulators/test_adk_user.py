@@ -85,7 +85,7 @@ def theirs(request: pytest.FixtureRequest) -> dict[str, Any]:
         input=json.dumps([*PLAYS.values()]),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
     assert ended.returncode == 0, ended.stderr
     return dict(zip(PLAYS, json.loads(ended.stdout), strict=True))

@@ -91,10 +91,11 @@ REPEATED = (
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("repeated", REPEATED)
 def test_the_worst_answers_are_read_in_no_time(reader: str, repeated: str):
-    started = time.monotonic()
+    started = time.process_time()
     for beginning in BEGINNINGS:
         text = beginning + repeated * ((MAX_ANSWER_CHARS - len(beginning)) // len(repeated))
         with pytest.raises(ValueError):  # noqa: PT011  # that it ends is what matters here
             READERS[reader](text)
 
-    assert time.monotonic() - started < 10
+    # It takes a second at most; where it grows with the square of the length, many minutes.
+    assert time.process_time() - started < 60

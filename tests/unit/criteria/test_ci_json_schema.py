@@ -1,7 +1,6 @@
 """A response is JSON of the right shape, or it is told what is wrong with it."""
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -122,7 +121,9 @@ def test_only_the_first_errors_are_told_and_none_at_length():
             "is no JSON Schema: $.properties.a.required: 3 is not",
         ),
         ({"pattern": "("}, "is no JSON Schema: $.pattern: "),
+        # What only an engine that may look for years could match:
         ({"pattern": "^(?!x)"}, "is no JSON Schema: $.pattern: "),
+        ({"pattern": r"^(a|aa)+\1$"}, "is no JSON Schema: $.pattern: "),
         ({"$ref": "#/nowhere"}, "is no JSON Schema: "),
         ({"$schema": "http://example.com/own"}, "is no JSON Schema: "),
         ({"const": object()}, "is no JSON Schema: "),
@@ -144,8 +145,6 @@ def test_a_schema_elsewhere_is_never_fetched(ref: str):
         JsonSchema(schema={"$ref": ref})
 
 
-def test_a_pattern_of_a_schema_takes_no_exponential_time():
-    began = time.perf_counter()
-
+def test_a_pattern_that_could_match_in_very_many_ways_is_answered():
     assert value({"pattern": "^(a|aa)+$"}, f'"{"a" * 10_000}b"') == 0.0
-    assert time.perf_counter() - began < 5
+    assert value({"pattern": "^(a|aa)+$"}, f'"{"a" * 10_000}"') == 1.0

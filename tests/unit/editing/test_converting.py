@@ -148,7 +148,7 @@ CASES = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(cases=CASES, out=st.sampled_from(["c.yaml", "c.json", "c.jsonl"]))
 def test_our_own_format_keeps_all_that_it_has_words_for(folder, cases, out):
     if not cases and out == "c.jsonl":

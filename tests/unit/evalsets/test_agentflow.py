@@ -340,7 +340,10 @@ anything = st.sampled_from(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.sampled_from(list(places(WRITTEN))), anything)
 def test_a_file_with_anything_anywhere_is_read_or_refused_with_its_place(
     tmp_path: Path, place: tuple[Any, ...], other: Any

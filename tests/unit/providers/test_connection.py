@@ -21,7 +21,7 @@ class Made:
         self.ready.set()
 
     def make(self) -> int:
-        self.ready.wait(5)
+        self.ready.wait(120)
         self.made.append(threading.current_thread())
         return len(self.made)
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
-from talks import ENVIRONMENT, dies, until
+from talks import ENVIRONMENT, dies, passing, until
 
 from ci_eval.errors import TrialError
-from ci_eval.workers import setup
-from ci_eval.workers.setup import Command, SetUp
+from ci_eval.workers.setup import TIMEOUT_S, Command, SetUp
 from ci_eval.world import World
 
 NOTE = "import sys; open('done', 'a').write(sys.argv[1])"
@@ -38,6 +37,11 @@ class Folder:
     def done(self) -> str:
         path = self.root / "done"
         return path.read_text() if path.exists() else ""
+
+    def pid(self) -> int:
+        """Return what a command wrote into the file `pid`; 0 where it has not yet."""
+        path = self.root / "pid"
+        return int(path.read_text() or 0) if path.exists() else 0
 
 
 @pytest.fixture
@@ -225,14 +229,14 @@ def test_a_flood_of_output_is_cut(folder: Folder) -> None:
     assert said.endswith("the end")
 
 
-SLEEPING = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(60)"
+SLEEPING = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
 
 
-def test_it_has_a_time_limit_and_is_killed(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(setup, "TIMEOUT_S", 1.0)
-    command = ("sh", "-c", "echo $$ > pid; sleep 60")
-    assert failure(folder.setup(command)) == "the set-up was not done after 1 s"
-    assert dies(int((folder.root / "pid").read_text()))
+def test_it_has_a_time_limit_and_is_killed(folder: Folder) -> None:
+    with passing(TIMEOUT_S, when=folder.pid):
+        said = failure(folder.setup((PYTHON, "-c", SLEEPING)))
+    assert said == "the set-up was not done after 1800 s"
+    assert dies(folder.pid())
 
 
 def run_until(happened: Callable[[], object], *waiting: Callable[[], Awaitable[None]]) -> None:
@@ -246,9 +250,8 @@ def run_until(happened: Callable[[], object], *waiting: Callable[[], Awaitable[N
 
 
 def test_it_ends_with_the_run(folder: Folder) -> None:
-    pid = folder.root / "pid"
-    run_until(lambda: pid.exists() and pid.read_text(), folder.setup((PYTHON, "-c", SLEEPING)).done)
-    assert dies(int(pid.read_text()))
+    run_until(folder.pid, folder.setup((PYTHON, "-c", SLEEPING)).done)
+    assert dies(folder.pid())
 
 
 def test_one_that_stops_waiting_does_not_end_it_for_the_others(folder: Folder) -> None:

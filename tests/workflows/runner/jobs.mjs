@@ -93,7 +93,7 @@ class Machine {
 
   // What a process on the machine itself has of it: nothing of whoever runs this but what is named.
   host() {
-    const kept = ["LANG", "SSL_CERT_FILE", "UV_CACHE_DIR", "UV_INDEX", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_OFFLINE", "PIP_CERT", "DOCKER_HOST"];
+    const kept = ["LANG", "SSL_CERT_FILE", "UV_CACHE_DIR", "UV_INDEX", "UV_DEFAULT_INDEX", "UV_FIND_LINKS", "UV_OFFLINE", "UV_HTTP_TIMEOUT", "UV_HTTP_RETRIES", "PIP_CERT", "DOCKER_HOST"];
     const own = Object.fromEntries(kept.filter((name) => name in process.env).map((name) => [name, process.env[name]]));
     return { ...own, HOME: this.at.home, PATH: [...this.path, process.env.PATH].join(":") };
   }

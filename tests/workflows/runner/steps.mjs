@@ -7,7 +7,7 @@ import { CommandFiles, commands } from "./commands.mjs";
 import { asText, filled, holds, text, texts } from "./expressions.mjs";
 import { Refused, readAction } from "./files.mjs";
 
-const TIMEOUT_MS = 300_000;
+const TIMEOUT_MS = 900_000;
 const SHELLS = {
   "": (script) => ["bash", "-e", script],
   bash: (script) => ["bash", "--noprofile", "--norc", "-eo", "pipefail", script],
