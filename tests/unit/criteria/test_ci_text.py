@@ -1,5 +1,6 @@
 """What responses say: equal texts, texts within them, patterns."""
 
+import time
 from typing import Any
 
 import pytest
@@ -190,10 +191,14 @@ def test_a_pattern_that_is_none_is_refused_when_it_is_read(pattern: str):
 
 
 def test_a_pattern_that_would_look_for_ever_ends_as_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_patterns, "MAX_SECONDS", 0.1)  # of work, however long that takes
+    monkeypatch.setattr(_patterns, "MAX_SECONDS", 0.1)
+    endless = Regex(pattern=r"(a+)+$")
+    began = time.process_time()  # what `regex` counts, too: work, however long it has to wait
     said = r"still looking after 0.1 s in a text of 5,001 characters"
     with pytest.raises(TrialError, match=said):
-        on_response(Regex(pattern=r"(a+)+$"), "a" * 5000 + "b")
+        on_response(endless, "a" * 5000 + "b")
+
+    assert time.process_time() - began < 20 * 0.1
 
 
 @given(st.text(max_size=20))
