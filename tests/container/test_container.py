@@ -166,6 +166,21 @@ def test_wrong_inputs_are_all_told(job: Job) -> None:
     ]
 
 
+def test_a_template_of_the_repository_is_filled_in_and_none_goes_on_for_ever(job: Job) -> None:
+    config = job.workspace / WEATHER
+    documents = "{markdown: {template: good.md.j2}}, {summary: {template: endless.md.j2}}"
+    config.write_text(f"{config.read_text(encoding='utf-8')}\nreports: [{documents}]\n")
+    (config.parent / "good.md.j2").write_text("Of {{ page.meta.suite }}: {{ page.totals.cases }}")
+    loops = "{% for _ in range(99999) %}" * 3 + "{% endfor %}" * 3
+    (config.parent / "endless.md.j2").write_text("{% if page %}" + loops + "{% endif %}")
+    step = job.uses_action({"config": WEATHER})
+    assert step.exit_code == 0, step.stderr
+    comment = (job.workspace / step.outputs["comment"]).read_text(encoding="utf-8")
+    assert "Of weather: 6" in comment
+    assert "This is not what `examples/weather/endless.md.j2` makes, which failed" in step.summary
+    assert "PASSED" in step.summary
+
+
 def test_nothing_selected_is_no_pass(job: Job) -> None:
     evalset = job.workspace / "examples" / "weather" / "evals" / "smoke.evalset.json"
     evalset.write_text('{"eval_set_id": "smoke", "eval_cases": []}', encoding="utf-8")

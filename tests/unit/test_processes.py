@@ -63,7 +63,8 @@ def with_child(
             async with asyncio.timeout(HANGS_S):
                 await body(child, heard)
         finally:
-            await child.stop()
+            async with asyncio.timeout(HANGS_S):
+                await child.stop()
         return child, heard
 
     return asyncio.run(main())
