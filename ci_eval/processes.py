@@ -24,8 +24,9 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line that a child may write."""
 EXCERPT_BYTES = 8 * 1024
 """How much of the beginning, and how much of the end, of standard error is kept."""
-LINGER_S = 1.0
-"""How long a child that is over may keep its pipes open, or one that closed them may live."""
+LINGER_S = 5.0
+"""How long a child that is over may keep its pipes open, or one that closed them may live: long
+enough for a busy machine to tell us of its end, for that says what happened."""
 LAST_WORDS_CHARS = 2000
 """How much of standard error a message quotes at most."""
 
