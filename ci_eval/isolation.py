@@ -241,7 +241,8 @@ def _any_runs(agent: Account) -> bool:
         except OSError:  # it ended while we looked
             continue
         found = dict(line.partition(":\t")[::2] for line in lines)
-        if str(agent.uid) in found["Uid"].split() and found["State"][0] not in "ZX":
+        is_over = found.get("State", "")[:1] in "ZX"  # a zombie, or dead
+        if not is_over and str(agent.uid) in found.get("Uid", "").split():
             return True
     return False
 
