@@ -5,7 +5,9 @@ import json
 import shlex
 import time
 from asyncio import AbstractEventLoop, Lock, Task
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -57,6 +59,8 @@ class _Begun:
     """The set-ups of one run: each is done once, and they do not get in each other's way."""
 
     tasks: dict[str, Task[None]] = field(default_factory=dict)
+    kept: Counter[str] = field(default_factory=Counter)
+    """How many may need each."""
     lock: Lock = field(default_factory=Lock)
 
 
@@ -75,6 +79,22 @@ class SetUp:
     """The environment variables that the agent gets beside the usual ones."""
     world: World
 
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        """Let it go on while somebody is within who may need it; the last one to leave ends it."""
+        begun, name = self._begun, self._name
+        begun.kept[name] += 1
+        try:
+            yield
+        finally:
+            begun.kept[name] -= 1
+            if not begun.kept[name] and name in begun.tasks and not begun.tasks[name].done():
+                # A child that is started must not be left to the end of the loop, which cancels
+                # also what asyncio itself does for it, and then waits for that for ever.
+                task = begun.tasks.pop(name)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
     async def done(self) -> None:
         """Return when it is done, by whoever began it.
 
@@ -82,11 +102,15 @@ class SetUp:
             TrialError: it failed, for this agent and for all that have the same.
 
         """
-        begun = _begun.setdefault(asyncio.get_running_loop(), _Begun())
+        begun = self._begun
         if self._name not in begun.tasks:
             begun.tasks[self._name] = asyncio.create_task(self._once(begun.lock))
         # An agent that stops waiting does not take it from the others.
         await asyncio.shield(begun.tasks[self._name])
+
+    @property
+    def _begun(self) -> _Begun:
+        return _begun.setdefault(asyncio.get_running_loop(), _Begun())
 
     @property
     def _name(self) -> str:

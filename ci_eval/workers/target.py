@@ -57,19 +57,21 @@ class UnderPython(Record):
         threads: int | None = None,
     ) -> AsyncIterator[Pool]:
         """Keep workers for `target`, which `launch` explains; leaving the context ends them."""
+        setup = SetUp(self.setup, self.interpreter, self.env, world)
 
         async def prepare() -> Launch:
             if self.setup:
-                await SetUp(self.setup, self.interpreter, self.env, world).done()
+                await setup.done()
             # One that vanished after the check fails in the words of the system.
             interpreter = self._find_interpreter(world) or str(self.interpreter)
             return launch(interpreter, target, world, self.env, adapter=adapter)
 
-        pool = Pool(prepare, workers=workers, threads=threads)
-        try:
-            yield pool
-        finally:
-            await pool.stop()
+        async with setup.kept():
+            pool = Pool(prepare, workers=workers, threads=threads)
+            try:
+                yield pool
+            finally:
+                await pool.stop()
 
     def _find_interpreter(self, world: World) -> str | None:
         if self.interpreter is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
-from talks import ENVIRONMENT, dies, passing, until
+from talks import ENVIRONMENT, dies, is_dead, passing, until
 
 from ci_eval.errors import TrialError
 from ci_eval.workers.setup import TIMEOUT_S, Command, SetUp
@@ -249,9 +249,40 @@ def run_until(happened: Callable[[], object], *waiting: Callable[[], Awaitable[N
     asyncio.run(run())
 
 
-def test_it_ends_with_the_run(folder: Folder) -> None:
-    run_until(folder.pid, folder.setup((PYTHON, "-c", SLEEPING)).done)
+def test_it_ends_when_nobody_is_left_who_may_need_it(folder: Folder) -> None:
+    one, other = (folder.setup((PYTHON, "-c", SLEEPING)) for _ in range(2))
+
+    async def run() -> None:
+        async with one.kept():
+            async with other.kept():
+                await let_go(one, when=folder.pid)
+            assert not is_dead(folder.pid())
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
     assert dies(folder.pid())
+
+
+def test_what_was_ended_is_done_again_where_it_is_needed_again(folder: Folder) -> None:
+    is_first = "not os.path.exists('pid')"
+    code = f"import os; if_first = 600 * ({is_first}); {SLEEPING.replace('600', 'if_first')}"
+    setup = folder.setup((PYTHON, "-c", code))
+
+    async def run() -> None:
+        async with setup.kept():
+            await let_go(setup, when=folder.pid)
+        async with setup.kept():
+            await setup.done()
+
+    asyncio.run(run())
+    assert folder.said[-1].startswith("set up in ")
+
+
+async def let_go(setup: SetUp, when: Callable[[], object]) -> None:
+    waiting = asyncio.ensure_future(setup.done())
+    await until(when)
+    waiting.cancel()
+    await asyncio.wait([waiting])
 
 
 def test_one_that_stops_waiting_does_not_end_it_for_the_others(folder: Folder) -> None:
