@@ -102,8 +102,8 @@ def check(
         return  # it may be that every answer is there
     env = environment(judging, world)
     hint = (
-        "or use answers that were kept, with `judge: {mode: replay}`: pull requests of forks get "
-        "no secrets"
+        "set it in the environment or by `judge.env_file`; pull requests of forks get no secrets: "
+        "they need answers that were kept, with `judge: {mode: replay}`"
     )
     if simulation and (missing := judging.player(simulation).missing(env)):
         raise UsageError(f"the simulated user of scenarios lacks {missing}", hint=hint)

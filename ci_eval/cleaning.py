@@ -2,15 +2,9 @@
 
 import re
 
-_ANSI = re.compile(
-    r"""
-    (?: \x1b\[ | \x9b ) [0-?]* [ -/]* [@-~]?                  # CSI: colours, cursor
-    | (?: \x1b[\]PX^_] | [\x90\x98\x9d-\x9f] )                # OSC, DCS, SOS, PM, APC:
-      [^\x07\x1b\x90-\x9f]* (?: \x07 | \x1b\\ | \x9c )        #   a string that is ended
-    | \x1b [ -/]* [0-~]?                                      # any other
-    """,
-    re.VERBOSE,
-)
+from ci_eval.spelling import SEQUENCE
+
+_ANSI = re.compile(SEQUENCE, re.VERBOSE)
 
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls, but for tab and line feed

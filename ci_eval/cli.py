@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CONFIG = "ci-eval.yaml"
 DEFAULT_OUT = "ci-eval-report"
+MAX_LINE = 5_000
+"""Characters of a line that names all there is."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -235,7 +237,7 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
     """Show what `run` would try, without running anything."""
     from ci_eval import console, wiring
     from ci_eval.estimating import estimate
-    from ci_eval.templating import counted
+    from ci_eval.templating import counted, terminal
 
     _, planned = wiring.plan(config, options)
     console.say_problems(planned.warnings)
@@ -262,10 +264,11 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
     for (agent, evalset), criteria in planned.pairs.items():
         cases = counted(planned.evalsets[evalset].count, "case")
         times = counted(planned.repeats, "time")
-        click.echo(f"{agent} on {evalset}: {cases}, {times}: {', '.join(criteria)}")
+        line = f"{agent} on {evalset}: {cases}, {times}: {', '.join(criteria)}"
+        click.echo(terminal(line, MAX_LINE))
     click.echo(counted(planned.count, "trial"))
     for each in asked:
-        click.echo(console.told(each))
+        click.echo(terminal(console.told(each), MAX_LINE))
     return ExitCode.PASSED
 
 
@@ -275,6 +278,7 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
 def validate(files: tuple[str, ...], *, as_json: bool) -> int:
     """Check configurations, evalsets and ADK's eval configs: all problems, with their lines."""
     from ci_eval import console, wiring
+    from ci_eval.templating import terminal
     from ci_eval.validate import check
 
     found = [check(name, wiring.world) for name in files or (DEFAULT_CONFIG,)]
@@ -283,7 +287,7 @@ def validate(files: tuple[str, ...], *, as_json: bool) -> int:
     else:
         for each in found:
             console.say_problems(each.problems)
-            click.echo(each.summary())
+            click.echo(terminal(each.summary(), MAX_LINE))
     wrong = any(p.severity == "error" for each in found for p in each.problems)
     return ExitCode.USAGE_ERROR if wrong else ExitCode.PASSED
 

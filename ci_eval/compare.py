@@ -102,6 +102,7 @@ def compare(
         baseline_commit=nearest.commit,
         baseline_distance=lineage.distance(nearest.commit) if lineage else None,
         baseline_branch=lineage.base if lineage else None,
+        comparable=_comparable(examined.groups),
         shallow=lineage.shallow if lineage else False,
         rounds=examined.rounds,
         confirming=_confirming(columns),
@@ -118,6 +119,14 @@ def compare(
         excused=tuple(listed(meta, gate, examined.excuses)),
         loosened=(*loosened(meta, nearest), *_rewritten(columns, baseline[0].columns)),
     )
+
+
+def _comparable(groups: Sequence[Group]) -> bool:
+    """Say whether there is a case to compare, excused or not, by what may block."""
+    judging = [
+        each for each in groups if each.facts.tier == "block" and not each.facts.informational
+    ]
+    return any(each.all_pairs for each in judging or groups)
 
 
 def _rewritten(now: Columns, before: Columns) -> Iterator[str]:

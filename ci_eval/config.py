@@ -265,8 +265,8 @@ class _Reader:
                 self._problem(message, ("criteria",))
             else:
                 self._problem("'criteria' is missing, or a 'preset' instead")
-        elif used and all(each.informational for each in used):
-            message = "every criterion only measures, so nothing could ever pass or fail"
+        elif used and all(each.informational or each.tier == "warn" for each in used):
+            message = "every criterion only measures or warns, so nothing could ever pass or fail"
             self._problem(message, ("criteria",))
         return read
 

@@ -117,8 +117,8 @@ class GateOptions(Record):
     max_errors: int = Field(default=0, ge=0)
     """How many cases may end in an error before no verdict is given."""
     on_missing: Literal["threshold", "pass", "warn", "fail"] = "threshold"
-    """A configured baseline that is not there yet: judge by thresholds, pass, only warn, or
-    fail."""
+    """A configured baseline that is not there yet, or of which nothing can be compared: judge by
+    thresholds, pass, only warn, or fail."""
     on_inconclusive: Literal["pass", "warn", "fail", "rerun"] = "warn"
     """What is in doubt, because it may be noise. `rerun` draws more repeats of what is in doubt,
     and warns where that did not decide it."""

@@ -125,6 +125,8 @@ class Comparison(Stored):
     """How many commits it is before the one to compare with; `None` where it is no ancestor."""
     baseline_branch: str | None = None
     """The branch that it was looked for on."""
+    comparable: bool = True
+    """Whether it has anything that means the same now, by a criterion that may block."""
     shallow: bool = False
     """Whether the clone did not hold the commits to look at."""
     rounds: int = 0
@@ -183,6 +185,8 @@ class Totals(Stored):
     skipped: int = 0
     incomplete: int = 0
     """Cases that lack an observation, those among them that fail whatever it had shown."""
+    accepted: int = 0
+    """Cases among the skipped that were measured, and of which every drop is accepted."""
     retried: int = 0
     """Trials that were started more than once."""
     duration_s: float = 0.0

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +34,13 @@ _SEVERITY: dict[str, Severity] = {
     # What is in doubt after all that could be drawn.
     "rerun": "warns",
 }
+_MISSING: dict[str, tuple[Severity, str]] = {
+    "pass": ("info", "nothing was compared"),
+    "threshold": ("info", "judged by thresholds alone"),
+    "warn": ("warns", "nothing was compared"),
+    "fail": ("blocks", "gate.on_missing is 'fail'"),
+}
+"""What follows from there being nothing to compare with."""
 _MAX_NAMED = 5
 """How many cases or criteria a sentence names."""
 
@@ -70,7 +77,8 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
     What is accepted or in quarantine counts neither as passed nor as failed.
     """
     excuses = excused(meta, gate, columns)
-    ended = Counter(status for _, status in columns.cases(meta.criteria, excuses))
+    statuses = dict(columns.cases(meta.criteria, excuses))
+    ended = Counter(statuses.values())
     return Totals(
         cases=sum(ended.values()),
         passed=ended[Status.PASSED],
@@ -78,6 +86,21 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
         errors=ended[Status.ERROR],
         skipped=ended[Status.SKIPPED],
         incomplete=columns.incomplete(meta.criteria, excuses),
+        accepted=_accepted(meta, columns, gate, statuses) if gate.accept else 0,
+    )
+
+
+def _accepted(
+    meta: RunMeta,
+    columns: Columns,
+    gate: GateOptions,
+    statuses: Mapping[tuple[str, str, str], Status],
+) -> int:
+    """Return how many cases would have been judged, had nothing been accepted."""
+    quarantined = excused(meta, gate.model_copy(update={"accept": ()}), columns)
+    return sum(
+        statuses[place] is Status.SKIPPED and status in (Status.PASSED, Status.FAILED)
+        for place, status in columns.cases(meta.criteria, quarantined)
     )
 
 
@@ -99,15 +122,15 @@ def decide(  # noqa: PLR0913  # all that a verdict is made of
     else `incomplete` when too much is missing or nothing was judged; else `passed`.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
-    by_threshold = mode != "regression" or (
-        comparison is None and options.on_missing == "threshold"
-    )
+    lacks = lacks_baseline(comparison)
+    by_threshold = mode != "regression" or (lacks and options.on_missing == "threshold")
     gate = _Gate(options, totals, groups, lacking)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if loosened:
         reasons.append(_loosens(loosened))
     if mode != "threshold":
-        reasons += gate.changes(comparison) if comparison else gate.missing_baseline()
+        reasons += gate.changes(comparison) if comparison else ()
+        reasons += gate.missing_baseline(comparison) if lacks else ()
     reasons += gate.completeness(compared=comparison is not None and mode != "threshold")
     severities = {reason.severity for reason in reasons}
     outcome: Literal["passed", "failed", "incomplete"] = "passed"
@@ -118,6 +141,11 @@ def decide(  # noqa: PLR0913  # all that a verdict is made of
     order = ("blocks", "incomplete", "warns", "info")
     reasons.sort(key=lambda reason: order.index(reason.severity))
     return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons))
+
+
+def lacks_baseline(comparison: Comparison | None) -> bool:
+    """Say whether there is nothing to compare with: no run, or none that means the same."""
+    return comparison is None or not comparison.comparable
 
 
 @dataclass(frozen=True)
@@ -212,20 +240,18 @@ class _Gate:
         severity = "blocks" if outcome == "regressed" else _SEVERITY[self.options.on_inconclusive]
         return "warns" if severity == "blocks" and tier == "warn" else severity
 
-    def missing_baseline(self) -> Iterator[Reason]:
-        """Yield what follows from there being no baseline yet."""
-        said = {
-            "pass": ("info", "there is no baseline yet: nothing was compared"),
-            "threshold": ("info", "there is no baseline yet: judged by thresholds alone"),
-            "warn": ("warns", "there is no baseline yet: nothing was compared"),
-            "fail": ("blocks", "there is no baseline, and gate.on_missing is 'fail'"),
-        }
-        severity, message = said[self.options.on_missing]
-        yield Reason.model_validate({"severity": severity, "message": message})
+    def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
+        """Yield what follows from there being nothing to compare with."""
+        severity, therefore = _MISSING[self.options.on_missing]
+        if comparison is None:
+            message = f"there is no baseline yet: {therefore}"
+        else:
+            message = f"nothing of the baseline can be compared: {therefore}"
+        yield Reason(severity=severity, message=message)
 
     def completeness(self, *, compared: bool) -> Iterator[Reason]:
         """Yield what keeps a verdict from being reached."""
-        judged = self.totals.passed + self.totals.failed
+        judged = self.totals.passed + self.totals.failed + self.totals.accepted
         # A case that fails whatever is missing may yet have got worse because of what is missing.
         errors = self.totals.incomplete if compared else self.totals.errors
         if errors > self.options.max_errors:
@@ -283,7 +309,9 @@ def _at_most(floor: Floor, form: str) -> str:
 def _moved(delta: Delta) -> str:
     if delta.value is None or delta.baseline is None or delta.effect is None:
         return ""
-    return f" by {plain(abs(delta.effect))}, from {plain(delta.baseline)}"
+    if delta.outcome == "regressed":
+        return f" by {plain(abs(delta.effect))}, from {plain(delta.baseline)}"
+    return f" from {plain(delta.baseline)} to {plain(delta.value)}"
 
 
 def _gone(thing: Vanished) -> str:

@@ -60,7 +60,7 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
     except ValueError as exc:
         raise GitHubError(f"GITHUB_API_URL: {exc}") from exc
     graphql = _graphql(env, api)
-    url = f"{api}/repos/{_repository(env)}/"
+    repository = _repository(env)
     headers = {
         "Accept": "application/vnd.github+json",
         "Authorization": f"Bearer {_token(env)}",
@@ -68,7 +68,7 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
         "X-GitHub-Api-Version": API_VERSION,
     }
     async with connecting(env) as net:
-        yield GitHub(net, world, url, headers, graphql)
+        yield GitHub(net, world, (api, repository), headers, graphql)
 
 
 def _graphql(env: Mapping[str, str], api: str) -> str:
@@ -112,19 +112,20 @@ class GitHub:
     """
 
     def __init__(
-        self, net: Net, world: World, url: str, headers: Mapping[str, str], graphql: str
+        self,
+        net: Net,
+        world: World,
+        place: tuple[str, str],
+        headers: Mapping[str, str],
+        graphql: str,
     ) -> None:
         self._host = Host(net, world, "GitHub", limited, said_by)
-        self._url = url
+        self._api, self.repository = place
+        """Where the API is; the owner and the name of the repository."""
         self._graphql = graphql
         self._headers = headers
         self._next_change_at = 0.0
         """When the next change may be asked for, on the clock of the event loop."""
-
-    @property
-    def repository(self) -> str:
-        """The owner and the name of the repository."""
-        return self._url.partition("/repos/")[2].rstrip("/")
 
     async def listed(
         self, path: str, kind: type[M], *, needs: str, member: str = "", **query: str | int
@@ -241,8 +242,8 @@ class GitHub:
 
     def _at(self, path: str) -> str:
         if path.startswith("/"):
-            return self._url.partition("/repos/")[0] + quote(path)
-        return self._url + quote(path)
+            return self._api + quote(path)
+        return f"{self._api}/repos/{self.repository}/{quote(path)}"
 
     def _following(self, response: Response) -> str:
         """Return the address of the next page, which is told the token; nothing at the end."""
@@ -250,7 +251,7 @@ class GitHub:
         if not found:
             return ""
         # The address of a next page may name the repository by its number.
-        if not found[1].startswith(self._url.partition("/repos/")[0] + "/"):
+        if not found[1].startswith(f"{self._api}/"):
             shown = shown_address(found[1])
             raise GitHubError(f"{response.request.shown} goes on elsewhere, at {shown}")
         return found[1]

@@ -19,6 +19,8 @@ _GRAPHQL_STATUSES = {
 }
 """What REST would have answered, by the types of errors of GraphQL."""
 _PERMISSION = re.compile(r"\b([a-z_]{1,50})=(read|write|admin)\b")
+_FORBIDS_ALL = re.compile("is locked|was archived|SAML|IP allow list")
+"""In what GitHub says where no permission would help."""
 _MAX_DETAILS = 3
 _MAX_NAMED = 500
 """How much is read of the permissions that an answer names, in characters."""
@@ -104,6 +106,7 @@ def require_success(response: Response, needs: str) -> None:
         )
     elif status == 403:
         message = f"GitHub refuses {shown}{said}"
+        hint = "" if _FORBIDS_ALL.search(said) else hint
     elif status in GONE:
         message = f"GitHub has no {shown}, or not for this token"
     elif 300 <= status < 400:

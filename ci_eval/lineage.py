@@ -83,7 +83,7 @@ def trace(root: Path, env: Mapping[str, str], *, base: str | None, search: int) 
         return Lineage(base=branch)
     changed = repository.asked("status", "--porcelain", "--untracked-files=no")
     own = None if changed else head
-    start = _start(repository, head, branch, env)
+    start = _start(repository, head, branch, env, search)
     if start == own:
         start = next(iter(repository.parents(head)), None)
     # A shallow clone may not hold the commit whose name is known.
@@ -155,12 +155,14 @@ def _tip(repository: Repository, branch: str) -> str | None:
 
 
 def _start(
-    repository: Repository, head: str, branch: str | None, env: Mapping[str, str]
+    repository: Repository, head: str, branch: str | None, env: Mapping[str, str], search: int
 ) -> str | None:
     """Return the commit to begin with: the merge base, or what is known instead of it."""
     tip = _tip(repository, branch) if branch else None
-    if tip and (found := repository.asked("merge-base", head, tip)):
-        return found
+    if tip and (found := repository.asked("merge-base", "--all", head, tip).split()):
+        # Of several, where both had merged each other, runs were stored of the base branch's own.
+        line = repository.first_parents(tip, search) if len(found) > 1 else ()
+        return next((each for each in line if each in found), found[0])
     parents = repository.parents(head)
     merged = env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED
     if merged and len(parents) > 1:

@@ -139,6 +139,9 @@ def distance(report: Report) -> str:
     if comparison is None or meta.commit is None:
         return ""
     branch, steps = comparison.baseline_branch, comparison.baseline_distance
+    if comparison.baseline_commit == meta.commit:
+        # As a store that holds one file does: it knows of no commits.
+        return "the commit of this run"
     if steps is None:
         return f"not an ancestor: the newest on {branch}" if branch else ""
     if branch and meta.branch != branch:

@@ -48,9 +48,9 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     """
     if plan.config.mock:
         raise NothingSelectedError("nothing was run: `mock_mode` of the eval config asks for that")
+    _clear(outputs.folder)
     before = load_baseline(plan.config, world)
     team.check(plan, world)
-    _clear(outputs.folder)
     meta = describe(plan, world)
     observed = observe(plan, meta, world, outputs, _again(plan, meta, before, outputs))
     compared = bool(before and before.runs)
@@ -62,7 +62,7 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
 
 
 def _clear(folder: Path) -> None:
-    """Take away what an earlier run reported: one that is cut off must not seem to say it."""
+    """Take away what an earlier run reported: one that is refused or cut off must not say it."""
     names = (REPORT, *(plugins.reporter[name].file for name in plugins.reporter))
     for file in names if folder.is_dir() else ():
         (folder / file).unlink(missing_ok=True)
@@ -182,7 +182,7 @@ def refuse_incomplete(observed: Observed, gate: GateOptions) -> None:
         message = f"{cases.errors} of {cases.cases} cases could not be measured"
     elif observed.run.meta.filtered:
         message = "the run holds only a selected part of the suite"
-    elif not cases.passed + cases.failed:
+    elif not cases.passed + cases.failed + cases.accepted:
         message = "the run measured nothing"
     else:
         return

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeVar, cast
 
 from ci_eval.leaves import Leaves, gathered
-from ci_eval.spelling import Reading, Spellings, literally
+from ci_eval.spelling import Spellings, literally, readings, squeezed
 
 if TYPE_CHECKING:
     from ci_eval.records import Record
@@ -29,7 +29,9 @@ MIN_CUT = 100
 MAX_PARTS = 2_000
 """Of how many parts of one value each is looked for."""
 _SECRET = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|^GIT_CONFIG_VALUE_", re.IGNORECASE
+    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|^GIT_CONFIG_VALUE_"
+    r"|JWT|COOKIE|WEBHOOK|CONNECTION_?STRING|_(?:PASS|PWD|PAT|PEM|DSN)$",
+    re.IGNORECASE,
 )
 """What the name of an environment variable says whose value is secret."""
 _PATH = re.compile(r"~?(?:/(?:[A-Za-z0-9]{0,24}|[\w.@ -]*[._@ -][\w.@ -]*))+")
@@ -58,16 +60,16 @@ class Secrets:
         self._anchors: dict[str, list[tuple[Spellings, str]]] = {}
         """The pieces that are looked for, and what each may be of."""
         for name, value in self.given:
-            self._add(f"[{name}]", _parts(value), base64=True)
-            # In base64 a key of several lines is found as a whole.
-            self._add(f"[{name}]", _lines(value), base64=False)
+            self._add(f"[{name}]", _parts(value), encoded=True)
+            # Encoded, a key of several lines is found as a whole.
+            self._add(f"[{name}]", _lines(value), encoded=False)
 
-    def _add(self, name: str, values: Iterable[str], *, base64: bool) -> None:
+    def _add(self, name: str, values: Iterable[str], *, encoded: bool) -> None:
         """Look for `values` too, those that are not looked for yet."""
         for value in values:
             if len(value) >= MIN_CHARS and value not in self._named:
                 self._named[value] = name
-                found = Spellings(value, base64=base64)
+                found = Spellings(value, encoded=encoded)
                 for anchor in found.anchors:
                     self._anchors.setdefault(anchor, []).append((found, name))
 
@@ -102,7 +104,7 @@ class Secrets:
         values: list[str] = []
         every: list[str] = []
         gathered(plain, values, every)
-        text = "".join([*values, "\0", *every])
+        text = squeezed("".join([*values, "\0", *every]))
         for anchor in self._anchors:
             if anchor in text:
                 return True
@@ -145,12 +147,17 @@ class Secrets:
             begin = end + len(between)
 
     def _spans(self, text: str) -> list["Span"]:
-        held = [found for anchor, found in self._anchors.items() if anchor in text]
+        dense = squeezed(text)
+        held = [found for anchor, found in self._anchors.items() if anchor in dense]
         if not held:
             return []
-        reading = Reading(text)
         each_once = dict.fromkeys(one for found in held for one in found)
-        return [(*span, name) for found, name in each_once for span in found.found_in(reading)]
+        return [
+            (*span, name)
+            for reading in readings(text)
+            for found, name in each_once
+            for span in found.found_in(reading)
+        ]
 
     def _cut_off(self, text: str) -> list["Span"]:
         """Return where a long text that was cut ends with a part of a value, or begins with one."""

@@ -4,15 +4,18 @@ A secret that an agent was given seldom comes back as it is: it stands in JSON w
 address, or in the header of a request.  So the other text is read before it is searched
 (`Reading`): all that is escaped for JSON, Python, C, HTML or an address, any number of times,
 becomes what it stands for, and blanks and slashes go, which programs add where they break lines
-and quote.  The secret is read the same way, and is then found as it is; or in base64, where it was
-written as it is or as in JSON, by either alphabet and as a part of a longer text.
+and quote, and so do colours.  The secret is read the same way, and is then found as it is; in
+hexadecimal digits; or in base64, where it was written as it is or as in JSON, by either alphabet
+and as a part of a longer text.
 
 What looks for it has to be fast where nothing is found, which is nearly always: there is a short
-piece of it that every way to write it keeps, and only where that is found a text is read at all.
+piece of it that every way to write it keeps, but for the blanks, and only where that is found
+(`squeezed`) a text is read at all.
 """
 
 import json
 import re
+import shlex
 from base64 import b64encode
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -27,20 +30,31 @@ _ANCHOR = 16
 """The longest piece that is looked for."""
 _LEAST = 4
 """The shortest one; shorter ones would be found everywhere."""
-_WORD = re.compile(r"[A-Za-z]+")
+_WORD = re.compile(r"[A-Za-z]{1,20}")
+"""What may be a word of a language."""
 _IN_WORD = re.compile(r"[\w-]")
+SEQUENCE = r"""
+    (?: \x1b\[ | \x9b ) [0-?]* [ -/]* [@-~]?                  # CSI: colours, cursor
+    | (?: \x1b[\]PX^_] | [\x90\x98\x9d-\x9f] )                # OSC, DCS, SOS, PM, APC:
+      [^\x07\x1b\x90-\x9f]* (?: \x07 | \x1b\\ | \x9c )        #   a string that is ended
+    | \x1b [ -/]* [0-~]?                                      # any other
+"""
+"""What a terminal obeys and does not show: a pattern of `re.VERBOSE`."""
 
 
 class Spellings:
     """How a text may be written: where another one holds it."""
 
-    def __init__(self, text: str, *, base64: bool = True) -> None:
+    def __init__(self, text: str, *, encoded: bool = True) -> None:
         self._text = text
-        written = dict.fromkeys((text, json.dumps(text)[1:-1])) if base64 else ()
+        written = dict.fromkeys((text, json.dumps(text)[1:-1])) if encoded else ()
         cores = [core for each in written for core in _cores(each)]
         self._cores = [core.translate(_STANDARD) for core in cores]
-        self.anchors = {_anchor(text), *(piece for core in cores for piece in _pieces(core))}
-        """Of these pieces every way to write the text keeps one."""
+        self._digits = _bytes(text).hex()
+        first = self._digits[:_ANCHOR]
+        pieces = (piece for core in cores for piece in _pieces(core))
+        self.anchors = {_anchor(text), first, first.upper(), *pieces}
+        """Of these pieces every way to write the text keeps one, where it is `squeezed`."""
 
     def found_in(self, reading: "Reading") -> Iterator[tuple[int, int]]:
         """Yield from where to where a text has it.
@@ -51,23 +65,28 @@ class Spellings:
             yield from reading.places(form, as_word=bool(_WORD.fullmatch(self._text)))
         for core in self._cores:
             yield from reading.places_in_base64(core)
+        yield from reading.places_in_hex(self._digits)
 
     @cached_property
     def _plain(self) -> set[str]:
-        """What the text becomes where it is read, and what of it in an address.
+        """What the text becomes where it is read, in an address and in quotes, too.
 
-        These are the same but where it holds a blank, or looks escaped itself.  One of which next
-        to nothing is left is not looked for.
+        These are the same but where it holds a blank, a quote or a letter that is written as one
+        byte, or looks escaped itself.  One of which next to nothing is left is not looked for.
         """
-        data = _bytes(self._text)
-        read = (Reading(each).plain for each in (self._text, quote(data), quote_plus(data)))
+        text, data = self._text, _bytes(self._text)
+        written = [text, quote(data), quote_plus(data), ascii(text)[1:-1]]
+        written += [text.replace(each, each * 2) for each in "'\"" if each in text]
+        if "'" in text:
+            written.append(shlex.quote(text)[1:-1])
+        read = (Reading(each).plain for each in written)
         return {each for each in read if len(each) >= _LEAST}
 
 
 def literally(text: str) -> set[str]:
     """Return the usual ways to write `text`, of each what is the same wherever it stands."""
     as_json = json.dumps(text)[1:-1]
-    found = {text, as_json, quote(_bytes(text), safe="")}
+    found = {text, as_json, quote(_bytes(text), safe=""), _bytes(text).hex()}
     for core in (*_cores(text), *_cores(as_json)):
         found |= {core, core.replace("+", "-").replace("/", "_")}
     return found
@@ -88,6 +107,8 @@ def _anchor(text: str) -> str:
 
 _STANDARD = str.maketrans("-_", "+/")
 """From the alphabet for addresses to the usual one."""
+_LOWER = str.maketrans("ABCDEF", "abcdef")
+"""From the one case of hexadecimal digits to the other; other letters would change in number."""
 _BEHIND = re.compile(r"[A-Za-z0-9+/]?={0,2}")
 """The character that holds bits of what stands behind, too, and the padding."""
 
@@ -119,21 +140,55 @@ def _pieces(core: str) -> Iterator[str]:
 
 # --- A text that is read ----------------------------------------------------------------------
 
-_ESCAPED = re.compile(
-    r"""
+_HIDDEN = re.compile(SEQUENCE + r"| [\xad\u200b-\u200d\u2060\ufeff]", re.VERBOSE)
+"""What is not seen between two letters."""
+_WHOLLY = [
+    re.compile(rf"{one}(?:{one}){{{_LEAST - 1}}}")
+    for one in (
+        r"%[\da-fA-F]{2}",
+        r"&\#[xX]?[\da-fA-F]{1,7};",
+        r"\\{1,9}x[\da-fA-F]{2}",
+        r"\\{1,9}u[\da-fA-F]{4}",
+    )
+]
+"""Where letters may be escaped that need not be."""
+_PATTERN = r"""
     (?P<utf16> \\+u [dD][89abAB][0-9a-fA-F]{2} \\+u [dD][c-fC-F][0-9a-fA-F]{2}
                | \\+u [0-9a-fA-F]{4} )
+    | \\+U (?P<long> [0-9a-fA-F]{8} )
     | (?: \\+x | %(?:25)* ) (?P<byte> [0-9a-fA-F]{2} )
     | & (?: amp; )* (?: \# (?P<number> \d{1,7} ) | \#[xX] (?P<hex> [0-9a-fA-F]{1,6} )
                     | (?P<named> amp | lt | gt | quot | apos ) ) ;
-    | (?P<foreign> [^\x00-\x7f] )
     | (?P<skipped> \\+ [nrt]? | [ \t\r\n]+ )
-    """,
-    re.VERBOSE,
-)
+    | (?P<foreign> [^\x00-\x7f] )
+"""
+_ESCAPED = re.compile(_PATTERN, re.VERBOSE)
+_SHOWN = re.compile(rf"(?P<unseen> {_HIDDEN.pattern} ) | {_PATTERN}", re.VERBOSE)
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _LAST = 0x10FFFF
 _SKIPPED = frozenset("\\ \t\r\n")
+
+
+def squeezed(text: str) -> str:
+    """Return `text` without what may part the letters of a secret.
+
+    Where that may have been a part of the secret, `text` as it is stands before it.
+    """
+    dense = "".join(text.replace("\\n", "").split())
+    found = [text, dense] if "\\n" in text else [dense]
+    if not dense.isprintable():
+        found.append(_HIDDEN.sub("", dense))
+    if any(each.search(dense) for each in _WHOLLY):
+        found.append(Reading(dense).plain)
+    return "\0".join(found)
+
+
+def readings(text: str) -> list["Reading"]:
+    """Return `text` as it is read, and as it is read by those who do not see all of it."""
+    seen = [Reading(text)]
+    if _HIDDEN.search(text):
+        seen.append(Reading(text, _SHOWN))
+    return seen
 
 
 class Reading:
@@ -142,8 +197,9 @@ class Reading:
     Characters beyond ASCII stand there as the bytes of UTF-8, for these are what addresses escape.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, escaped: re.Pattern[str] = _ESCAPED) -> None:
         self._text = text
+        self._escaped = escaped
         self._begins: list[int] = []
         """Where in what was read its parts begin."""
         self._parts: list[tuple[int, int]] = []
@@ -152,7 +208,7 @@ class Reading:
 
     def _read(self) -> Iterator[str]:
         at = size = 0
-        for found in _ESCAPED.finditer(self._text):
+        for found in self._escaped.finditer(self._text):
             begin, end = found.span()
             for part, span in ((self._text[at:begin], (at, begin)), (_meant(found), (begin, end))):
                 if part:
@@ -169,15 +225,29 @@ class Reading:
         """Yield from where to where the text holds what is read as `plain`."""
         for at in _all(plain, self.plain):
             begin, end = self._span(at, at + len(plain))
-            round_it = self._text[max(0, begin - 1) : begin], self._text[end : end + 1]
-            if not (as_word and any(map(_IN_WORD.match, round_it))):
+            if not as_word or self._is_word(begin, end):
                 yield begin, end
+
+    def _is_word(self, begin: int, end: int) -> bool:
+        """Say whether a part of the text is one word, with no letters round it."""
+        round_it = self._text[max(0, begin - 1) : begin], self._text[end : end + 1]
+        parted = len(self._text[begin:end].split()) > 1
+        return not parted and not any(map(_IN_WORD.match, round_it))
+
+    def places_in_hex(self, digits: str) -> Iterator[tuple[int, int]]:
+        """Yield from where to where it holds bytes in hexadecimal digits, of either case."""
+        for at in _all(digits, self._lower):
+            yield self._span(at, at + len(digits))
 
     def places_in_base64(self, core: str) -> Iterator[tuple[int, int]]:
         """Yield from where to where it holds a text in base64, with the end of it."""
         for at in _all(core, self._standard):
             behind = _BEHIND.match(self._standard, at + len(core))
             yield self._span(at, behind.end() if behind else at + len(core))
+
+    @cached_property
+    def _lower(self) -> str:
+        return self.plain.translate(_LOWER)
 
     @cached_property
     def _standard(self) -> str:
@@ -208,7 +278,7 @@ def _meant(found: re.Match[str]) -> str:
     """Return what something escaped stands for; of blanks and slashes nothing."""
     kind, text = found.lastgroup, found[found.lastgroup or 0]
     match kind:
-        case "skipped":
+        case "skipped" | "unseen":
             return ""
         case "utf16":
             units = b"".join(bytes.fromhex(each[:4]) for each in text.split("u")[1:])
@@ -216,7 +286,7 @@ def _meant(found: re.Match[str]) -> str:
         case "byte":
             meant = chr(int(text, 16))
             return "" if meant in _SKIPPED else meant
-        case "number" | "hex":
+        case "number" | "hex" | "long":
             meant = chr(min(int(text, 10 if kind == "number" else 16), _LAST))
         case "named":
             meant = _NAMED[text]

@@ -111,7 +111,7 @@ def _run(
     """Run, print what ADK prints, and return the report; no report if interrupted."""
     from ci_eval import console, wiring
     from ci_eval.adk_eval.options import configured
-    from ci_eval.adk_eval.results import Results, history, with_record, write_results
+    from ci_eval.adk_eval.results import history, results_of, with_record, write_results
     from ci_eval.adk_eval.summary import criteria_line
     from ci_eval.gcs import Storage
     from ci_eval.plan import plan
@@ -129,7 +129,7 @@ def _run(
         report = wiring.run(planned, world, recorded)
         if report is None:
             return None
-        results = Results(planned, outputs.folder / "run.json", record)
+        results = results_of(planned, world, outputs, record)
         written = write_results(results, kept, world)
         for line in _told(results, detailed=detailed):
             click.echo(line)

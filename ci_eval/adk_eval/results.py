@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval import console, wiring
+from ci_eval import confiding, console, wiring
 from ci_eval.adk_eval.case_results import CaseResult, case_result
 from ci_eval.adk_storage import BucketHistory, FolderHistory, History
 from ci_eval.findings import Report
@@ -24,6 +24,7 @@ from ci_eval.json_text import TRACE_DEPTH, parse_json
 from ci_eval.observing import Outputs
 from ci_eval.places import Place, is_place
 from ci_eval.plan import Plan
+from ci_eval.redacting import Secrets
 from ci_eval.run_file import read_run
 from ci_eval.trials import Recording
 from ci_eval.world import World
@@ -50,6 +51,8 @@ class Results:
     """Its `run.json`."""
     record: Path
     """Its traces in the order of the cases, as `run --record` writes them."""
+    secrets: Secrets
+    """What neither the run nor its traces hold; the cases themselves may."""
 
     def cases(self) -> Iterator[Case]:
         """Yield what became of each case, in the order of the files."""
@@ -65,7 +68,13 @@ class Results:
                     self.plan.pairs[agent, evalset],
                     eval_set_id=self.plan.evalsets[evalset].opened.header.eval_set_id,
                 )
-                yield Case(agent, evalset, found)
+                yield Case(agent, evalset, self.secrets.cleaned(found))
+
+
+def results_of(plan: Plan, world: World, outputs: Outputs, record: Path) -> Results:
+    """Return the results of a run that left these `outputs` and this record."""
+    secrets = confiding.secrets(plan.config, world, outputs.secrets)
+    return Results(plan, outputs.folder / "run.json", record, secrets)
 
 
 @contextmanager
@@ -89,7 +98,7 @@ def run_and_write(plan: Plan, world: World, outputs: Outputs, agents: str) -> Re
     with with_record(outputs) as (recorded, record):
         report = wiring.run(plan, world, recorded)
         if report:
-            results = Results(plan, outputs.folder / "run.json", record)
+            results = results_of(plan, world, outputs, record)
             for each in write_results(results, kept, world):
                 console.say(f"results: {each}")
     return report

@@ -80,6 +80,10 @@ class DataBranch:
         """Say whether the branch has a file at `path`."""
         return path in self._files
 
+    def has_folder(self, path: str) -> bool:
+        """Say whether the branch has files below `path`."""
+        return any(each.startswith(f"{path}/") for each in self._files)
+
     @contextmanager
     def file(self, path: str) -> Iterator[Path]:
         """Give a file of the branch a place on this machine for as long as it is read."""

@@ -130,6 +130,7 @@ _HOPELESS = {
         *("gh006", "gh013", "protected branch"),
     ),
     "choose a branch that is not checked out there": ("checked out branch",),
+    "leave `squash` out, or let the branch be rewritten there": ("denying non-fast-forward",),
     "give the job `permissions: {contents: write}`": (
         *("returned error: 403", "permission to ", "write access", "not accessible by integration"),
     ),

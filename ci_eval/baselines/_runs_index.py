@@ -67,10 +67,10 @@ def read_index(path: Path, suite: str, *, shown: str) -> tuple[Noted, ...]:
     try:
         text = parse_strict(read_text(path, shown=shown), shown=shown)
     except UsageError as exc:
-        raise BaselineError(problems=exc.problems, hint=_MEND) from exc
+        raise BaselineError(problems=exc.problems, hint=MEND) from exc
     problems = _problems(text, suite)
     if problems:
-        raise BaselineError(problems=problems, hint=_MEND)
+        raise BaselineError(problems=problems, hint=MEND)
     return Index.model_validate(text.value).runs
 
 
@@ -95,7 +95,7 @@ def _problems(text: JsonText, suite: str) -> list[Problem]:
     ]
 
 
-_MEND = (
+MEND = (
     "put the last good version of the file back on the branch, or remove the suite's folder there "
     "to begin anew"
 )

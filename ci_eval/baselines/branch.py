@@ -10,7 +10,7 @@ from pydantic import Field
 from ci_eval import badge
 from ci_eval.baselines._data_branch import Change, DataBranch, opened
 from ci_eval.baselines._document import stored_runs, with_run
-from ci_eval.baselines._runs_index import README, folder_of, index_text, read_index
+from ci_eval.baselines._runs_index import MEND, README, folder_of, index_text, read_index
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.findings import Noted
@@ -131,6 +131,9 @@ class _Suite:
     def index(self) -> tuple[Noted, ...]:
         """Return the runs in short, newest first."""
         if not self.branch.has(self._index):
+            if self.branch.has_folder(folder_of(self.suite)):
+                message = "is not there, or no file, but there are others beside it"
+                raise BaselineError(problems=[Problem(message, self.shown(self._index))], hint=MEND)
             return ()
         with self.branch.file(self._index) as file:
             return read_index(file, self.suite, shown=self.shown(self._index))
@@ -139,10 +142,13 @@ class _Suite:
         """Return the runs of a commit, by their ids."""
         path = self.path_of(noted)
         if not self.branch.has(path):
-            message = f"is not there, but the index names the run {noted.run_id!r} of it"
-            raise BaselineError(problems=[Problem(message, self.shown(path))])
+            raise self._lost(noted)
         with self.branch.file(path) as file:
             return {past.meta.run_id: past for past in stored_runs(file, self.shown(path))}
+
+    def _lost(self, noted: Noted) -> BaselineError:
+        message = f"is not there, but the index names the run {noted.run_id!r} of it"
+        return BaselineError(problems=[Problem(message, self.shown(self.path_of(noted)))])
 
     def with_run(self, run: Run, noted: Noted, badge_of: str | None, drafts: Path) -> Change | None:
         """Return what adds a run; nothing where it is there already."""
@@ -150,6 +156,9 @@ class _Suite:
         if any(each.run_id == noted.run_id for each in runs):
             return None
         path = self.path_of(noted)
+        named = next((each for each in runs if each.commit == noted.commit), None)
+        if named and not self.branch.has(path):
+            raise self._lost(named)
         document = drafts / "run.json"
         dropped = frozenset(self._write(run, path, document))
         left = [noted, *(each for each in runs if each.run_id not in dropped)]

@@ -10,6 +10,7 @@ from ci_eval.errors import BaselineError, UsageError
 from ci_eval.excusing import gate_of
 from ci_eval.findings import Comparison, Delta, GroupKey, Report, Verdict
 from ci_eval.floors import Floor
+from ci_eval.gate import lacks_baseline
 from ci_eval.records import Record
 from ci_eval.stats import t_quantile
 
@@ -200,7 +201,7 @@ def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | N
 def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:
     totals = report.totals
     by_threshold = report.verdict.mode != "regression" or (
-        report.comparison is None and gate.on_missing == "threshold"
+        lacks_baseline(report.comparison) and gate.on_missing == "threshold"
     )
     required = 1.0 if gate.min_pass_rate is None and by_threshold else gate.min_pass_rate
     judged = totals.passed + totals.failed + totals.errors
@@ -264,7 +265,7 @@ def _turning_beside(report: Report) -> Iterator[str]:
         yield f"all criteria together: a p-value above {found.together.level:.2g}"
     if found and found.vanished and any("not in this run" in each for each in blocks):
         yield "what is missing, or another gate.on_vanished"
-    if found is None and report.verdict.mode == "regression" and blocks:
+    if lacks_baseline(found) and report.verdict.mode == "regression" and blocks:
         yield "a stored baseline, or another gate.on_missing"
 
 

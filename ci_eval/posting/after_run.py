@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ci_eval.errors import Problem
@@ -14,7 +14,7 @@ from ci_eval.posting import check_run, gitlab_thread, pull_request, sticky
 from ci_eval.posting.github_thread import GitHubThread
 from ci_eval.posting.options import Options, calls_for
 from ci_eval.posting.pull_request import PullRequest
-from ci_eval.posting.sections import Section
+from ci_eval.posting.sections import Section, apart
 from ci_eval.posting.sticky import Posted
 from ci_eval.posting.thread import PostingError, Thread, telling
 from ci_eval.publish import annotate
@@ -48,27 +48,33 @@ Tell = Callable[[Place], Awaitable[Posted]]
 
 
 def post(
-    report: Report, options: Options, world: World, document: Markdown | None = None
+    reports: Sequence[Report], options: Options, world: World, document: Markdown | None = None
 ) -> Posted:
-    """Tell of a run as `document` writes it, or say why it is not told."""
+    """Tell of runs of one suite as `document` writes them, or say why they are not told.
+
+    The comment is written once, for however many jobs.
+    """
 
     async def tell(place: Place) -> Posted:
-        return await told(report, place, options, document or Markdown())
+        writes = document or Markdown()
+        sections = apart(section(each, place, writes) for each in reports)
+        wanted = any(calls_for(each, options.when) for each in reports)
+        return await sticky.post(place.thread, sections, options, wanted=wanted)
 
-    return post_as(tell, options, world, report)
+    return post_as(tell, options, world, reports)
 
 
-def post_as(tell: Tell, options: Options, world: World, report: Report | None = None) -> Posted:
+def post_as(tell: Tell, options: Options, world: World, reports: Sequence[Report] = ()) -> Posted:
     """Let `tell` write where the change is discussed, or say why it is not told.
 
-    Of a `report` there is a check run, too, where one is wanted.
+    Of each of the `reports` there is a check run, too, where one is wanted.
     """
 
     async def patiently() -> Posted:
         async with asyncio.timeout(PATIENCE_S):
             if world.env.get("GITLAB_CI") == "true":
                 return await _on_gitlab(tell, options, world)
-            return await _on_github(tell, options, world, report)
+            return await _on_github(tell, options, world, reports)
 
     try:
         return asyncio.run(patiently())
@@ -90,14 +96,16 @@ def _not_posted(exc: PostingError, world: World) -> Posted:
     return Posted("failed")
 
 
-async def _on_github(tell: Tell, options: Options, world: World, report: Report | None) -> Posted:
+async def _on_github(
+    tell: Tell, options: Options, world: World, reports: Sequence[Report]
+) -> Posted:
     env = world.env
     with telling():
         async with connected(world) as github:
             found = await _found(github, options, world)
-            if options.check_run and report:
+            for each in reports if options.check_run else ():
                 commit = found.head_sha if found else env.get("GITHUB_SHA", "")
-                await _check_run(github, report, commit, world)
+                await _check_run(github, each, commit, world)
             if options.mode == "off":
                 return Posted("off")
             if found is None:
@@ -168,21 +176,14 @@ def _warn(message: str, hint: str, world: World) -> None:
     annotate([Problem(f"{message}; {hint}" if hint else message, severity="warning")], world.env)
 
 
-async def told(
-    report: Report, place: Place, options: Options, writes: Markdown, *, note: str = ""
-) -> Posted:
-    """Let the comment of the suite say what `report` says, with a `note` below the decision.
-
-    Raises:
-        PostingError: it was not written, or nobody knows.
-
-    """
+def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -> Section:
+    """Return what `report` says in the comment of its suite, with a `note` below the decision."""
     room = min(MAX_TEXT, place.thread.limit) - len(note) - 2
     text = writes.body(report, lambda found: len(found) <= room)
     if note:
         decision, _, rest = text.partition("\n\n")
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"
-    section = Section(
+    return Section(
         suite=report.meta.suite,
         job=report.meta.job,
         outcome=report.verdict.outcome,
@@ -191,8 +192,6 @@ async def told(
         run=place.run,
         attempt=place.attempt,
     )
-    wanted = calls_for(report, options.when)
-    return await sticky.post(place.thread, [section], options, wanted=wanted)
 
 
 def _number(env: Mapping[str, str], name: str) -> int:
@@ -207,6 +206,8 @@ def _of_stranger(env: Mapping[str, str]) -> bool:
     if gitlab_thread.is_of_fork(env):
         return True
     match event(env):
+        case {"pull_request": {"head": {"repo": None}}}:
+            return True  # the fork is gone
         case {
             "pull_request": {"head": {"repo": {"full_name": str(head)}}},
             "repository": {"full_name": str(base)},

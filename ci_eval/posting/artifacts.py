@@ -17,14 +17,15 @@ from ci_eval.errors import CiEvalError, Problem, UsageError
 from ci_eval.findings import Report
 from ci_eval.github import GitHub
 from ci_eval.net import MAX_BODY
+from ci_eval.posting.sections import MAX_SECTIONS
 from ci_eval.records import Stored
 from ci_eval.report_file import REPORT_FILE, Limits, report_in
 from ci_eval.reporters.markdown import Markdown
 
 NEEDS = "actions: read"
 LIMITS = Limits()
-MAX_ARTIFACTS = 20
-"""How many artifacts of one run are read."""
+MAX_ARTIFACTS = MAX_SECTIONS
+"""How many artifacts of one run are read: one of each job."""
 MAX_LISTED = 500
 """How many are looked at."""
 MAX_MEMBERS = 1000
@@ -39,6 +40,7 @@ MAX_WORST = 200
 _ENTRY = b"PK\1\2"
 """What each file begins with in the directory of an archive."""
 _ENCRYPTED = 0x1
+_CONTRADICTS = "contradicts itself, and cannot be shown"
 
 
 class Left(NamedTuple):
@@ -185,6 +187,8 @@ def checked(report: Report, shown: str) -> Report:
     ):
         if found > most:
             raise _error(f"is longer than {most:,}", shown, where)
+    if not _fits_together(report):
+        raise _error(_CONTRADICTS, shown)
     try:
         Markdown().body(report, lambda _: False)
     # What is said of a run that never was may fit together in no way: a criterion that is not
@@ -197,8 +201,19 @@ def checked(report: Report, shown: str) -> Report:
         TypeError,
         ValueError,
     ) as exc:
-        raise _error("contradicts itself, and cannot be shown", shown) from exc
+        raise _error(_CONTRADICTS, shown) from exc
     return report
+
+
+def _fits_together(report: Report) -> bool:
+    """Say whether a gate comes to such numbers, and with them to such a verdict."""
+    totals, verdict = report.totals, report.verdict
+    ended = totals.passed, totals.failed, totals.errors, totals.skipped
+    if min(*ended, totals.accepted) < 0 or sum(ended) != totals.cases:
+        return False
+    judged = totals.passed + totals.failed + totals.accepted
+    blocks = any(each.severity in ("blocks", "incomplete") for each in verdict.reasons)
+    return verdict.outcome != "passed" or (judged > 0 and not blocks)
 
 
 def _error(message: str, shown: str, where: str = "") -> UsageError:

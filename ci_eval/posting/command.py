@@ -10,6 +10,7 @@ from ci_eval.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.posting.wanted import posting_options, wanted
 
 if TYPE_CHECKING:
+    from ci_eval.findings import Report
     from ci_eval.posting.options import Options
     from ci_eval.posting.relaying import Relayed
     from ci_eval.world import World
@@ -51,11 +52,15 @@ def _stored(given: tuple[str, ...], options: "Options", world: "World") -> "Rela
     from ci_eval.posting.reports_given import reports_in
 
     found = Relayed()
+    suites: dict[str, list[Report]] = {}
     for report, error in reports_in(given):
         if report:
-            found.told.append(Told(report, post(report, options, world)))
+            suites.setdefault(report.meta.suite, []).append(report)
         elif error:
             found.errors.append(error)
+    for suite, reports in suites.items():
+        posted = post(reports, options, world)
+        found.told += [Told(suite, each.meta.job, each.verdict.outcome, posted) for each in reports]
     return found
 
 
@@ -84,9 +89,8 @@ def _hand_over(found: "Relayed", code: ExitCode, world: "World") -> None:
     for hint in dict.fromkeys(error.hint for error in found.errors if error.hint):
         console.say(hint)
     annotate([problem for error in found.errors for problem in _annotated(error)], world.env)
-    for each in found.told:
-        posted = each.posted
-        console.say(f"{each.report.meta.suite}: comment {posted.status} {posted.url}".rstrip())
+    for suite, posted in dict.fromkeys((each.suite, each.posted) for each in found.told):
+        console.say(f"{suite}: comment {posted.status} {posted.url}".rstrip())
         if posted.note:
             console.say(posted.note)
     if found.notice:
@@ -107,7 +111,7 @@ def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
 
 def _outputs(found: "Relayed") -> dict[str, str]:
     """Return the outputs of the step: of several reports, the verdict of the worst."""
-    told = [(each.report.verdict.outcome, each.posted) for each in found.told]
+    told = [(each.outcome, each.posted) for each in found.told]
     if found.notice:
         told.append(("incomplete", found.notice))
     if not told:
@@ -127,9 +131,9 @@ def _as_json(found: "Relayed") -> dict[str, Any]:
     return {
         "told": [
             {
-                "suite": each.report.meta.suite,
-                "job": each.report.meta.job,
-                "verdict": each.report.verdict.outcome,
+                "suite": each.suite,
+                "job": each.job,
+                "verdict": each.outcome,
                 "status": each.posted.status,
                 "url": each.posted.url,
             }

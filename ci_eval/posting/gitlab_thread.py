@@ -6,12 +6,14 @@ from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 
 from ci_eval.gitlab import GitLab, connected
-from ci_eval.posting.thread import Comment, is_marked, telling
+from ci_eval.posting.thread import Comment, PostingError, is_marked, telling
 from ci_eval.records import Stored
 from ci_eval.world import World
 
 _RETIRED = "<!-- ci-eval:retired -->"
 """The first line of a note that was put out of sight, so that it is not taken for the current."""
+_MAX_SHOWN = 500
+"""Characters of a variable that a message quotes."""
 _SUMMARIES = {"OUTDATED": "An earlier report", "DUPLICATE": "The same report, written twice"}
 
 
@@ -109,7 +111,7 @@ async def opened(
     `None` where the job is of none.
 
     Raises:
-        PostingError: there is no token, or GitLab refuses it.
+        PostingError: there is no token, or GitLab refuses it, or the job may be of several.
 
     """
     found = merge_request(world.env, number)
@@ -126,12 +128,20 @@ def merge_request(env: Mapping[str, str], number: int | None = None) -> MergeReq
 
     A pipeline of a branch is told which merge requests want to merge that branch; it is theirs
     where there is one alone.
+
+    Raises:
+        PostingError: there are several.
+
     """
     project = env.get("CI_MERGE_REQUEST_PROJECT_ID") or env.get("CI_PROJECT_ID", "")
     url = env.get("CI_MERGE_REQUEST_PROJECT_URL") or env.get("CI_PROJECT_URL", "")
     named = str(number or "") or env.get("CI_MERGE_REQUEST_IID", "")
     if not named:
-        wanting = re.fullmatch(r"([\w./-]+)!([0-9]+)", env.get("CI_OPEN_MERGE_REQUESTS", ""))
+        wanted = env.get("CI_OPEN_MERGE_REQUESTS", "")
+        if "," in wanted:
+            message = f"several merge requests are of this branch: {wanted[:_MAX_SHOWN]}"
+            raise PostingError(message, hint="name one: --pr NUMBER")
+        wanting = re.fullmatch(r"([\w./-]+)!([0-9]+)", wanted)
         if not wanting:
             return None
         project, named = wanting.groups()

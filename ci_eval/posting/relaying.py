@@ -16,13 +16,14 @@ from ci_eval.findings import Report
 from ci_eval.github import GitHub, connected
 from ci_eval.github_answers import GitHubError
 from ci_eval.lineage import event
-from ci_eval.posting import artifacts, check_run, pull_request, unevaluated
-from ci_eval.posting.after_run import Place, told
+from ci_eval.posting import artifacts, check_run, pull_request, sticky, unevaluated
+from ci_eval.posting.after_run import Place, section
 from ci_eval.posting.github_thread import GitHubThread
-from ci_eval.posting.options import Options
+from ci_eval.posting.options import Options, calls_for
 from ci_eval.posting.pull_request import PullRequest
+from ci_eval.posting.sections import Outcome, Section, apart, name_in_line, read
 from ci_eval.posting.sticky import Posted
-from ci_eval.posting.thread import PostingError
+from ci_eval.posting.thread import Comment, PostingError
 from ci_eval.publish import not_evaluated
 from ci_eval.records import Stored
 from ci_eval.reporters.markdown import Markdown, marker
@@ -39,9 +40,11 @@ _OUTSIDE = (
 
 
 class Told(NamedTuple):
-    """What became of one report."""
+    """What became of one report; of the report itself, which may be long, as much as is said."""
 
-    report: Report
+    suite: str
+    job: str
+    outcome: Outcome
     posted: Posted
 
 
@@ -140,6 +143,17 @@ def _nothing_to_do(run: WorkflowRun) -> str | None:
     return None
 
 
+@dataclass
+class _Suite:
+    """What the jobs of a run say of one suite."""
+
+    pull: PullRequest
+    name: str
+    sections: list[Section] = field(default_factory=list)
+    is_wanted: bool = False
+    """Whether any of them calls for a comment."""
+
+
 class _Relay:
     """Tells of one run."""
 
@@ -157,21 +171,21 @@ class _Relay:
         self._options = options
         self._world = world
         self._threads = {each.number: GitHubThread(github, each.number) for each in pulls}
+        self._own: dict[int, list[Comment]] = {}
+        """The comments that were ours before, by the numbers of pull requests."""
         self._known: dict[int, set[str]] = {}
-        """The first lines of our comments, by the numbers of pull requests."""
+        """The first lines of our comments, likewise."""
+        self._suites: dict[tuple[int, str], _Suite] = {}
+        """What is to be told, by the numbers of pull requests and the names of suites."""
+        self._makes_checks = options.check_run
 
     async def all(self, pattern: str) -> Relayed:
         relayed = Relayed()
         found = await artifacts.listed(self._github, self._run.id, pattern)
-        is_readable = False
-        async for left in artifacts.reports(self._github, found):
-            if left.report is None:
-                relayed.errors += [left.error] if left.error else []
-                continue
-            is_readable = True
+        is_readable = await self._take(found, relayed)
+        for each in self._suites.values():
             try:
-                if (told := await self._tell(left.report)) is not None:
-                    relayed.told.append(told)
+                relayed.told += await self._tell(each)
             except (PostingError, GitHubError) as exc:
                 relayed.errors.append(posting_error(exc))
                 if isinstance(exc, GitHubError) or exc.is_refusal:
@@ -184,33 +198,78 @@ class _Relay:
             self._say_of_several()
         return relayed
 
-    async def _tell(self, report: Report) -> Told | None:
+    async def _take(self, found: list[artifacts.Artifact], relayed: Relayed) -> bool:
+        """Take what is to be told from artifacts; say whether any report could be read."""
+        is_readable = False
+        try:
+            async for left in artifacts.reports(self._github, found):
+                if left.report is None:
+                    relayed.errors += [left.error] if left.error else []
+                    continue
+                is_readable = True
+                await self._take_one(left.report, relayed)
+        except GitHubError as exc:
+            if not is_readable:
+                raise
+            # What was read is told all the same.
+            relayed.errors.append(posting_error(exc))
+        return is_readable
+
+    async def _take_one(self, report: Report, relayed: Relayed) -> None:
         pull = self._meant(report)
         if pull is None:
             self._say_of_several()
-            return None
-        await self._keep_few(pull, report.meta.suite)
-        note = _note(report, pull, self._link)
+            return
+        note = _note(report, pull, self._run, self._link)
         # What is shown as the commit is what GitHub says.
         meta = report.meta.model_copy(update={"commit": pull.head_sha})
         report = report.model_copy(update={"meta": meta})
-        await self._check(report, pull)
-        if self._options.mode == "off":
-            return Told(report, Posted("off"))
+        await self._check(report, pull, relayed)
+        name = report.meta.suite
+        suite = self._suites.setdefault((pull.number, name), _Suite(pull, name))
         # Written as we write it: a template of the repository is not asked about strangers.
-        posted = await told(report, self._place(pull), self._options, Markdown(), note=note)
-        if unevaluated.first_line(self._name) in self._known[pull.number]:
-            await unevaluated.clear(self._threads[pull.number], self._name)
-        return Told(report, posted)
+        suite.sections.append(section(report, self._place(pull), Markdown(), note=note))
+        suite.is_wanted |= calls_for(report, self._options.when)
 
-    async def _check(self, report: Report, pull: PullRequest) -> None:
-        if not self._options.check_run:
+    async def _tell(self, suite: "_Suite") -> list[Told]:
+        posted, number = Posted("off"), suite.pull.number
+        if self._options.mode != "off":
+            await self._keep_few(suite)
+            posted = await self._post(suite)
+            if unevaluated.first_line(self._name) in self._known[number]:
+                await unevaluated.clear(self._threads[number], self._name)
+        return [Told(suite.name, each.job, each.outcome, posted) for each in suite.sections]
+
+    async def _post(self, suite: "_Suite") -> Posted:
+        """Write what is not told yet.
+
+        The jobs of the repository itself may write, and write as its template says; what they did
+        is left as it is.
+        """
+        sections, said = apart(suite.sections), dict[tuple[str, int, str], str]()
+        for each in () if suite.pull.is_fork else self._own[suite.pull.number]:
+            found = () if each.hidden else read(suite.name, each.body)
+            said |= {(one.job, one.run, one.outcome): each.url for one in found}
+        keys = [(name_in_line(each.job), each.run, each.outcome) for each in sections]
+        left = [each for each, key in zip(sections, keys, strict=True) if key not in said]
+        if not left:
+            return Posted("unchanged", said[keys[0]])
+        thread = self._threads[suite.pull.number]
+        return await sticky.post(thread, left, self._options, wanted=suite.is_wanted)
+
+    async def _check(self, report: Report, pull: PullRequest, relayed: Relayed) -> None:
+        """Make the check run; the comment does not depend on it."""
+        if not self._makes_checks:
             return
         if pull.is_fork:
             # It would be green where the fork says so.
             self._world.say("no check run: what a fork measured itself is no check of ours")
             return
-        await check_run.make(self._github, report, pull.head_sha, self._link)
+        try:
+            await check_run.make(self._github, report, pull.head_sha, self._link)
+        except GitHubError as exc:
+            relayed.errors.append(PostingError(f"no check run: {exc}", hint=exc.hint))
+            self._makes_checks = False  # it would be so with the others, too
 
     def _meant(self, report: Report) -> PullRequest | None:
         """Return the pull request that a run is of, where one branch has several.
@@ -223,15 +282,16 @@ class _Relay:
         merged = [each for each in self._pulls if each.merge_sha == report.meta.commit]
         return merged[0] if len(merged) == 1 else None
 
-    async def _keep_few(self, pull: PullRequest, suite: str) -> None:
-        if pull.number not in self._known:
-            own = await self._threads[pull.number].own()
-            self._known[pull.number] = {each.first_line for each in own}
-        known = self._known[pull.number]
-        if marker(suite) not in known and len(known) >= MAX_SUITES:
-            message = f"no comment for the suite {suite!r}: {MAX_SUITES} suites are the most"
+    async def _keep_few(self, suite: "_Suite") -> None:
+        number, name = suite.pull.number, suite.name
+        if number not in self._known:
+            self._own[number] = await self._threads[number].own()
+            self._known[number] = {each.first_line for each in self._own[number]}
+        known = self._known[number]
+        if marker(name) not in known and len(known) >= MAX_SUITES:
+            message = f"no comment for the suite {name!r}: {MAX_SUITES} suites are the most"
             raise PostingError(message)
-        known |= {marker(suite)}
+        known |= {marker(name)}
 
     def _say_of_several(self) -> None:
         numbers = pull_request.listed(self._pulls)
@@ -264,9 +324,14 @@ class _Relay:
         return f"{server}/{env['GITHUB_REPOSITORY']}/actions/runs/{self._run.id}"
 
 
-def _note(report: Report, pull: PullRequest, link: str) -> str:
+def _note(report: Report, pull: PullRequest, run: WorkflowRun, link: str) -> str:
     """Return what stands before a report, in Markdown."""
     said = [f"{_MEASURED} ([the run]({link}))."] if pull.is_fork else []
+    if report.verdict.outcome == "passed" and run.conclusion != "success":
+        said.append(
+            f"The workflow run itself ended with {code(run.conclusion or 'unknown')}, so another "
+            "job of it may have left no report."
+        )
     commit = report.meta.commit
     if commit not in (None, pull.head_sha, pull.merge_sha):
         said.append(

@@ -81,7 +81,7 @@ def joining(section: Section, there: Sequence[Section]) -> Section:
     run, attempt = section.since if section.run else latest
     return replace(
         section,
-        job=_shortened(section.job),
+        job=name_in_line(section.job),
         commit=section.commit[:_MAX_COMMIT],
         run=run,
         attempt=attempt,
@@ -89,12 +89,28 @@ def joining(section: Section, there: Sequence[Section]) -> Section:
     )
 
 
+def apart(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """Return what jobs say that are told at once, each by a name of its own.
+
+    Else one that passed could take the place of one that failed: jobs of a matrix are called the
+    same where nobody names their values.
+    """
+    found: dict[str, Section] = {}
+    for each in sections:
+        name, number = each.job, 1
+        while name in found:
+            number += 1
+            name = f"{each.job} ({number})".lstrip()
+        found[name] = replace(each, job=name)
+    return tuple(found.values())
+
+
 def newest_commit(sections: Iterable[Section]) -> str:
     """Return the commit of the newest run."""
     return max(sections, key=lambda each: each.since).commit
 
 
-def _shortened(job: str) -> str:
+def name_in_line(job: str) -> str:
     """Return a name for the hidden line; one that is very long ends with a digest of all of it."""
     if len(_quoted(job)) <= _MAX_NAME:
         return unquote(_quoted(job))

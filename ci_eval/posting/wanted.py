@@ -77,7 +77,7 @@ def tell(
     from ci_eval.reporters.markdown import Markdown
 
     writes = document if isinstance(document, Markdown) else None
-    _hand_over(post(report, options, world, writes), world)
+    _hand_over(post([report], options, world, writes), world)
 
 
 def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hostile.corpus import CORPUS
 from hostile.github_page import live_parts, page_of
-from hostile.runner import commands, values
+from hostile.runner import STEERING, commands, values
 from lxml import etree
 
 from ci_eval.cli import main
@@ -79,6 +79,32 @@ def test_what_an_agent_prints_and_answers_reaches_no_runner_and_no_page(tmp_path
     assert list(live_parts(page_of(summary))) == []
     cases_found = etree.parse(folder / "junit.xml").findall(".//testcase")
     assert len(cases_found) == len(texts)
+
+
+NAMED = r"""
+agents: {"::add-mask::bot": {python: "bot:answer"}}
+evalsets: {"all ##[error]x": cases.json}
+criteria: {"##[add-mask]c": {use: ci/exact_match, threshold: 1}}
+"""
+
+
+def test_what_is_planned_and_checked_is_told_in_plain_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.py").write_text(AGENT)
+    cases = [{"id": "a", "prompt": "0", "expected": "a"}]
+    file = "x\n::add-mask::y ##[error]\u202e.json"
+    for name in ("cases.json", file):
+        Path(name).write_text(json.dumps(cases))
+    Path("ci-eval.yaml").write_text(NAMED)
+
+    assert main(["plan"]) == main(["validate", "ci-eval.yaml", file]) == 0
+    printed = "".join(capsys.readouterr())
+    assert "add-mask::bot on all ## [error]x: 1 case" in printed
+    assert "add-mask::y" in printed
+    assert list(commands(printed)) == []
+    assert not STEERING.search(printed)
 
 
 # --- Files ----------------------------------------------------------------------------------

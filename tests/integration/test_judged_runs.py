@@ -267,6 +267,17 @@ def test_a_missing_key_is_told_before_anything_runs(project: Project, monkeypatc
     assert not (project.folder / "ci-eval-report").exists()
 
 
+def test_a_run_that_is_refused_leaves_no_report_of_an_earlier_one(project: Project, monkeypatch):
+    out = project.folder / "ci-eval-report"
+    out.mkdir()
+    for name in ("report.json", "comment.md", "junit.xml"):
+        (out / name).write_text("passed")
+    monkeypatch.delenv("GOOGLE_API_KEY")
+
+    assert project.ci_eval("run").code == 4
+    assert list(out.iterdir()) == []
+
+
 def test_a_budget_stops_the_calls_and_keeps_what_was_scored(project: Project, gemini: Judging):
     project.add("judge: {max_calls: 4, concurrency: 1}\nrun: {concurrency: 1}\n")
     ended = project.ci_eval("run")

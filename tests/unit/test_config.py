@@ -467,8 +467,11 @@ def test_a_criterion_may_have_one_slash_in_its_name(folder: Path) -> None:
 
 def test_something_must_be_able_to_fail(folder: Path) -> None:
     text = MINIMAL.replace("tool_trajectory_avg_score: 1", "tool_call_count_v1:")
-    message = "every criterion only measures, so nothing could ever pass or fail"
+    message = "every criterion only measures or warns, so nothing could ever pass or fail"
     assert refusal(folder, text) == [f"ci-eval.yaml:5: criteria: {message}"]
+    warns = text + "  response_match_score: {threshold: 1, tier: warn}\n"
+    assert refusal(folder, warns) == [f"ci-eval.yaml:5: criteria: {message}"]
+    assert loaded(folder, warns.replace("warn", "block"))
     (said,) = refusal(folder, text + "  response_match_score: 2\n")
     assert said.startswith("ci-eval.yaml:7: criteria.response_match_score: the threshold must ")
 

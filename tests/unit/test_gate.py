@@ -237,7 +237,7 @@ def test_threshold_mode_ignores_the_baseline():
 
 
 def test_a_case_that_is_not_compared_is_said():
-    found = verdict("x@new 1", "x@old 1")
+    found = verdict("x@new 1\ny 1", "x@old 1\ny 1")
 
     assert said(found, "info") == ["not compared: case e/x: its content changed"]
 
@@ -263,6 +263,66 @@ def test_a_baseline_that_is_not_there_yet_leaves_the_thresholds():
 def test_a_baseline_that_is_not_there_yet_may_only_warn_or_fail():
     assert verdict("x 0", configured=True, on_missing="warn").outcome == "passed"
     assert verdict("x 1", configured=True, on_missing="fail").outcome == "failed"
+
+
+@pytest.mark.parametrize("on_missing", ["threshold", "pass", "warn", "fail"])
+def test_a_baseline_of_which_nothing_can_be_compared_is_as_good_as_none(on_missing):
+    bad, good = (f"x@new {value}" for value in (0, 1))
+    for now in (bad, good):
+        found = verdict(now, "x@old 1", on_missing=on_missing)
+        alone = verdict(now.replace("@new", ""), configured=True, on_missing=on_missing)
+        assert found.outcome == alone.outcome
+
+    assert any("nothing of the baseline can be compared" in each.message for each in found.reasons)
+
+
+def test_one_case_that_can_be_compared_is_a_comparison():
+    found = verdict("x@new 0\ny 1", "x@old 1\ny 1")
+
+    assert found.outcome == "passed"
+    assert not any("nothing of the baseline" in each.message for each in found.reasons)
+
+
+def test_a_measure_that_can_be_compared_stands_for_no_criterion_that_cannot():
+    latency = CriterionFacts(criterion="ci/latency_s", informational=True, tier="inform")
+    was = FACTS.model_copy(update={"fingerprint": "other"})
+    run = meta(criteria={"c": FACTS, "latency": latency})
+    old = meta("old", criteria={"c": was, "latency": latency})
+    now, before = columns("x 0"), columns("x 1")
+    for each in (now, before):
+        for result in results("x 3", criterion="latency", facts=latency):
+            each.add(result)
+    gate = GateOptions()
+    comparison = compare(run, now, [Past(old, before)], gate)
+    found = decide(
+        gate,
+        count_cases(run, now, gate),
+        summarise(run, now),
+        comparison,
+        baseline_configured=True,
+    )
+
+    assert found.outcome == "failed"
+
+
+# --- Drops that are accepted ------------------------------------------------------------------
+
+ACCEPTED = {"criterion": "c", "reason": "meant", "until": "2026-12-31"}
+
+
+def test_a_drop_that_is_accepted_passes_where_there_is_no_other_criterion():
+    found = verdict("x 0\ny 1", *["x 1\ny 1"] * 2, accept=[ACCEPTED])
+
+    assert found.outcome == "passed"
+
+
+def test_what_is_accepted_and_could_not_be_measured_is_no_verdict():
+    before = ["x 1\ny 1"] * 2
+    assert verdict("x error\ny error", *before, accept=[ACCEPTED]).outcome == "incomplete"
+    # Nobody sees to what is in quarantine by accepting it, too.
+    quarantine = {"case": "*", "owner": "the team", "until": "2026-12-31"}
+    found = verdict("x 0\ny 1", *before, accept=[ACCEPTED], quarantine=[quarantine])
+    assert found.outcome == "incomplete"
 
 
 # --- Errors, where a baseline is compared ------------------------------------------------------

@@ -291,6 +291,11 @@ def test_an_answer_without_end_is_refused(
             "the token needs `permissions: {actions: read}`",
         ),
         (
+            refusal(403, "Unable to create comment because issue is locked."),
+            ": Unable to create comment because issue is locked.",
+            "",
+        ),
+        (
             refusal(404, "Not Found"),
             f"/repos/{REPOSITORY}/actions/artifacts, or not for this token",
             "the token needs `permissions: {actions: read}`",
@@ -716,6 +721,17 @@ def test_an_enterprise_server_is_asked_at_its_own_addresses(fake: FakeGitHub) ->
         "/api/v3/repositories/4711/actions/artifacts",
         "/api/graphql",
     }
+
+
+def test_the_path_of_a_server_may_be_called_like_those_of_the_api(fake: FakeGitHub) -> None:
+    env = {**fake.env, "GITHUB_API_URL": f"{fake.url}/repos/api/v3"}
+    following = f'<{fake.url}/repos/api/v3/repositories/4711/actions/artifacts?page=2>; rel="next"'
+    scripted(fake, page("a", link=following), page("b"))
+    assert len(asking(env, things())) == 2
+    assert [each.path for each in fake.requests] == [
+        f"/repos/api/v3/repos/{REPOSITORY}/actions/artifacts",
+        "/repos/api/v3/repositories/4711/actions/artifacts",
+    ]
 
 
 def test_a_workflow_says_where_graphql_is(fake: FakeGitHub) -> None:

@@ -63,6 +63,23 @@ def test_a_branch_that_merged_main_is_compared_with_what_it_merged(repo: Repo) -
     assert traced(repo).ancestors[0] == merged
 
 
+def test_of_two_merge_bases_that_on_the_base_branch_counts(repo: Repo) -> None:
+    began = repo.head
+    mine = repo.on("change").commit("mine")
+    repo.git("checkout", "--quiet", "main")
+    theirs = repo.commit("theirs")
+    repo.git("checkout", "--quiet", "change")
+    repo.merge(theirs)
+    repo.git("checkout", "--quiet", "main")
+    repo.merge(mine)
+    repo.commit()
+    repo.git("checkout", "--quiet", "change")
+    repo.commit()
+
+    assert {*repo.git("merge-base", "--all", "main", "change").split()} == {mine, theirs}
+    assert traced(repo).ancestors[:2] == (theirs, began)
+
+
 def test_only_so_many_commits_are_looked_at(repo: Repo) -> None:
     expected = commits(repo)[:2]
     repo.on("change").commit("d")

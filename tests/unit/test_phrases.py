@@ -138,6 +138,12 @@ def test_the_place_of_the_baseline_is_told(
     assert phrases.distance(on_branch(report, own)) == said
 
 
+def test_a_baseline_of_the_same_commit_is_told_as_that() -> None:
+    report = make_report(BASE)
+    report = compared(report, baseline_commit=report.meta.commit, baseline_branch="main")
+    assert phrases.distance(report) == "the commit of this run"
+
+
 def test_nothing_is_told_of_a_place_outside_a_repository() -> None:
     report = compared(make_report(BASE), baseline_branch="main")
     meta = report.meta.model_copy(update={"commit": None})

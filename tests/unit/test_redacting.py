@@ -99,6 +99,11 @@ def test_a_secret_is_found_however_json_writes_it(value: str) -> None:
         ("HTTPS_PROXY", "http://user:pa%20ss-1234@proxy:3128", "pa ss-1234"),
         ("DATABASE_URL", "postgres://me:s3cretpw@db/shop", "s3cretpw"),
         ("GIT_CONFIG_VALUE_0", "AUTHORIZATION: basic eC1hY2Nlc3M6MTIz", "eC1hY2Nlc3M6MTIz"),
+        ("DB_PASS", "hunter2-hunter2", "hunter2-hunter2"),
+        ("MYSQL_PWD", "hunter2-hunter2", "hunter2-hunter2"),
+        ("GH_PAT", "ghp_12345678", "ghp_12345678"),
+        ("SLACK_WEBHOOK_URL", "https://example.com/T0/B1", "https://example.com/T0/B1"),
+        ("AZURE_CONNECTION_STRING", "Account=a;Pin=1234", "Account=a;Pin=1234"),
         ("SA_CREDENTIALS", '{"type": "x", "private_key": "a\\nfirst-line\\nb"}', "first-line"),
     ],
 )
@@ -108,7 +113,9 @@ def test_a_secret_is_known_by_its_name_or_by_where_it_stands(
     assert Secrets({name: value}).text(f"It is {secret}!") == f"It is [{name}]!"
 
 
-@pytest.mark.parametrize("name", ["GIT_AUTHOR_NAME", "SHOP_URL", "PATHS"])
+@pytest.mark.parametrize(
+    "name", ["GIT_AUTHOR_NAME", "SHOP_URL", "PATHS", "PWD", "CI_PATCH", "PASS_RATE"]
+)
 def test_what_has_another_name_is_none(name: str) -> None:
     assert not Secrets({name: "https://example.com/12345678"})
 
@@ -227,6 +234,7 @@ def test_of_a_key_all_lines_are_secret_but_those_that_every_key_has() -> None:
     first, *body, last = key.splitlines()
     assert [secrets.text(f"<{line}>") for line in body] == ["<[A_KEY]>"] * len(body)
     assert secrets.text(f"{first} {last}") == f"{first} {last}"
+    assert secrets.text(json.dumps(key).encode().hex()).count("[A_KEY]") == len(body)
     for written in (key, json.dumps(key)[1:-1], base64.encodebytes(key.encode()).decode().strip()):
         assert secrets.text(f"<{written}>") == "<[A_KEY]>"
 
@@ -237,7 +245,22 @@ KEY_AND_TOKEN = Secrets({"A_KEY": a_key(), "A_TOKEN": "ghs_0123456789abcdefghij"
 
 @pytest.mark.parametrize(
     "made_of",
-    ["\\", "%25", "&amp;", "&#0", "\\u00", "\\ud83d", " \n", "\u5b57", "\u2026", "[9 "],
+    [
+        "\\",
+        "%25",
+        "&amp;",
+        "\x1b",
+        "\x1b]",
+        "\x1b[0",
+        "\u200b",
+        "&#0",
+        "\\u00",
+        "\\ud83d",
+        " \n",
+        "\u5b57",
+        "\u2026",
+        "[9 ",
+    ],
 )
 def test_a_megabyte_that_looks_escaped_takes_one_pass(made_of: str) -> None:
     # Looking at it again from each place would take until tomorrow.

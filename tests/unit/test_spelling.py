@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_eval.spelling import Reading, Spellings, literally
+from ci_eval.spelling import Spellings, literally, readings, squeezed
 
 WAYS: dict[str, Callable[[str], str]] = {
     "as it is": str,
@@ -25,6 +25,14 @@ WAYS: dict[str, Callable[[str], str]] = {
     "a form": quote_plus,
     "an address in an address": lambda text: quote(quote(text, safe=""), safe=""),
     "HTML": html.escape,
+    "ASCII": lambda text: ascii(text)[1:-1],
+    "SQL": lambda text: text.replace("'", "''"),
+    "CSV": lambda text: text.replace('"', '""'),
+    "a shell": lambda text: text.replace("'", "'\"'\"'"),
+    "hexadecimal digits": lambda text: text.encode().hex(),
+    "hexadecimal digits in capitals": lambda text: text.encode().hex().upper(),
+    "several lines": lambda text: f"{text[:5]}\n    {text[5:]}",
+    "colours": lambda text: f"{text[:5]}\x1b[0m\x1b[1;31m{text[5:]}",
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "base64 for addresses": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
     "base64 without padding": lambda text: base64.b64encode(text.encode()).decode().rstrip("="),
@@ -62,8 +70,9 @@ def _lower(text: str) -> str:
 
 def covered(secret: str, text: str) -> set[int]:
     """Return which places of `text` are found to hold `secret`."""
-    found = Spellings(secret)
-    spans = found.found_in(Reading(text)) if any(each in text for each in found.anchors) else ()
+    found, held = Spellings(secret), squeezed(text)
+    read = readings(text) if any(each in held for each in found.anchors) else []
+    spans = (span for each in read for span in found.found_in(each))
     return {place for begin, end in spans for place in range(begin, end)}
 
 
@@ -85,6 +94,15 @@ def _slashes_before(written: str) -> set[int]:
     """Return where the slashes are that escape the first character; they may be left."""
     count = len(written) - len(written.lstrip("\\"))
     return set(range(3, 3 + count))
+
+
+@pytest.mark.parametrize(
+    "form", ["%{:02x}", "%{:02X}", "\\x{:02x}", "\\x{:02X}", "&#{};", "&#x{:x};", "\\u{:04X}"]
+)
+def test_a_text_is_found_where_every_letter_of_it_is_escaped(form: str) -> None:
+    written = "".join(form.format(ord(each)) for each in "sk-Live/0+~=")
+
+    assert covered("sk-Live/0+~=", f"(({written}))") == set(range(2, 2 + len(written)))
 
 
 @given(secret=SECRETS, before=st.binary(max_size=7), behind=st.binary(max_size=7))
@@ -120,7 +138,7 @@ def test_the_login_of_a_header_leaves_the_name_that_stands_before_it() -> None:
     assert found == set(range(at, 21 + len(written)))
 
 
-@pytest.mark.parametrize("text", ["", "sk-1234", "SK-12345678", "sk-123 45678", "c2stMTIzNDU2Nw"])
+@pytest.mark.parametrize("text", ["", "sk-1234", "SK-12345678", "sk-123-45678", "c2stMTIzNDU2Nw"])
 def test_what_only_begins_alike_is_not_found(text: str) -> None:
     assert covered("sk-12345678", text) == set()
 
@@ -133,6 +151,7 @@ def test_what_only_begins_alike_is_not_found(text: str) -> None:
         ("password_reset", False),
         ("a-password", False),
         ("passwords", False),
+        ("pass word", False),
     ],
 )
 def test_a_word_is_found_where_it_stands_as_one(text: str, is_found: bool) -> None:

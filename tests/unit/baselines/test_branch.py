@@ -382,6 +382,10 @@ def test_what_is_protected_is_tried_once(repo: Repo, hub: Path) -> None:
             "fatal: '/nowhere' does not appear to be a git repository",
             "see where `git remote -v` leads",
         ),
+        (
+            "remote: error: denying non-fast-forward refs/heads/x (you should pull first)",
+            "leave `squash` out, or let the branch be rewritten there",
+        ),
         ("! [rejected] 4030401 -> x (stale info)", None),
         ("fatal: unable to access: Could not resolve host: github.com", None),
         ("error: cannot lock ref 'refs/heads/x': is at 401403 but expected 0", None),
@@ -468,6 +472,21 @@ def test_an_index_that_is_broken_is_refused_and_never_overwritten(
     assert Repo(hub).git("rev-parse", DATA) == tip
 
 
+@pytest.mark.parametrize("instead", [None, f"{INDEX}/file"], ids=["nothing", "a folder"])
+def test_an_index_that_is_gone_from_a_suite_with_runs_is_not_made_anew(
+    repo: Repo, hub: Path, tmp_path: Path, instead: str | None
+) -> None:
+    save(repo, made("one", "a" * 40))
+    put(hub, tmp_path, INDEX, None)
+    if instead:
+        put(hub, tmp_path / "again", instead, "x")
+    tip = Repo(hub).git("rev-parse", DATA)
+
+    said = f"{DATA}:{INDEX}: is not there, or no file, but there are others beside it"
+    assert list(damaged(repo)) == [said, said]
+    assert Repo(hub).git("rev-parse", DATA) == tip
+
+
 def damaged(repo: Repo) -> Iterator[str]:
     """Yield what is said of a run's file when loading, and when a run of its commit is stored."""
     yield str(refusal(repo))
@@ -501,7 +520,8 @@ def test_a_file_that_is_gone_is_an_error(repo: Repo, hub: Path, tmp_path: Path) 
     save(repo, made("one", "a" * 40))
     put(hub, tmp_path, FILE, None)
     said = f"{DATA}:{FILE}: is not there, but the index names the run 'one' of it"
-    assert str(refusal(repo)) == said
+    assert list(damaged(repo)) == [said, said]
+    assert FILE not in files(hub)
 
 
 def test_a_file_that_is_too_long_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """What is posted after a run, and that a verdict never depends on it."""
 
-import asyncio
 import json
 import threading
 from bisect import bisect_left
@@ -17,7 +16,7 @@ from writers import Talk, Voice
 
 from ci_eval import hosting
 from ci_eval.findings import Report
-from ci_eval.posting import after_run, sticky
+from ci_eval.posting import after_run
 from ci_eval.posting.after_run import post
 from ci_eval.posting.options import Options
 from ci_eval.posting.sections import read
@@ -50,11 +49,12 @@ class Step:
         report: Any = REPORT,
         options: Options = UPDATE,
         *,
-        head: str = REPOSITORY,
+        head: str | None = REPOSITORY,
         **env: str,
     ) -> Posted:
         event = self.folder / "event.json"
-        pull = {"number": 1, "head": {"sha": sha(10), "repo": {"full_name": head}}}
+        repo = {"full_name": head} if head else None
+        pull = {"number": 1, "head": {"sha": sha(10), "repo": repo}}
         event.write_text(
             json.dumps({"pull_request": pull, "repository": {"full_name": REPOSITORY}})
         )
@@ -65,7 +65,7 @@ class Step:
             "GITHUB_SHA": sha(11),
         }
         world = World(self.fake.env | given | env, self.folder, lambda: 0.0, say=self.said.append)
-        return post(report, options, world)
+        return post([report], options, world)
 
 
 @pytest.fixture
@@ -202,6 +202,8 @@ def test_who_gets_a_token_that_reads_is_known(step: Step) -> None:
     step.fake.permissions = frozenset({"contents: read", "pull-requests: read"})
     assert step.post(GITHUB_ACTOR="dependabot[bot]") == Posted("deferred")
     assert step.post(GITHUB_ACTOR="mona") == Posted("failed")
+    # The fork was deleted.
+    assert step.post(GITHUB_ACTOR="mona", head=None) == Posted("deferred")
     nothing = {"GITHUB_EVENT_PATH": "", "GITHUB_SHA": sha(10)}
     assert step.post(**nothing) == Posted("failed")
 
@@ -216,9 +218,9 @@ def test_on_gitlab_it_is_of_the_pipeline_and_the_job(tmp_path: Path) -> None:
     with gitlab() as fake:
         env = {**fake.env, "CI_PIPELINE_ID": "2200000000", "CI_JOB_ID": "12300000000"}
         world = World(env, tmp_path, lambda: 0.0, say=lambda _: None)
-        assert post(REPORT, UPDATE, world).status == "created"
+        assert post([REPORT], UPDATE, world).status == "created"
         older = replace(world, env=env | {"CI_JOB_ID": "12299999999"})
-        assert post(PASSED, UPDATE, older).status == "unchanged"
+        assert post([PASSED], UPDATE, older).status == "unchanged"
         (section,) = read("shop", fake.bodies[0])
     assert (section.run, section.attempt) == (2_200_000_000, 12_300_000_000)
 
@@ -230,10 +232,22 @@ def test_the_job_of_a_fork_on_gitlab_has_no_token_and_is_told_without_a_warning(
         said: list[str] = []
         source = {"CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "4712"}
         env = {**fake.env, "GITLAB_TOKEN": ""}
-        assert post(REPORT, UPDATE, World(env, tmp_path, lambda: 0.0)) == Posted("failed")
+        assert post([REPORT], UPDATE, World(env, tmp_path, lambda: 0.0)) == Posted("failed")
         world = World(env | source, tmp_path, lambda: 0.0, say=said.append)
-        assert post(REPORT, UPDATE, world) == Posted("deferred")
+        assert post([REPORT], UPDATE, world) == Posted("deferred")
     assert said[0].startswith("no comment yet: ")
+
+
+def test_jobs_that_are_told_together_are_written_once(step: Step) -> None:
+    jobs = [
+        each.model_copy(update={"meta": each.meta.model_copy(update={"job": job})})
+        for each, job in ((REPORT, "small"), (PASSED, "large"))
+    ]
+    world = World(step.fake.env, step.folder, lambda: 0.0, say=step.said.append)
+    assert post(jobs, Options("update", "failure", 1), world).status == "created"
+    assert len(step.fake.writes()) == 1
+    sections = read("shop", step.fake.bodies()[0])
+    assert {each.job: each.outcome for each in sections} == {"small": "failed", "large": "passed"}
 
 
 class Filling(Markdown):
@@ -247,18 +261,8 @@ class Filling(Markdown):
 
 @pytest.mark.parametrize(("limit", "most"), [(65_536, after_run.MAX_TEXT), (9_000, 9_000)])
 @pytest.mark.parametrize("note", ["", "n" * 1_000])
-def test_a_note_takes_its_room_from_the_text(
-    note: str, limit: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-
-    async def keep(_: Any, sections: Any, *__: Any, **___: Any) -> Posted:
-        written.append(sections[0].text)
-        return Posted("created")
-
-    monkeypatch.setattr(sticky, "post", keep)
+def test_a_note_takes_its_room_from_the_text(note: str, limit: int, most: int) -> None:
     place = after_run.Place(Voice(Talk(), limit=limit), sha(10), 1, 1)
-    asyncio.run(after_run.told(REPORT, place, UPDATE, Filling(), note=note))
-    (text,) = written
+    text = after_run.section(REPORT, place, Filling(), note=note).text
     assert most - 4 <= len(text) <= most
     assert note in text

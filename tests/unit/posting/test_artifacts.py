@@ -195,6 +195,32 @@ def test_a_number_beyond_all_measure_is_refused() -> None:
     assert "totals.passed: is a number beyond all measure" in refused(packed(value))
 
 
+@pytest.mark.parametrize(
+    ("totals", "reasons"),
+    [
+        ({"cases": 0, "passed": 0}, []),
+        ({"cases": 1, "passed": 0, "skipped": 1}, []),
+        ({"cases": 1, "passed": 2}, []),
+        ({"cases": 1, "passed": 2, "failed": -1}, []),
+        ({"cases": 1, "passed": 1}, [{"severity": "blocks", "message": "got worse"}]),
+        ({"cases": 1, "passed": 1}, [{"severity": "incomplete", "message": "is missing"}]),
+    ],
+)
+def test_a_verdict_that_no_gate_comes_to_is_refused(totals: Any, reasons: Any) -> None:
+    value = changed(
+        totals=totals, verdict={"outcome": "passed", "mode": "threshold", "reasons": reasons}
+    )
+    assert "contradicts itself, and cannot be shown" in refused(packed(value))
+
+
+def test_a_gate_may_let_failures_and_accepted_drops_pass() -> None:
+    warned = [{"severity": "warns", "message": "got worse"}]
+    verdict = {"outcome": "passed", "mode": "threshold", "reasons": warned}
+    for totals in ({"cases": 2, "failed": 2}, {"cases": 1, "skipped": 1, "accepted": 1}):
+        found = read(packed(changed(totals=totals, verdict=verdict)), "artifact")
+        assert found.verdict.outcome == "passed"
+
+
 def test_a_report_that_contradicts_itself_is_refused() -> None:
     value = changed()
     value["meta"]["criteria"] = {}

@@ -8,6 +8,7 @@ import pytest
 from support import make_report
 
 from ci_eval.cli import main
+from ci_eval.findings import Report
 from ci_eval.posting import after_run
 from ci_eval.posting.artifacts import MAX_ARTIFACTS
 from ci_eval.posting.sticky import Posted
@@ -36,11 +37,15 @@ def posting(monkeypatch: pytest.MonkeyPatch, *posted: Posted) -> None:
     monkeypatch.setattr(after_run, "post", post)
 
 
+def of_suite(report: Report, suite: str) -> Report:
+    return report.model_copy(update={"meta": report.meta.model_copy(update={"suite": suite})})
+
+
 def written(folder: Path, *names: str) -> None:
     for number, name in enumerate(names):
         path = folder / "reports" / str(number) / "report.json"
         path.parent.mkdir(parents=True)
-        path.write_text(REPORTS[name].model_dump_json())
+        path.write_text(of_suite(REPORTS[name], str(number)).model_dump_json())
 
 
 def outputs(folder: Path) -> list[str]:
@@ -100,7 +105,7 @@ def test_a_folder_holds_so_many_reports_at_most(
     written(folder, *["passed"] * (MAX_ARTIFACTS + 1))
     posting(monkeypatch)
     assert main(["publish", "reports"]) == 4
-    assert "reports: holds 21 reports, and 20 are the most" in capsys.readouterr().err
+    assert "reports: holds 257 reports, and 256 are the most" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_report_is_said(

@@ -172,8 +172,19 @@ def test_a_pipeline_of_a_branch_is_of_the_only_merge_request_that_wants_it() -> 
     assert one is not None
     assert (one.project, one.number) == ("octo/shop", "7")
     assert one.url == "https://gitlab.example/octo/shop/-/merge_requests/7"
-    for none in ("", "octo/shop!7,octo/shop!8", "octo/shop!7?a=b", "!7"):
+    for none in ("", "octo/shop!7?a=b", "!7"):
         assert merge_request({**branch, "CI_OPEN_MERGE_REQUESTS": none}) is None
+
+
+def test_of_several_merge_requests_one_has_to_be_named() -> None:
+    two = {"CI_PROJECT_ID": "4712", "CI_OPEN_MERGE_REQUESTS": "octo/shop!7,octo/shop!8"}
+    with pytest.raises(PostingError, match="of this branch: octo/shop!7,octo/shop!8") as caught:
+        merge_request(two)
+    assert caught.value.hint == "name one: --pr NUMBER"
+    assert not caught.value.is_refusal
+    named = merge_request(two, 8)
+    assert named is not None
+    assert named.number == "8"
 
 
 def test_a_number_that_is_given_goes_before_what_the_job_is_told() -> None:

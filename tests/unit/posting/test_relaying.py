@@ -15,9 +15,10 @@ from ci_eval.errors import UsageError
 from ci_eval.findings import Report
 from ci_eval.posting import sticky
 from ci_eval.posting.artifacts import MAX_ARTIFACTS, MAX_LISTED
+from ci_eval.posting.layout import compose
 from ci_eval.posting.options import Options
 from ci_eval.posting.relaying import MAX_SUITES, Relayed, relay
-from ci_eval.posting.sections import read
+from ci_eval.posting.sections import Section, joining, read
 from ci_eval.posting.thread import PostingError
 from ci_eval.reporters.markdown import marker
 from ci_eval.world import World
@@ -56,7 +57,7 @@ class Publisher:
         """Let the run leave an artifact with each."""
         for number, each in enumerate(reports):
             content = {"report.json": each.model_dump_json().encode()}
-            name = f"ci-eval-report-{number:02}"
+            name = f"ci-eval-report-{number:03}"
             self.fake.add_artifact(content, HEAD, name=name, run=RUN)
 
 
@@ -215,7 +216,7 @@ def test_one_run_makes_no_more_of_them_either_and_the_others_are_told(
         fake.add_comment(f"{marker(f's{number}')}\nx", number=7)
     step.left(report("a"), report("b"), report("c"), report("a", job="more"))
     found = step.relay()
-    assert statuses(found) == ["created", "created", "updated"]
+    assert statuses(found) == ["created", "created", "created"]
     assert errors(found) == ["no comment for the suite 'c': 20 suites are the most"]
     assert len(fake.bodies(7)) == MAX_SUITES
 
@@ -300,6 +301,83 @@ def test_only_what_the_repository_measured_makes_a_check(fake: FakeGitHub, step:
     assert fake.comments == []
 
 
+def test_a_check_run_that_may_not_be_made_keeps_no_comment_back(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    of_the_repository(fake)
+    fake.permissions = frozenset({"actions: read", "pull-requests: write"})
+    step.left(report("a"), report("b"))
+    found = step.relay(Options("update", check_run=True))
+    assert statuses(found) == ["created", "created"]
+    (error,) = found.errors
+    assert str(error).startswith("no check run: GitHub refuses ")
+    assert "checks: write" in error.hint
+    assert len(fake.asked("check-runs")) == 1
+
+
+# --- Several jobs -------------------------------------------------------------------------------
+
+
+def failing(job: str) -> Report:
+    found = report(job=job)
+    failed = make_report("greets fail 0.2")
+    return failed.model_copy(update={"meta": found.meta})
+
+
+def test_a_matrix_of_many_jobs_is_written_once(fake: FakeGitHub, step: Publisher) -> None:
+    jobs = [f"evaluate ({number})" for number in range(40)]
+    step.left(*(report(job=job) for job in jobs))
+    assert len(step.relay().told) == 40
+    assert len(fake.writes()) == 1
+    assert sorted(each.job for each in read("shop", fake.bodies(7)[0])) == sorted(jobs)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_jobs_of_the_same_name_do_not_take_each_others_place(
+    fake: FakeGitHub, step: Publisher, order: tuple[int, ...]
+) -> None:
+    jobs = [report(job="evaluate"), failing("evaluate"), report(job="evaluate (2)")]
+    step.left(*(jobs[at] for at in order))
+    step.relay()
+    (body,) = fake.bodies(7)
+    sections = read("shop", body)
+    assert sorted(each.outcome for each in sections) == ["failed", "passed", "passed"]
+    assert "shop failed in 1 of 3 jobs" in body
+
+
+def test_a_job_that_passed_in_a_run_that_did_not_is_told_with_that(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    fake.runs[RUN].conclusion = "failure"
+    step.left(report())
+    step.relay()
+    (body,) = fake.bodies(7)
+    assert "The workflow run itself ended with `failure`, so another job of it may have" in body
+
+
+def test_what_a_job_of_the_repository_wrote_itself_is_left_as_it_is(
+    fake: FakeGitHub, step: Publisher
+) -> None:
+    of_the_repository(fake)
+    long = "a" * 200
+    mine = [Section("shop", job, "passed", "as I like it", HEAD, RUN, 1) for job in ("small", long)]
+    ours = fake.add_comment(compose([joining(each, ()) for each in mine], 65_536), number=7)
+    fake.runs[RUN].attempt = 2
+    step.left(report(job="small"), report(job=long))
+    assert statuses(step.relay()) == ["unchanged", "unchanged"]
+    assert fake.writes() == []
+
+    step.left(report(job="small"), failing(long), report(job="new"))
+    assert statuses(step.relay()) == ["updated"] * 3
+    found = {each.job[:5]: each for each in read("shop", ours.body)}
+    assert {name: each.outcome for name, each in found.items()} == {
+        "small": "passed",
+        "aaaaa": "failed",
+        "new": "passed",
+    }
+    assert found["small"].text == "as I like it"
+
+
 def test_where_comments_are_off_none_says_that_there_is_no_report(
     fake: FakeGitHub, step: Publisher
 ) -> None:
@@ -326,7 +404,7 @@ def test_of_two_attempts_the_newer_artifact_counts_and_others_are_not_asked_for(
             created_at=f"2026-01-01T0{hour}:00:00Z",
         )
     fake.add_artifact(archived(report("of another tool")), HEAD, name="coverage", run=RUN)
-    assert [each.report.meta.suite for each in step.relay().told] == ["newest"]
+    assert [each.suite for each in step.relay().told] == ["newest"]
     assert len(fake.asked("zip")) == 1
 
 
@@ -358,8 +436,8 @@ def test_of_very_many_artifacts_the_first_are_read_and_the_others_named(
     found = step.relay()
     assert len(found.told) == len(fake.asked("zip")) == MAX_ARTIFACTS
     assert [each.partition("'")[2] for each in errors(found)] == [
-        f"ci-eval-report-{number}': was not read: 20 artifacts of a run are the most"
-        for number in (20, 21)
+        f"ci-eval-report-{number}': was not read: 256 artifacts of a run are the most"
+        for number in (MAX_ARTIFACTS, MAX_ARTIFACTS + 1)
     ]
 
 
@@ -386,6 +464,16 @@ def test_a_report_that_could_not_be_posted_is_none_that_is_missing(
     # It would be so with the other, too.
     assert len(found.errors) == 1
     assert "pull-requests: write" in found.errors[0].hint
+
+
+def test_what_was_read_before_github_went_down_is_told(fake: FakeGitHub, step: Publisher) -> None:
+    step.left(report("a"), report("b"))
+    fake.faults.append(Fault("GET", "/zip", nth=2, reply=refusal(500, "no"), times=100))
+    found = step.relay()
+    assert statuses(found) == ["created"]
+    assert fake.bodies(7)[0].startswith(marker("a"))
+    (error,) = errors(found)
+    assert error.startswith("not published: ")
 
 
 def test_a_report_that_github_finds_no_good_keeps_no_other_back(
