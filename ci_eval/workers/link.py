@@ -40,7 +40,8 @@ class Link:
         self._conversations: set[int] = set()
         self._served = 0
         self._outputs: dict[int, str] = {}
-        self._goes_on: dict[int, asyncio.Future[None]] = {}
+        self._told: dict[int, asyncio.Future[None]] = {}
+        """Of the calls that are called off: whether the worker has said what became of them."""
         self._held: set[int] = set()
         self._folder = ""
         self._lost: Callable[[], TrialError] | None = None
@@ -139,14 +140,18 @@ class Link:
             DisturbedError: another conversation may have kept this one from going on.
 
         """
-        yielded = self._expect(number)
-        goes_on = self._goes_on[number] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        yielded, until = self._expect(number), loop.time() + GRACE_S
+        self._told[number] = loop.create_future()
         try:
             self._child.write_line(encode({"cancel": number}))
-            first = asyncio.FIRST_COMPLETED
-            await asyncio.wait([yielded, goes_on], timeout=GRACE_S, return_when=first)
+            # Others that are out of time at the same moment have last words, too.
+            while waiting := [each for each in self._told.values() if not each.done()]:
+                if (left := until - loop.time()) <= 0:
+                    break
+                await asyncio.wait(waiting, timeout=left)
         finally:
-            del self._goes_on[number]
+            self._told.pop(number).cancel()
             if not yielded.done():
                 del self._waiting[number]
                 self._out_of_time(number)
@@ -167,6 +172,8 @@ class Link:
             if not answered.done():
                 answered.set_exception(self._lost())
         self._waiting.clear()
+        for number in self._told:
+            self._tell(number)
 
     # --- What the worker says -----------------------------------------------------------------
 
@@ -198,12 +205,16 @@ class Link:
             answered = self._waiting.pop(message["id"], None)
             if answered and not answered.done():
                 answered.set_result(message)
+            self._tell(message["id"])
         elif "output" in message:
             self._note_output(message)
-            if message["id"] in self._goes_on:
-                self._goes_on[message["id"]].set_result(None)
+            self._tell(message["id"])
         else:
             raise TypeError("none of the messages of a worker")
+
+    def _tell(self, number: int) -> None:
+        if number in self._told and not self._told[number].done():
+            self._told[number].set_result(None)
 
     def _note_output(self, message: dict[str, Any]) -> None:
         if message["id"] in self._conversations:
