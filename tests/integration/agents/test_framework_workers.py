@@ -115,7 +115,7 @@ def test_all_that_one_keeps_from_going_on_run_again_however_many_they_are(
                 return False
             [worker] = running.pool._links
             waiting = {*worker._waiting}
-            return waiting == {*worker._goes_on} and len(waiting - worker._held) == 1
+            return waiting == {*worker._told} and len(waiting - worker._held) == 1
 
         with passing(60.0, when=all_are_held):
             return await asyncio.gather(*(converse(running, each, over=place.pid) for each in said))
