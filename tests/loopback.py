@@ -61,6 +61,8 @@ class Loopback:
         """Set when there was a request."""
         self.closing = threading.Event()
         """Set when nobody needs an answer any more."""
+        self.together = threading.Barrier(1)
+        """What requests wait at: one for several answers none of them before all are there."""
         self.most_at_once = 0
         self.url = ""
         self._at_once = 0
@@ -76,6 +78,7 @@ class Loopback:
             self.most_at_once = max(self.most_at_once, self._at_once)
             reply = self.script.popleft() if self.script else None
         self.arrived.set()
+        self.together.wait()
         reply = reply or self.reply(request)
         self.closing.wait(reply.delay_s)
         with self._lock:

@@ -14,9 +14,9 @@ from ci_eval import drifting, related
 from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare
 from ci_eval.config_file import GateOptions
-from ci_eval.findings import Together, Verdict
+from ci_eval.findings import Comparison, Together, Verdict
 from ci_eval.gate import count_cases, decide, summarise
-from ci_eval.results import CriterionFacts, TrialResult
+from ci_eval.results import CriterionFacts, RunMeta, TrialResult
 
 SOLID = "x 1\ny 1\nz 1"
 
@@ -28,13 +28,22 @@ def verdict(now: str, *before: str, configured: bool | None = None, **options: o
     comparison = None
     if before:
         comparison = compare(run, values, past(*before), gate)
-    return decide(
-        gate,
-        count_cases(run, values, gate),
-        summarise(run, values),
-        comparison,
-        baseline_configured=bool(before) if configured is None else configured,
-    )
+    return decided(gate, run, values, comparison, configured=configured)
+
+
+def decided(
+    gate: GateOptions,
+    run: RunMeta,
+    values: Columns,
+    comparison: Comparison | None = None,
+    *,
+    configured: bool | None = None,
+) -> Verdict:
+    """Return the verdict on what was measured; a comparison is one with a configured baseline."""
+    if configured is None:
+        configured = comparison is not None
+    totals, groups = count_cases(run, values, gate), summarise(run, values)
+    return decide(gate, totals, groups, comparison, baseline_configured=configured)
 
 
 def said(found: Verdict, severity: str) -> list[str]:
@@ -51,13 +60,7 @@ def test_a_doubt_about_all_together_is_told_only_where_none_regressed(now, tells
     together = Together(criteria=2, effect=-0.1, p_value=0.1, level=0.01, outcome="inconclusive")
     before = past(*[SOLID] * 5)
     comparison = compare(run, values, before, gate).model_copy(update={"together": together})
-    found = decide(
-        gate,
-        count_cases(run, values, gate),
-        summarise(run, values),
-        comparison,
-        baseline_configured=True,
-    )
+    found = decided(gate, run, values, comparison)
     assert any("worse by 10.0% together" in each.message for each in found.reasons) is tells
     assert found.outcome == ("passed" if tells else "failed")
 
@@ -159,13 +162,7 @@ def test_a_floor_of_what_measured_nothing_leaves_no_verdict():
 def test_a_floor_is_reached_where_only_one_evalset_was_measured():
     values = Columns.of([*results("x 1"), *results("x skip", evalset="f")])
     gate, run = GateOptions(min_score={"c": 0.5}), meta()
-    found = decide(
-        gate,
-        count_cases(run, values, gate),
-        summarise(run, values),
-        None,
-        baseline_configured=False,
-    )
+    found = decided(gate, run, values)
 
     assert found.outcome == "passed"
 
@@ -174,13 +171,7 @@ def test_a_value_of_millionths_is_told():
     cheap = FACTS.model_copy(update={"better": "lower", "interval": None, "threshold": 1.0})
     values, run = columns("x 0.000002", cheap), meta(facts=cheap)
     gate = GateOptions(min_score={"c": 0.000001})
-    found = decide(
-        gate,
-        count_cases(run, values, gate),
-        summarise(run, values),
-        None,
-        baseline_configured=False,
-    )
+    found = decided(gate, run, values)
 
     assert said(found, "blocks") == ["c on e with a has a mean of 2e-06, required 1e-06"]
 
@@ -294,13 +285,7 @@ def test_a_measure_that_can_be_compared_stands_for_no_criterion_that_cannot():
             each.add(result)
     gate = GateOptions()
     comparison = compare(run, now, [Past(old, before)], gate)
-    found = decide(
-        gate,
-        count_cases(run, now, gate),
-        summarise(run, now),
-        comparison,
-        baseline_configured=True,
-    )
+    found = decided(gate, run, now, comparison)
 
     assert found.outcome == "failed"
 
@@ -356,8 +341,7 @@ def test_a_criterion_that_could_not_be_measured_is_not_hidden_by_one_that_fails_
         old = Columns.of([*results("x 0 0"), *results("x 1 1", criterion="d")])
         before = [Past(meta(f"past{n}", criteria=facts), old) for n in range(2)]
         comparison = compare(run, now, before, gate)
-        totals, groups = count_cases(run, now, gate), summarise(run, now)
-        return decide(gate, totals, groups, comparison, baseline_configured=True)
+        return decided(gate, run, now, comparison)
 
     assert found("x 0").outcome == "failed"
     assert found("x error").outcome == "incomplete"
@@ -380,8 +364,7 @@ def test_a_floor_of_a_criterion_that_only_warns_needs_all_its_values():
 
     def found(text: str) -> Verdict:
         now = columns(f"{text}\ny 1", facts)
-        totals, groups = count_cases(run, now, gate), summarise(run, now)
-        return decide(gate, totals, groups, None, baseline_configured=False)
+        return decided(gate, run, now)
 
     blocking = "c on e with a has a mean of 0.500, required 0.7"
     assert said(found("x 0 0"), "blocks") == [blocking]
@@ -400,8 +383,7 @@ def test_a_criterion_that_only_warns_warns():
     warns = FACTS.model_copy(update={"tier": "warn"})
     run, gate, now = meta(facts=warns), GateOptions(), columns("x 0\ny 1", warns)
     comparison = compare(run, now, past("x 1\ny 1", "x 1\ny 1", facts=warns), gate)
-    totals, groups = count_cases(run, now, gate), summarise(run, now)
-    found = decide(gate, totals, groups, comparison, baseline_configured=True)
+    found = decided(gate, run, now, comparison)
 
     assert comparison.deltas[0].outcome == "regressed"
     assert [reason.severity for reason in found.reasons if reason.group] == ["warns"]

@@ -434,8 +434,11 @@ def test_a_server_that_never_answers_is_given_up(
 
 def test_when_the_time_is_up_nothing_more_is_asked(place: Place, adk: FakeAdk) -> None:
     adk.runs = [as_json(RUN, delay_s=60.0)]
-    asked = lambda: [each for each in adk.requests if each.path == "/run_sse"]  # noqa: E731
-    talk = place.talk(agent(adk), "hello", over=asked)
+
+    def is_asked() -> bool:
+        return any(each.path == "/run_sse" for each in adk.requests)
+
+    talk = place.talk(agent(adk), "hello", over=is_asked)
     assert isinstance(talk.error, TimeoutError)
     assert talk.state is None
     assert adk.requests[-1].path == "/run_sse"

@@ -11,7 +11,7 @@ import google.auth
 import pytest
 from fake_gemini import KEY, VERDICT, FakeGemini, answer, error, quota, retry_info
 from google.auth.credentials import AnonymousCredentials
-from loopback import CUT, DROPPED, HTML, Reply, Request, as_json, closed_port
+from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
 from talks import LONG_S
 
 from ci_eval.errors import JudgeError
@@ -135,16 +135,8 @@ def test_retries_that_the_settings_ask_for_are_not_made(gemini: FakeGemini) -> N
     assert len(gemini.requests) == 1
 
 
-def test_a_client_asks_many_questions_at_once(
-    gemini: FakeGemini, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together, reply = threading.Barrier(6), gemini.reply
-
-    def reply_to_all(request: Request) -> Reply:
-        together.wait(LONG_S)
-        return reply(request)
-
-    monkeypatch.setattr(gemini, "reply", reply_to_all)
+def test_a_client_asks_many_questions_at_once(gemini: FakeGemini) -> None:
+    gemini.together = threading.Barrier(6, timeout=LONG_S)
     found = ask(gemini, *[QUESTION] * 6)
 
     assert [each.text for each in found] == [VERDICT] * 6

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fake_openai import KEY, VERDICT, FakeOpenAI, completion, error, response
-from loopback import CUT, DROPPED, HTML, Reply, Request, as_json, closed_port
+from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
 from talks import LONG_S
 
 from ci_eval.errors import JudgeError
@@ -155,16 +155,8 @@ def test_the_form_of_the_answer_can_stand_in_the_instructions(
     assert (told or body.get("response_format", {})) == form
 
 
-def test_a_client_asks_many_questions_at_once(
-    openai: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    together, reply = threading.Barrier(6), openai.reply
-
-    def reply_to_all(request: Request) -> Reply:
-        together.wait(LONG_S)
-        return reply(request)
-
-    monkeypatch.setattr(openai, "reply", reply_to_all)
+def test_a_client_asks_many_questions_at_once(openai: FakeOpenAI) -> None:
+    openai.together = threading.Barrier(6, timeout=LONG_S)
     found = ask(openai, *[QUESTION] * 6)
 
     assert [each.text for each in found] == [VERDICT] * 6
