@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from ci_eval.asking import environment
 from ci_eval.config import Config
 from ci_eval.environments import agent_environment
-from ci_eval.git import Repository
 from ci_eval.plugins import Agent
 from ci_eval.redacting import Secrets, logins, passed_on
 from ci_eval.world import World
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
-_OF_GIT = r"^(remote\..*url|http\..*extraheader|url\..*insteadof)$"
+_OF_GIT = re.compile(r"remote\..*url|http\..*extraheader|url\..*insteadof")
 """The settings of git that may hold a login."""
 
 
@@ -38,10 +37,10 @@ def _handed(agent: Agent, world: World) -> Iterator[tuple[str, str]]:
 
 
 def _of_git(world: World) -> Iterator[tuple[str, str]]:
-    """Yield the settings of git that hold a login, and it."""
-    settings = Repository(world.root, world.env).asked("config", "--get-regexp", _OF_GIT)
-    for line in settings.splitlines():
-        name, _, value = line.partition(" ")
+    """Yield the settings of git that hold a login, and the login."""
+    for _, name, value in world.clone.settings:
+        if not _OF_GIT.fullmatch(name):
+            continue
         if name.endswith("extraheader"):
             yield name, value
         for login in logins(f"{name} {value}"):

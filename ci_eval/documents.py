@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from ci_eval.clone import top_of
 from ci_eval.errors import Problem, Severity, UsageError
 
 Loc = Sequence[int | str]
@@ -101,7 +102,7 @@ def contained(root: Path, given: str) -> Path:
     """
     if "\0" in given:
         raise UsageError(problems=[Problem("is not a path: no path holds U+0000", given)])
-    inside = repository_of(root) or Path(os.path.normpath(root))
+    inside = top_of(root) or Path(os.path.normpath(root))
     meant = Path(os.path.normpath(root / given))
     try:
         leads_out = not meant.resolve().is_relative_to(inside.resolve())
@@ -110,12 +111,6 @@ def contained(root: Path, given: str) -> Path:
     if leads_out and meant.is_relative_to(inside):
         raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
     return meant
-
-
-def repository_of(folder: Path) -> Path | None:
-    """Return the top of the repository that `folder` is in, if it is in one."""
-    folder = Path(os.path.normpath(folder))
-    return next((up for up in (folder, *folder.parents) if (up / ".git").exists()), None)
 
 
 def dotted(loc: Loc) -> str:

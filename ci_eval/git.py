@@ -1,4 +1,9 @@
-"""What the repository says of itself, by asking git."""
+"""Git: the only module that starts it.
+
+Each call names its repository by `GIT_DIR`, so git looks for none, and gets no settings but those
+that the call passes on: neither the user's files of settings nor variables of the job.  The
+repository is never the user's own once `clone` has read it, but one whose settings we wrote.
+"""
 
 import os
 import re
@@ -13,45 +18,53 @@ from typing import IO
 
 TIMEOUT_S = 60
 NETWORK_TIMEOUT_S = 120
-"""How long git may take, and where it talks to a remote; so long that only what hangs is ended."""
-_HANDED_ON = (
-    *("PATH", "HOME", "SYSTEMROOT", "TMPDIR", "XDG_CONFIG_HOME"),
-    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
-)
-"""What git gets of the environment; no variable tells it of another repository."""
-_SETTING = re.compile(r"GIT_CONFIG_(COUNT|KEY_[0-9]+|VALUE_[0-9]+)")
-"""Settings that are handed on in the environment, as those are that nobody else may read."""
+"""Time limits of a command, and of one that talks to a remote; only a command that hangs gets
+near them."""
+_PASSED_ON = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
 _TO_REMOTES = (
+    *("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH"),
     *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND"),
     *("GH_TOKEN", "GITHUB_TOKEN", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
     *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("https_proxy", "http_proxy", "all_proxy", "no_proxy"),
     *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""What it gets besides where it talks to a remote, and its credential helpers with it."""
+"""Variables that a command which talks to a remote also gets; its credential helpers need them."""
+_FIXED = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    # None that runs a program which an address names, as `ext::` does.
+    "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
+    "LC_ALL": "C",
+}
+_ALWAYS = (
+    *("-c", "safe.bareRepository=explicit", "-c", "core.hooksPath=" + os.devnull),
+    *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
+)
 _SAID_CHARS = 500
-"""How much is quoted of what git said."""
+"""The longest quotation of an error message of git's."""
 _ADVICE = ("hint:", "warning:")
 _LOGIN = re.compile(r"://[^/@\s]+@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 class GitError(Exception):
-    """A git command that failed, with what git said of it, in one line without credentials."""
+    """A git command that failed, with git's message on one line and without credentials."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    """The repository that a folder belongs to, if it belongs to one.
+    """A repository, by the address of its git directory."""
 
-    The folder is trusted for each single call, because in a container it belongs to another
-    user.  Nothing here touches the work tree, the index or HEAD.
-    """
-
-    folder: Path
+    git_dir: Path
     env: Mapping[str, str]
-    extra: Mapping[str, str] = field(default_factory=dict)
-    """Variables of git itself, such as `GIT_INDEX_FILE`, and settings."""
+    """The environment of this process; git gets a few variables of it."""
+    extra: Mapping[str, str | None] = field(default_factory=dict)
+    """Variables of git itself, such as `GIT_INDEX_FILE`; `None` takes away one that is fixed."""
 
     def run(
         self,
@@ -60,21 +73,19 @@ class Repository:
         remote: bool = False,
         into: IO[bytes] | None = None,
     ) -> bytes:
-        """Return what a git command prints, or write it `into` a file and return nothing.
+        """Return the output of a git command, or write it `into` a file and return nothing.
 
-        `given` is its standard input; `remote` says that it talks to another repository.
+        `given` is its standard input; a `remote` command talks to another repository.
 
         Raises:
-            GitError: it failed, took too long, or there is no git.
+            GitError: it failed, took too long, or git is not installed.
 
         """
-        # What may watch the work tree is a program that the repository's settings name.
-        trusted = ("-c", "safe.directory=*", "-c", "core.fsmonitor=false")
-        command = ["git", *trusted, "-C", str(self.folder), *args]
         limit = NETWORK_TIMEOUT_S if remote else TIMEOUT_S
         try:
             process = subprocess.Popen(  # noqa: S603  # git itself; what is named is an argument
-                command,
+                [_program(self.env), *_ALWAYS, *args],
+                cwd=self.git_dir if self.git_dir.is_dir() else self.git_dir.parent,
                 env=self._environment(remote=remote),
                 stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
                 stdout=into or subprocess.PIPE,
@@ -93,21 +104,21 @@ class Repository:
         return out or b""
 
     def asked(self, *args: str) -> str:
-        """Return what a git command prints, in one piece of text; nothing where it failed."""
+        """Return the output of a git command as text; empty if it failed."""
         try:
             return self.run(*args).decode(errors="replace").strip()
         except GitError:
             return ""
 
     def commit(self, name: str) -> str | None:
-        """Return the commit that `name` stands for; `None` where there is none."""
+        """Return the commit that `name` stands for, or `None`."""
         return (
             self.asked("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             or None
         )
 
     def parents(self, commit: str) -> Sequence[str]:
-        """Return the parents that a commit names, those too that a shallow clone does not hold."""
+        """Return the parents that a commit names, even if a shallow clone lacks them."""
         head = self.asked("cat-file", "commit", commit).partition("\n\n")[0]
         return [
             line.removeprefix("parent ") for line in head.splitlines() if line.startswith("parent ")
@@ -127,10 +138,10 @@ class Repository:
         )
 
     def copy(self, blob: str, to: Path, *, most: int, remote: bool = False) -> None:
-        """Write the blob that `blob` names into a file, unless it has more than `most` bytes.
+        """Write a blob to a file, unless it has more than `most` bytes.
 
         Raises:
-            GitError: it has, or is no blob, or cannot be had.
+            GitError: it is longer, no blob, or not available.
 
         """
         size = int(self.run("cat-file", "-s", blob, remote=remote))
@@ -140,17 +151,37 @@ class Repository:
             self.run("cat-file", "blob", blob, remote=remote, into=file)
 
     def _environment(self, *, remote: bool) -> dict[str, str]:
-        names = (*_HANDED_ON, *(_TO_REMOTES if remote else ()))
+        names = (*_PASSED_ON, *(_TO_REMOTES if remote else ()))
         found = {key: self.env[key] for key in names if key in self.env}
-        found |= {key: value for key, value in self.env.items() if _SETTING.fullmatch(key)}
-        quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-        return {**found, **quiet, **self.extra}
+        place = {"GIT_DIR": str(self.git_dir), "PATH": os.pathsep.join(_folders(self.env))}
+        # What is missing is fetched only by commands that may talk to a remote.
+        fixed = _FIXED if remote else {**_FIXED, "GIT_NO_LAZY_FETCH": "1"}
+        all_of_them = {**found, **fixed, **place, **self.extra}
+        return {key: value for key, value in all_of_them.items() if value is not None}
+
+
+def _folders(env: Mapping[str, str]) -> Sequence[str]:
+    """Return the folders of PATH, without those that depend on the working directory."""
+    return [each for each in env.get("PATH", "").split(os.pathsep) if Path(each).is_absolute()]
+
+
+def _program(env: Mapping[str, str]) -> str:
+    """Return the path of git.
+
+    Windows would look into the working directory first, where a pull request can put a `git.exe`.
+    """
+    name = "git.exe" if sys.platform == "win32" else "git"
+    found = (Path(folder, name) for folder in _folders(env))
+    path = next((each for each in found if os.access(each, os.X_OK) and each.is_file()), None)
+    if path is None:
+        raise GitError("git is not installed, or not in a folder that PATH names")
+    return str(path)
 
 
 def _finish(
     process: "subprocess.Popen[bytes]", given: bytes | None, limit: float
 ) -> tuple[bytes, bytes]:
-    """Wait for a command; one that is not waited for any longer ends with all it started."""
+    """Wait for a command; kill it, and all that it started, if waiting ends early."""
     with process:
         try:
             return process.communicate(given, timeout=limit)
@@ -164,7 +195,7 @@ def _finish(
 
 
 def _said(err: bytes) -> str:
-    """Return what git said, in one line, without advice, logins and control characters."""
+    """Return git's error message on one line, without advice, logins and control characters."""
     lines = err.decode(errors="replace").splitlines()
     kept = " ".join(line.strip() for line in lines if not line.startswith(_ADVICE))
     return _CONTROL.sub(" ", _LOGIN.sub("://", kept)).strip()[:_SAID_CHARS]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ci_eval.git import Repository
+from ci_eval.clone import Clone
+from ci_eval.git import GitError
 
 T = TypeVar("T")
 
@@ -70,26 +71,33 @@ class Origin:
     """When it began, in UTC, ISO 8601."""
 
 
-def trace(root: Path, env: Mapping[str, str], *, base: str | None, search: int) -> Lineage:
-    """Return the lineage of what is checked out in `root`.
+def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:
+    """Return the lineage of what is checked out.
 
     `base` is the branch to compare with; left out, that of the pull request, else the branch
     that was pushed, else the default branch.  At most `search` commits are looked at.
     """
-    repository = Repository(root, env)
-    head = repository.commit("HEAD")
-    branch = base or base_branch(env) or default_branch(repository)
+    head, view = clone.head, clone.view
+    branch = base or base_branch(clone.env) or default_branch(clone)
     if head is None:
         return Lineage(base=branch)
-    changed = repository.asked("status", "--porcelain", "--untracked-files=no")
-    own = None if changed else head
-    start = _start(repository, head, branch, env, search)
+    own = head if _is_unchanged(clone) else None
+    start = _start(clone, head, branch, search)
     if start == own:
-        start = next(iter(repository.parents(head)), None)
+        start = next(iter(view.parents(head)), None)
     # A shallow clone may not hold the commit whose name is known.
-    found = repository.first_parents(start, search) or (start,) if start else ()
-    shallow = repository.asked("rev-parse", "--is-shallow-repository") == "true"
+    found = view.first_parents(start, search) or (start,) if start else ()
+    shallow = view.asked("rev-parse", "--is-shallow-repository") == "true"
     return Lineage(found, branch, own, shallow)
+
+
+def _is_unchanged(clone: Clone) -> bool:
+    # Of a submodule git would ask whatever lies in its folder, by the settings found there.
+    options = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    try:
+        return not clone.view.run("status", *options)
+    except GitError:
+        return False
 
 
 def event(env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -114,18 +122,18 @@ def base_branch(env: Mapping[str, str]) -> str | None:
     return own_branch(env)
 
 
-def current_branch(repository: Repository) -> str | None:
+def current_branch(clone: Clone) -> str | None:
     """Return the branch that is checked out; `None` for a pull request, or where none is.
 
     Of a pull request that was merged it is the branch that it got into.
     """
-    env = repository.env
+    env = clone.env
     match event(env).get("pull_request"):
         case {"merged": True, "base": {"ref": str(branch)}}:
             return branch
     if env.get("GITHUB_HEAD_REF") or env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"):
         return None
-    return own_branch(env) or repository.asked("symbolic-ref", "--quiet", "--short", "HEAD") or None
+    return own_branch(env) or clone.branch
 
 
 def own_branch(env: Mapping[str, str]) -> str | None:
@@ -135,35 +143,34 @@ def own_branch(env: Mapping[str, str]) -> str | None:
     return env.get("CI_COMMIT_BRANCH")
 
 
-def default_branch(repository: Repository) -> str | None:
+def default_branch(clone: Clone) -> str | None:
     """Return the default branch, as CI or the clone names it, or as it is mostly called."""
-    hosted = event(repository.env).get("repository")
+    hosted = event(clone.env).get("repository")
     named = hosted.get("default_branch") if isinstance(hosted, dict) else None
     if isinstance(named, str) and named:
         return named
-    if named := repository.env.get("CI_DEFAULT_BRANCH"):
+    if named := clone.env.get("CI_DEFAULT_BRANCH"):
         return named
-    if named := repository.asked("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"):
+    if named := clone.view.asked("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"):
         return named.removeprefix("refs/remotes/origin/")
-    return next((name for name in _MAIN if _tip(repository, name)), None)
+    return next((name for name in _MAIN if _tip(clone, name)), None)
 
 
-def _tip(repository: Repository, branch: str) -> str | None:
+def _tip(clone: Clone, branch: str) -> str | None:
     """Return the commit of a branch, as the remote has it where that is known."""
     names = (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}", branch)
-    return next(filter(None, map(repository.commit, names)), None)
+    return next(filter(None, map(clone.view.commit, names)), None)
 
 
-def _start(
-    repository: Repository, head: str, branch: str | None, env: Mapping[str, str], search: int
-) -> str | None:
+def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
     """Return the commit to begin with: the merge base, or what is known instead of it."""
-    tip = _tip(repository, branch) if branch else None
-    if tip and (found := repository.asked("merge-base", "--all", head, tip).split()):
+    env, view = clone.env, clone.view
+    tip = _tip(clone, branch) if branch else None
+    if tip and (found := view.asked("merge-base", "--all", head, tip).split()):
         # Of several, where both had merged each other, runs were stored of the base branch's own.
-        line = repository.first_parents(tip, search) if len(found) > 1 else ()
+        line = view.first_parents(tip, search) if len(found) > 1 else ()
         return next((each for each in line if each in found), found[0])
-    parents = repository.parents(head)
+    parents = view.parents(head)
     merged = env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED
     if merged and len(parents) > 1:
         # What is checked out is the merge of the change into its base, which comes first.

@@ -15,7 +15,6 @@ from ci_eval.errors import NothingSelectedError, UsageError
 from ci_eval.findings import Comparison, Noted, Report
 from ci_eval.fingerprint import fingerprint
 from ci_eval.gate import count_cases, decide, summarise
-from ci_eval.git import Repository
 from ci_eval.judging import Judging
 from ci_eval.lacking import lacked
 from ci_eval.lineage import Lineage, current_branch
@@ -52,9 +51,9 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     before = load_baseline(plan.config, world)
     team.check(plan, world)
     meta = describe(plan, world)
-    observed = observe(plan, meta, world, outputs, _again(plan, meta, before, outputs))
     compared = bool(before and before.runs)
     own = tuple(rewriting.rewritten(plan.config, meta, world, compared=compared))
+    observed = observe(plan, meta, world, outputs, _again(plan, meta, before, outputs))
     found = judge(observed, plan.config.gate, before, rewritten=own)
     report = outputs.secrets.cleaned(found)  # the baseline may be older than what is known of them
     write_report(report, observed.run, outputs.folder, plan.config.reports)
@@ -207,15 +206,14 @@ def describe(plan: Plan, world: World) -> RunMeta:
     created = datetime.fromtimestamp(world.now(), UTC)
     config = plan.config
     agents = tuple(dict.fromkeys(agent for agent, _ in plan.pairs))
-    repository = Repository(world.root, world.env)
     return RunMeta(
         run_id=f"{created:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}",
         suite=config.suite,
         created=created.isoformat(timespec="seconds"),
         version=__version__,
         config=config.shown,
-        commit=repository.commit("HEAD"),
-        branch=current_branch(repository),
+        commit=world.clone.head,
+        branch=current_branch(world.clone),
         job=world.job,
         agents=agents,
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from ci_eval import needs
 from ci_eval.adk_storage import evalset_place
+from ci_eval.clone import top_of
 from ci_eval.config import Config
 from ci_eval.config_file import EvalSetSpec
-from ci_eval.documents import Loc, contained, repository_of
+from ci_eval.documents import Loc, contained
 from ci_eval.errors import NothingSelectedError, Problem, Severity, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.excusing import concerns
@@ -247,7 +248,7 @@ class _Planner:
             self.problems += exc.problems
             return None
         self.problems += opened.warnings
-        repository = repository_of(self.world.root)
+        repository = top_of(self.world.root)
         if repository and path.is_relative_to(repository):
             within = path.relative_to(repository).as_posix()
             opened = replace(opened, header=opened.header.model_copy(update={"path": within}))

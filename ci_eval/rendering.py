@@ -21,7 +21,8 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from ci_eval import isolation
-from ci_eval.documents import contained, read_text, repository_of
+from ci_eval.clone import top_of
+from ci_eval.documents import contained, read_text
 from ci_eval.errors import Problem, UsageError
 from ci_eval.records import Json
 from ci_eval.world import World
@@ -108,7 +109,7 @@ def read_template(given: str, world: World) -> Template:
     """
     shown = world.shown(given)
     path = contained(world.root, given)
-    inside = repository_of(world.root) or world.root
+    inside = top_of(world.root) or world.root
     if not path.is_relative_to(os.path.normpath(inside)):
         message = "lies outside of the repository, and a template must not"
         raise UsageError(problems=[Problem(message, shown)])

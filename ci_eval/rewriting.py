@@ -9,11 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ci_eval.clone import Clone
 from ci_eval.config import Config
 from ci_eval.config_file import GateOptions, RunOptions
 from ci_eval.documents import MAX_CONFIG, parse_yaml
 from ci_eval.errors import UsageError
-from ci_eval.git import GitError, Repository
+from ci_eval.git import GitError
 from ci_eval.lineage import current_branch, trace
 from ci_eval.loosening import loosened
 from ci_eval.results import RunMeta
@@ -25,34 +26,36 @@ def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) ->
 
     Where the run is `compared` with a stored one, that knows what the configuration said before.
     """
-    store, repository = config.baseline, Repository(world.root, world.env)
-    lineage = store.lineage(world) if store else trace(world.root, world.env, base=None, search=1)
+    store, clone = config.baseline, world.clone
+    lineage = store.lineage(world) if store else trace(clone, base=None, search=1)
     start = next(iter(lineage.ancestors), None)
-    if start is None or current_branch(repository) == lineage.base:
+    if start is None or current_branch(clone) == lineage.base:
         return
     own = store.work_tree_file if store else ""
-    if own and _differs(repository, start, own):
+    if own and _differs(clone, start, own):
         yield f"baseline: {world.shown(own)} comes with the change"
     if not compared:
-        before = _as_it_was(repository, start, config)
+        before = _as_it_was(clone, start, config)
         if before is not None:
             yield from _of_config(config.document.value, before, meta)
 
 
-def _differs(repository: Repository, start: str, path: str) -> bool:
-    """Say whether a file of the commit that is checked out is not as it was at `start`."""
+def _differs(clone: Clone, start: str, path: str) -> bool:
     # A name is no pattern, and what is compared is what is committed.
     command = ("--literal-pathspecs", "diff-tree", "-r", "--name-only", start, "HEAD", "--")
-    return bool(repository.asked(*command, path))
-
-
-def _as_it_was(repository: Repository, start: str, config: Config) -> Mapping[str, Any] | None:
-    """Return the configuration at `start`; `None` where there was none that can be read."""
-    place = f"{start}:./{config.path.name}"
     try:
-        if int(repository.asked("cat-file", "-s", place) or MAX_CONFIG + 1) > MAX_CONFIG:
+        return bool(clone.view.run(*command, clone.inside(path)))
+    except GitError:
+        return False
+
+
+def _as_it_was(clone: Clone, start: str, config: Config) -> Mapping[str, Any] | None:
+    """Return the configuration at `start`; `None` if there was none that can be read."""
+    try:
+        place = f"{start}:{clone.inside(config.path.name)}"
+        if int(clone.view.asked("cat-file", "-s", place) or MAX_CONFIG + 1) > MAX_CONFIG:
             return None
-        text = repository.run("cat-file", "blob", place).decode()
+        text = clone.view.run("cat-file", "blob", place).decode()
         found = parse_yaml(text, shown=config.shown).value
     except (GitError, UnicodeDecodeError, UsageError):
         return None

@@ -9,7 +9,6 @@ from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 
 from ci_eval.errors import UsageError
-from ci_eval.git import Repository
 from ci_eval.lineage import default_branch, event, own_branch
 from ci_eval.storing import BaselineStore
 from ci_eval.world import World
@@ -77,7 +76,7 @@ def is_merged(store: BaselineStore, world: World) -> bool:
 
 def tracked(store: BaselineStore, world: World) -> Sequence[str]:
     """Return the names or patterns of the branches whose runs are stored; none if unknown."""
-    named = store.base or default_branch(Repository(world.root, world.env))
+    named = store.base or default_branch(world.clone)
     return store.branches or ((named,) if named else ())
 
 

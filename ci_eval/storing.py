@@ -36,7 +36,7 @@ class BaselineStore(Plugin):
 
     def lineage(self, world: World) -> Lineage:
         """Return the commits that what is checked out descends from."""
-        return lineage.trace(world.root, world.env, base=self.base, search=self.search)
+        return lineage.trace(world.clone, base=self.base, search=self.search)
 
     @abstractmethod
     def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:

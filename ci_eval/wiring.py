@@ -11,6 +11,7 @@ from typing import Any
 
 from ci_eval import config as configuration
 from ci_eval import console, isolation, observing, pipeline, publish, saving
+from ci_eval.clone import Clone
 from ci_eval.config import Config
 from ci_eval.errors import BaselineError, ConfigError, NothingSelectedError, Problem, UsageError
 from ci_eval.findings import Report
@@ -31,12 +32,14 @@ RUN_FILE = "run.json"
 
 def world(config: Path) -> World:
     """Return the world of the configuration at `config`."""
+    env, root = dict(os.environ), config.absolute().parent
     return World(
-        env=dict(os.environ),
-        root=config.absolute().parent,
+        env=env,
+        root=root,
         now=time.time,
         folder=str(config.parent),
         say=console.say,
+        clone=Clone(root, env),
     )
 
 
@@ -77,6 +80,7 @@ def run(planned: Plan, around: World, outputs: observing.Outputs) -> Report | No
     """Run, say meanwhile how far it is, and return the report; no report if interrupted."""
     console.say_problems(planned.warnings)
     isolation.close_memory()
+    around.clone.look()
     with (
         isolation.room_for_agents(around),
         console.Progress(planned.count, grouped=in_actions(around)) as progress,

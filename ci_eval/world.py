@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_eval.clone import NO_CLONE, Clone
+
 
 @dataclass(frozen=True)
 class World:
@@ -22,6 +24,8 @@ class World:
     """What CI calls the job that this runs in; empty where nothing tells."""
     say: Callable[[str], None] = lambda _: None
     """Tells whoever watches what goes on, in one line."""
+    clone: Clone = NO_CLONE
+    """The clone that `root` belongs to."""
 
     def shown(self, given: str) -> str:
         """Return what the user calls the file that the configuration calls `given`."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ci_eval.documents import repository_of
+from ci_eval.clone import top_of
 from ci_eval.environments import find_program
 from ci_eval.world import World
 
@@ -27,7 +27,7 @@ def interpreter_of(agent: Path, world: World) -> str | None:
 
 def _upwards(agent: Path, root: Path) -> Iterator[Path]:
     """Yield the folder `agent` and those above it, up to the repository, else up to `root`."""
-    top = repository_of(agent) or root
+    top = top_of(agent) or root
     yield agent
     if agent.is_relative_to(top):
         yield from (up for up in agent.parents if up.is_relative_to(top))

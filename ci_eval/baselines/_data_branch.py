@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random  # noqa: TID251  # seeded; only how long to wait depends on it
 
 from ci_eval.baselines._remote import Remote, hopeless
+from ci_eval.clone import Clone
 from ci_eval.errors import BaselineError, UsageError
 from ci_eval.git import GitError, Repository
 
@@ -182,24 +183,22 @@ class DataBranch:
 
 
 @contextmanager
-def opened(user: Repository, branch: str, remote: str) -> Iterator[DataBranch]:
-    """Open a branch of the user's remote, or of their own repository where there is no such remote.
+def opened(clone: Clone, branch: str, remote: str) -> Iterator[DataBranch]:
+    """Open a branch of the clone's remote, or of the clone itself if it has no remotes.
 
     Raises:
         BaselineError: there is no repository, or no branch can have that name.
 
     """
-    found = Remote.of(user, remote)
-    if user.asked("check-ref-format", "--branch", branch) != branch:
+    found = Remote.of(clone, remote)
+    if clone.view.asked("check-ref-format", "--branch", branch) != branch:
         raise BaselineError(f"no branch can be called {branch!r}")
     with tempfile.TemporaryDirectory(prefix="ci-eval-") as name:
         folder = Path(name)
-        beside = Repository(folder / "data.git", user.env, {**found.settings, **_IDENTITY})
+        beside = Repository(folder / "data.git", clone.env, {**found.settings, **_IDENTITY})
         try:
-            Repository(folder, user.env, beside.extra).run(
-                *("init", "--quiet", "--bare", "--template="),
-                *(f"--object-format={found.hashing}", "data.git"),
-            )
+            hashing = f"--object-format={found.hashing}"
+            beside.run("init", "--quiet", "--bare", "--template=", hashing)
         except GitError as exc:
             raise BaselineError(f"no repository for the baseline could be made: {exc}") from exc
         yield DataBranch(beside, branch, found, folder)

@@ -1,109 +1,160 @@
-"""The remote of a repository: where it is, and what it takes to get in."""
+"""The remote of a clone: where it is, and how it is reached.
+
+All of it was read with the clone, before any agent ran.  A clone's own settings count as far as
+checkouts write them: addresses, and what HTTP needs.  What runs programs (credential helpers, SSH
+commands, rewritten addresses) counts only in the user's settings.
+"""
 
 import base64
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from ci_eval.clone import Clone, Setting
 from ci_eval.errors import BaselineError
-from ci_eval.git import GitError, Repository
 
 TOKENS = ("INPUT_GITHUB-TOKEN", "INPUT_GITHUB_TOKEN", "GITHUB_TOKEN")
-"""Where a workflow may have put a token, first the action's input."""
-_HANDED_ON = ("http.", "https.", "credential.", "ssh.", "protocol.", "gitproxy.")
-_HANDED_ON_TOO = ("core.sshcommand", "core.askpass", "core.gitproxy")
-"""Settings that say how remotes are reached."""
-_SENDING, _RECEIVING = (
-    f"--{verb}=git -c safe.directory=* {verb}" for verb in ("upload-pack", "receive-pack")
+"""Variables that may hold the workflow's token, first the action's input."""
+_OF_USER = ("http.", "https.", "credential.", "ssh.", "gitproxy.")
+_OF_USER_TOO = ("core.sshcommand", "core.askpass", "core.gitproxy")
+"""Settings of the user that say how remotes are reached."""
+_OF_CLONE = ("extraheader", "proxy", "sslcainfo", "sslcapath", "sslcert", "sslkey", "sslverify")
+"""Those of the settings `http.…` that count in the clone's own settings, too."""
+_WITHOUT_HOOKS = (
+    *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),
+    *("-c", "core.alternateRefsCommand=:", "-c", "receive.autogc=false"),
 )
+"""Options of a push into the clone itself: no setting of it starts a program."""
 _SHOWN = 5
-_LOCAL = ("/", "file://")
-"""A repository on the same machine is trusted, whoever owns it, as the user's own is."""
+_Settings = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Remote:
-    """How another repository reaches the same remote as the user's."""
+    """How another repository reaches the same remote as the clone."""
 
     shown: str
     settings: Mapping[str, str]
-    """Variables that tell git what it takes: credentials stand in no command line."""
+    """Variables that hold git's settings: no credentials stand in a command line."""
     hashing: str = "sha1"
-    """How objects are named there."""
+    """The hash function that names objects there."""
     sending: tuple[str, ...] = ()
     receiving: tuple[str, ...] = ()
     """Options of a fetch, and of a push."""
 
     @classmethod
-    def of(cls, user: Repository, name: str) -> "Remote":
-        """Return the remote `name` of the user's repository, or itself where it has no remotes.
+    def of(cls, clone: Clone, name: str) -> "Remote":
+        """Return the remote `name` of the clone, or the clone itself if it has no remotes.
 
         Raises:
-            BaselineError: there is no repository, or it has only other remotes.
+            BaselineError: there is no clone, or it has only other remotes.
 
         """
-        try:
-            top = user.run("rev-parse", "--path-format=absolute", "--git-common-dir")
-            own = top.decode(errors="surrogateescape").removesuffix("\n")
-            names = user.run("remote").decode(errors="replace").splitlines()
-        except GitError as exc:
-            message = f"a baseline in a branch needs a git repository: {exc}"
-            raise BaselineError(message) from exc
-        hashing = user.asked("rev-parse", "--show-object-format") or "sha1"
+        if clone.common is None:
+            message = f"{clone.folder} is not in a git repository"
+            raise BaselineError(f"a baseline in a branch needs a git repository: {message}")
+        known = {each.key: each.value for each in reversed(clone.settings)}  # the first one counts
+        hashing = known.get("extensions.objectformat", "sha1")
+        names = [
+            key.removeprefix("remote.").removesuffix(".url")
+            for key in dict.fromkeys(each.key for each in clone.settings)
+            if key.startswith("remote.") and key.endswith(".url")
+        ]
         if names and name not in names:
             there = ", ".join(map(repr, names[:_SHOWN]))
             raise BaselineError(f"there is no remote {name!r}, only {there}")
         if not names:
-            settings = [("remote.data.url", own)]
-            return cls("this repository", _variables(settings), hashing, (_SENDING,), (_RECEIVING,))
-        url, push_url = (_url(user, name, *more) for more in ((), ("--push",)))
+            own = str(clone.common)
+            sending, receiving = _at(own, "upload-pack"), _at(own, "receive-pack", *_WITHOUT_HOOKS)
+            given = _variables([("remote.data.url", own)])
+            return cls("this repository", given, hashing, sending, receiving)
+        url = _address(clone, _instead(clone, known[f"remote.{name}.url"], "insteadof"))
+        push_url = _address(clone, _push_url(clone, known, name))
         settings = [("remote.data.url", url), ("remote.data.pushurl", push_url)]
-        settings += _reaching(user)
+        settings += _reaching(clone)
         for each in dict.fromkeys((url, push_url)):
-            settings += _token(user, each)
+            settings += _token(clone, each, settings)
         return cls(
             repr(name),
             _variables(settings),
             hashing,
-            (_SENDING,) if url.startswith(_LOCAL) else (),
-            (_RECEIVING,) if push_url.startswith(_LOCAL) else (),
+            _at(url, "upload-pack"),
+            _at(push_url, "receive-pack"),
         )
 
 
-def _url(user: Repository, name: str, *more: str) -> str:
-    """Return where a remote is; a path from the top of the user's repository as a whole one."""
-    url = user.asked("remote", "get-url", *more, "--", name)
+def _push_url(clone: Clone, known: Mapping[str, str], name: str) -> str:
+    if given := known.get(f"remote.{name}.pushurl"):
+        return _instead(clone, given, "insteadof")
+    url = known[f"remote.{name}.url"]
+    rewritten = _instead(clone, url, "pushinsteadof")
+    return rewritten if rewritten != url else _instead(clone, url, "insteadof")
+
+
+def _instead(clone: Clone, url: str, kind: str) -> str:
+    """Return `url` as the user has it rewritten, by the longest beginning that fits.
+
+    See `url.<base>.insteadOf` in git-config(1).
+    """
+    found = [
+        (each.value, each.key.removeprefix("url.").removesuffix(f".{kind}"))
+        for each in clone.settings
+        if not each.is_of_clone and each.key.startswith("url.") and each.key.endswith(f".{kind}")
+    ]
+    fitting = [(old, new) for old, new in found if url.startswith(old)]
+    if not fitting:
+        return url
+    old, new = max(fitting, key=lambda pair: len(pair[0]))
+    return new + url.removeprefix(old)
+
+
+def _address(clone: Clone, url: str) -> str:
+    """Return the address of a remote; a path from the top of the clone as a whole one."""
     if ":" in url or Path(url).is_absolute():
         return url
-    return str(Path(user.asked("rev-parse", "--show-toplevel") or user.folder) / url)
+    return os.path.normpath((clone.top or clone.folder) / url)
 
 
-def _reaching(user: Repository) -> Iterator[tuple[str, str]]:
-    """Yield the user's settings that say how remotes are reached, in their order.
+def _at(url: str, verb: str, *options: str) -> tuple[str, ...]:
+    """Return the option of a fetch or push with a repository on this machine; none for others.
 
-    Whichever file they stand in: what actions/checkout persists is in a file of its own, which is
-    included for that one repository.
+    Whoever owns it, exactly this repository is trusted for exactly this call, as the user's own.
     """
-    try:
-        listed = user.run("config", "--list", "-z", "--includes")
-    except GitError:
-        return
-    for entry in listed.decode(errors="surrogateescape").split("\0"):
-        key, _, value = entry.partition("\n")
-        if key.startswith(_HANDED_ON) or key in _HANDED_ON_TOO:
-            yield key, value
+    path = unquote(urlsplit(url).path) if url.startswith("file://") else url
+    if not Path(path).is_absolute():
+        return ()
+    spellings = dict.fromkeys((path, os.path.realpath(path)))
+    trusted = [f"safe.directory={each}{end}" for each in spellings for end in ("", "/.git")]
+    given = [word for each in trusted for word in ("-c", each)]
+    return (f"--{verb}={shlex.join(['git', *given, *options, verb])}",)
 
 
-def _token(user: Repository, url: str) -> Iterator[tuple[str, str]]:
+def _reaching(clone: Clone) -> Iterator[tuple[str, str]]:
+    """Yield the settings that say how remotes are reached, in their order."""
+    for each in clone.settings:
+        if _counts(each):
+            yield each.key, each.value
+
+
+def _counts(setting: Setting) -> bool:
+    if setting.is_of_clone:
+        return setting.key.startswith("http.") and setting.key.rpartition(".")[2] in _OF_CLONE
+    return setting.key.startswith(_OF_USER) or setting.key in _OF_USER_TOO
+
+
+def _token(clone: Clone, url: str, settings: _Settings) -> Iterator[tuple[str, str]]:
     """Yield the setting that sends the workflow's token to GitHub, if nothing else is set."""
-    token = next((user.env[name] for name in TOKENS if user.env.get(name)), None)
-    server = (user.env.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/")
+    token = next((clone.env[name] for name in TOKENS if clone.env.get(name)), None)
+    server = (clone.env.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/")
     try:
         there, wanted = urlsplit(url), urlsplit(server)
     except ValueError:
         return
-    has_login = there.password or user.asked("config", "--get-urlmatch", "http.extraheader", url)
+    asked = replace(clone.view, extra=_variables(settings))
+    has_login = there.password or asked.asked("config", "--get-urlmatch", "http.extraheader", url)
     # Compared as a whole, port and all, and never sent where it could be read on the way.
     place = there.netloc.rpartition("@")[2].lower()
     if token and there.scheme == "https" and place == wanted.netloc.lower() and not has_login:
@@ -111,15 +162,11 @@ def _token(user: Repository, url: str) -> Iterator[tuple[str, str]]:
         yield f"http.https://{place}/.extraheader", f"AUTHORIZATION: basic {login}"
 
 
-def _variables(settings: list[tuple[str, str]]) -> dict[str, str]:
-    """Return settings as variables, beside which those of files do not count."""
+def _variables(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return settings as variables of git."""
     # Nothing tidies up in the background, in a folder that is about to go.
     settings = [*settings, ("gc.auto", "0"), ("maintenance.auto", "false")]
-    found = {
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CONFIG_COUNT": str(len(settings)),
-    }
+    found = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings):
         found |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return found

@@ -14,7 +14,6 @@ from ci_eval.baselines._runs_index import MEND, README, folder_of, index_text, r
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.findings import Noted
-from ci_eval.git import Repository
 from ci_eval.lineage import Lineage, Origin, default_branch, is_commit
 from ci_eval.noted import note_run
 from ci_eval.plugins import baseline
@@ -71,7 +70,7 @@ class BranchStore(BaselineStore):
                 hint="run in a git repository, or use `store: file`",
             )
         noted = note_run(run)
-        shown = self.base or default_branch(Repository(world.root, world.env))
+        shown = self.base or default_branch(world.clone)
         with self._opened(world) as branch:
             kept = _Suite(branch, run.meta.suite)
 
@@ -95,7 +94,7 @@ class BranchStore(BaselineStore):
         return gone
 
     def _opened(self, world: World) -> AbstractContextManager[DataBranch]:
-        return opened(Repository(world.root, world.env), self.branch, self.remote)
+        return opened(world.clone, self.branch, self.remote)
 
 
 def _origin(noted: Noted) -> Origin:

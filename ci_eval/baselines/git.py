@@ -1,6 +1,5 @@
 """A baseline in a file of the repository, as it is where a change began."""
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from pydantic import Field
 
 from ci_eval.baselines._document import stored_runs
 from ci_eval.baselines.file import FileStore, of_suite
+from ci_eval.clone import Clone
 from ci_eval.columns import Past
 from ci_eval.errors import BaselineError, Problem
 from ci_eval.findings import Noted
@@ -50,10 +50,9 @@ class GitStore(FileStore):
         return [note(past) for past in self._committed(suite, self.lineage(world), world)]
 
     def _committed(self, suite: str, lineage: Lineage, world: World) -> list[Past]:
-        repository = Repository(world.root, world.env)
-        found = _find(
-            repository, self._commits(repository, lineage), self._inside(repository, world)
-        )
+        repository = world.clone.view
+        inside = self._inside(world.clone, world)
+        found = _find(repository, self._commits(repository, lineage), inside)
         if found is None:
             return []
         shown = f"{found.commit[:12]}:{found.path}"
@@ -85,16 +84,17 @@ class GitStore(FileStore):
             raise BaselineError(message, hint=_DEEPER)
         return commits
 
-    def _inside(self, repository: Repository, world: World) -> str:
+    def _inside(self, clone: Clone, world: World) -> str:
         """Return the file's path from the top of the repository."""
-        given = os.path.relpath(self._path(world), world.root)
+        path = str(self._path(world))
+        if clone.top is None:
+            message = "the baseline was not loaded: the configuration is in no git repository"
+            raise BaselineError(message)
         try:
-            prefix = repository.run("rev-parse", "--show-prefix").decode(errors="replace")
-        except GitError as exc:
-            message = f"the baseline was not loaded: git does not know this repository: {exc}"
-            raise BaselineError(message) from exc
-        inside = os.path.normpath(prefix.removesuffix("\n") + given)
-        if inside.startswith(("../", "/")) or inside in (".", ".."):
+            inside = clone.inside(path)
+        except GitError:
+            inside = "."
+        if inside == ".":
             message = "is outside of the repository, where git keeps no versions of it"
             raise BaselineError(problems=[Problem(message, self.path)])
         return inside

@@ -77,7 +77,6 @@ def _write_all(
     found: "Survey", around: "World", *, asks: bool, force: bool
 ) -> "tuple[Sequence[str], Draft]":
     """Decide what to write, write it, and return the names of the files with the decision."""
-    from ci_eval.git import Repository
     from ci_eval.lineage import default_branch
     from ci_eval.starting import drafting
     from ci_eval.starting.choosing import candidates
@@ -98,7 +97,7 @@ def _write_all(
     if not candidate.evalsets:
         found = with_evalset(found, STARTER)
         candidate = replace(candidate, evalsets=(STARTER,))
-    branch = default_branch(Repository(found.root, around.env)) if wanted else None
+    branch = default_branch(around.clone) if wanted else None
     draft = replace(decide(found, candidate, preset, around), stores_itself=branch is not None)
     texts = {CONFIG: drafting.config_text(draft)}
     if wanted:
@@ -179,10 +178,10 @@ def _chosen(labels: Sequence[str]) -> int:
 
 def _workflow_place(root: Path) -> tuple[str, str]:
     """Return where the workflow goes, from `root`, and where `root` is in its repository."""
-    from ci_eval.documents import repository_of
+    from ci_eval.clone import top_of
     from ci_eval.starting.workflow import workflow_name
 
-    top = repository_of(root) or root
+    top = top_of(root) or root
     folder = "" if top == root else root.relative_to(top).as_posix()
     return Path(os.path.relpath(top, root), workflow_name(folder)).as_posix(), folder
 

@@ -35,14 +35,39 @@ def refusal(repository: Repository, *args: str) -> str:
     return str(caught.value)
 
 
-def test_git_gets_no_variable_that_is_not_its_own(tmp_path: Path) -> None:
+def test_git_gets_no_settings_and_no_variables_of_the_job(tmp_path: Path) -> None:
     asked = fake_git(tmp_path, "env")
-    env = {**asked.env, "API_KEY": "s3cret", "GIT_DIR": "/other", "GIT_SSH_COMMAND": "ssh -v"}
-    given = env | {"GIT_CONFIG_COUNT": "0", "GIT_CONFIG_GLOBAL": "/dev/null"}
-    named = {line.partition("=")[0] for line in Repository(tmp_path, given).asked("x").split("\n")}
-    assert not named & {"API_KEY", "GIT_DIR", "GIT_SSH_COMMAND"}
-    assert {"PATH", "GIT_CONFIG_COUNT", "GIT_CONFIG_GLOBAL", "GIT_TERMINAL_PROMPT"} <= named
-    assert b"GIT_SSH_COMMAND=ssh -v" in Repository(tmp_path, given).run("x", remote=True)
+    of_job = {
+        "API_KEY": "s3cret",
+        "HOME": "/home/me",
+        "GIT_DIR": "/other",
+        "GIT_WORK_TREE": "/other",
+        "GIT_SSH_COMMAND": "ssh -v",
+        "GIT_EXTERNAL_DIFF": "/other/program",
+        "GIT_CONFIG_GLOBAL": "/other/config",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": "/other/program",
+        "GIT_CONFIG_PARAMETERS": "'core.fsmonitor=/other/program'",
+        "GIT_TRACE": "/other/trace",
+    }
+    env = {**asked.env, **of_job}
+    got = dict(line.split("=", 1) for line in Repository(tmp_path, env).asked("x").splitlines())
+    assert got["GIT_DIR"] == str(tmp_path)
+    assert (got["GIT_CONFIG_GLOBAL"], got["GIT_CONFIG_NOSYSTEM"]) == (os.devnull, "1")
+    assert not {name for name, value in of_job.items() if got.get(name) == value}
+    assert b"GIT_SSH_COMMAND=ssh -v" in Repository(tmp_path, env).run("x", remote=True)
+
+
+@pytest.mark.parametrize("relative", ["", ".", "bin"])
+def test_no_program_of_the_working_directory_is_taken_for_git(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relative: str
+) -> None:
+    fake_git(tmp_path, f"touch {tmp_path}/started")
+    (tmp_path / "git").symlink_to("bin/git")
+    monkeypatch.chdir(tmp_path)
+    Repository(tmp_path, {"PATH": f"{relative}:{os.environ['PATH']}"}).asked("version")
+    assert not (tmp_path / "started").exists()
 
 
 def test_it_is_said_what_git_says_in_one_line_without_logins_and_advice(tmp_path: Path) -> None:
@@ -62,7 +87,7 @@ def test_a_silent_failure_has_a_code(tmp_path: Path) -> None:
 
 def test_git_that_is_not_there_is_named(tmp_path: Path) -> None:
     repository = Repository(tmp_path, {"PATH": str(tmp_path)})
-    assert refusal(repository, "x") == "git cannot be started: No such file or directory"
+    assert refusal(repository, "x") == "git is not installed, or not in a folder that PATH names"
     assert repository.asked("rev-parse", "HEAD") == ""
 
 
@@ -91,19 +116,13 @@ def test_what_takes_too_long_ends_with_all_that_it_started(
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
 def test_a_name_that_no_command_line_can_have_is_no_commit(repo: Repo, name: str) -> None:
-    repository = Repository(repo.folder, ENV)
+    repository = Repository(repo.folder / ".git", ENV)
     assert repository.commit(name) is None
     assert refusal(repository, "show", name) == "git show cannot be asked about such a name"
 
 
-def test_what_watches_the_work_tree_by_its_settings_is_not_started(repo: Repo) -> None:
-    repo.git("config", "core.fsmonitor", f"touch {repo.folder}/started; false")
-    Repository(repo.folder, ENV).asked("status", "--porcelain")
-    assert not (repo.folder / "started").exists()
-
-
 def test_a_blob_is_copied_as_it_is(repo: Repo, tmp_path: Path) -> None:
-    Repository(repo.folder, ENV).copy("HEAD:a.txt", tmp_path / "copy", most=3)
+    Repository(repo.folder / ".git", ENV).copy("HEAD:a.txt", tmp_path / "copy", most=3)
     assert (tmp_path / "copy").read_bytes() == b"one"
 
 
@@ -112,10 +131,10 @@ def test_a_blob_that_is_too_long_or_not_there_is_not_copied(
     repo: Repo, tmp_path: Path, name: str, said: str
 ) -> None:
     with pytest.raises(GitError, match=said):
-        Repository(repo.folder, ENV).copy(name, tmp_path / "copy", most=2)
+        Repository(repo.folder / ".git", ENV).copy(name, tmp_path / "copy", most=2)
     assert not (tmp_path / "copy").exists()
 
 
 def test_a_tree_is_no_blob(repo: Repo, tmp_path: Path) -> None:
     with pytest.raises(GitError):
-        Repository(repo.folder, ENV).copy("HEAD^{tree}", tmp_path / "copy", most=10**6)
+        Repository(repo.folder / ".git", ENV).copy("HEAD^{tree}", tmp_path / "copy", most=10**6)

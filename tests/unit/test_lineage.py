@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from repos import ENV, Repo, clone
 
-from ci_eval.git import Repository
+from ci_eval.clone import Clone
 from ci_eval.lineage import Lineage, Origin, base_branch, current_branch, default_branch, trace
 
 PULL_REQUEST = {"GITHUB_BASE_REF": "main", "GITHUB_HEAD_REF": "change", "GITHUB_REF_TYPE": "branch"}
 
 
 def traced(repo: Repo, *, base: str | None = None, search: int = 50, **env: str) -> Lineage:
-    return trace(repo.folder, ENV | env, base=base, search=search)
+    return trace(Clone(repo.folder, ENV | env), base=base, search=search)
 
 
 def event(folder: Path, **payload: Any) -> dict[str, str]:
@@ -135,7 +135,7 @@ def test_a_repository_without_commits_has_no_lineage(tmp_path: Path) -> None:
 
 
 def test_outside_a_repository_there_is_no_lineage(tmp_path: Path) -> None:
-    assert trace(tmp_path, ENV, base=None, search=50) == Lineage()
+    assert trace(Clone(tmp_path, ENV), base=None, search=50) == Lineage()
 
 
 def test_without_git_there_is_no_lineage(repo: Repo) -> None:
@@ -148,7 +148,7 @@ def test_a_detached_head_is_compared_as_if_it_had_a_branch(repo: Repo) -> None:
     repo.git("checkout", "--quiet", "--detach")
 
     assert traced(repo).ancestors == began
-    assert current_branch(Repository(repo.folder, ENV)) is None
+    assert current_branch(Clone(repo.folder, ENV)) is None
 
 
 def test_an_older_commit_of_main_is_compared_with_those_before(repo: Repo) -> None:
@@ -158,7 +158,7 @@ def test_an_older_commit_of_main_is_compared_with_those_before(repo: Repo) -> No
 
 def test_a_folder_inside_of_the_repository_will_do(repo: Repo) -> None:
     (repo.folder / "evals").mkdir()
-    assert trace(repo.folder / "evals", ENV, base=None, search=50) == traced(repo)
+    assert trace(Clone(repo.folder / "evals", ENV), base=None, search=50) == traced(repo)
 
 
 def test_variables_that_name_another_repository_mislead_nobody(repo: Repo, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_the_default_branch_is_what_ci_calls_so(
     repo: Repo, tmp_path: Path, env: dict[str, str], payload: dict[str, Any], expected: str
 ) -> None:
     told = ENV | env | event(tmp_path, **payload)
-    assert default_branch(Repository(repo.folder, told)) == expected
+    assert default_branch(Clone(repo.folder, told)) == expected
 
 
 def test_the_default_branch_is_that_of_the_remote(tmp_path: Path) -> None:
@@ -403,9 +403,9 @@ def test_two_histories_without_a_common_commit_have_no_merge_base(repo: Repo) ->
 
 
 def test_the_branch_of_a_pull_request_is_nobodys(repo: Repo) -> None:
-    repository = Repository(repo.folder, ENV | PULL_REQUEST)
+    repository = Clone(repo.folder, ENV | PULL_REQUEST)
     assert current_branch(repository) is None
-    assert current_branch(Repository(repo.folder, ENV)) == "main"
+    assert current_branch(Clone(repo.folder, ENV)) == "main"
 
 
 # --- Which runs -----------------------------------------------------------------------------
@@ -487,7 +487,7 @@ def test_a_pull_request_that_was_merged_is_on_the_branch_it_got_into(
 ) -> None:
     def branch(*, merged: bool) -> str | None:
         told = event(tmp_path, pull_request={"merged": merged, "base": {"ref": "release"}})
-        return current_branch(Repository(repo.folder, ENV | PULL_REQUEST | told))
+        return current_branch(Clone(repo.folder, ENV | PULL_REQUEST | told))
 
     assert branch(merged=True) == "release"
     assert branch(merged=False) is None

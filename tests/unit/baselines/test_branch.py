@@ -18,8 +18,8 @@ from ci_eval.baselines import _data_branch, branch
 from ci_eval.baselines._remote import Remote, hopeless
 from ci_eval.baselines._runs_index import folder_of
 from ci_eval.baselines.branch import BranchStore
+from ci_eval.clone import Clone
 from ci_eval.errors import BaselineError, CiEvalError, UsageError
-from ci_eval.git import Repository
 from ci_eval.results import Run
 from ci_eval.world import World
 
@@ -50,7 +50,8 @@ def repo(hub: Path, tmp_path: Path) -> Repo:
 
 
 def world(repo: Repo, **env: str) -> World:
-    return World(env=ENV | env, root=repo.folder, now=lambda: 0.0)
+    given = ENV | env
+    return World(given, repo.folder, lambda: 0.0, clone=Clone(repo.folder, given))
 
 
 def made(run_id: str, commit: str | None, text: str = "greets 1", **more: object) -> Run:
@@ -265,7 +266,8 @@ def test_without_the_remote_the_branch_is_one_of_the_clone(tmp_path: Path) -> No
     first = repo.commit("a")
     repo.commit("b")
     (repo.folder / "evals").mkdir()
-    here = World(env=ENV, root=repo.folder / "evals", now=lambda: 0.0)
+    evals = repo.folder / "evals"
+    here = World(ENV, evals, lambda: 0.0, clone=Clone(evals, ENV))
     assert STORE.save(made("one", first), here) is True
     assert ids(repo) == ["one"]
     assert repo.git("branch", "--format=%(refname:short)") == f"{DATA}\nmain"
@@ -289,7 +291,7 @@ def test_a_branch_that_is_checked_out_is_not_changed_under_somebody(tmp_path: Pa
 
 
 def test_outside_of_a_repository_there_is_no_branch(tmp_path: Path) -> None:
-    here = World(env=ENV, root=tmp_path, now=lambda: 0.0)
+    here = World(env=ENV, root=tmp_path, clone=Clone(tmp_path, ENV), now=lambda: 0.0)
     with pytest.raises(BaselineError, match=r"^a baseline in a branch needs a git repository: "):
         STORE.load(STORE.lineage(here), "suite", here)
 
@@ -586,7 +588,7 @@ def settings(folder: Path, url: str, **env: str) -> list[tuple[str, str]]:
     """Return the settings that git gets for a remote."""
     repo = Repo(folder / "asked")
     repo.git("remote", "add", "origin", url)
-    found = Remote.of(Repository(repo.folder, ENV | env), "origin").settings
+    found = Remote.of(Clone(repo.folder, ENV | env), "origin").settings
     count = int(found["GIT_CONFIG_COUNT"])
     return [(found[f"GIT_CONFIG_KEY_{n}"], found[f"GIT_CONFIG_VALUE_{n}"]) for n in range(count)]
 

@@ -9,6 +9,7 @@ from runs import make_run
 from ci_eval.baselines import git as store_module
 from ci_eval.baselines.file import FileStore
 from ci_eval.baselines.git import GitStore
+from ci_eval.clone import Clone
 from ci_eval.errors import BaselineError
 from ci_eval.world import World
 
@@ -23,7 +24,8 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def world(folder: Path, **env: str) -> World:
-    return World(env=ENV | env, root=folder, now=lambda: 0.0, folder=folder.name)
+    given = ENV | env
+    return World(given, folder, lambda: 0.0, folder=folder.name, clone=Clone(folder, given))
 
 
 def save(repo: Repo, run_id: str, store: GitStore = STORE) -> str:
@@ -147,9 +149,7 @@ def test_what_is_outside_of_the_repository_has_no_versions(repo: Repo, path: str
 
 def test_outside_of_a_repository_there_is_nothing_to_read(tmp_path: Path) -> None:
     found = refusal(tmp_path)
-    assert found.startswith(
-        "the baseline was not loaded: git does not know this repository: fatal: not a"
-    )
+    assert found == "the baseline was not loaded: the configuration is in no git repository"
 
 
 def test_what_is_broken_is_named_with_its_commit_and_line(repo: Repo) -> None:
