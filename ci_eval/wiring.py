@@ -11,7 +11,6 @@ from typing import Any
 
 from ci_eval import config as configuration
 from ci_eval import console, isolation, observing, pipeline, publish, saving
-from ci_eval.clone import Clone
 from ci_eval.config import Config
 from ci_eval.errors import BaselineError, ConfigError, NothingSelectedError, Problem, UsageError
 from ci_eval.findings import Report
@@ -32,14 +31,12 @@ RUN_FILE = "run.json"
 
 def world(config: Path) -> World:
     """Return the world of the configuration at `config`."""
-    env, root = dict(os.environ), config.absolute().parent
     return World(
-        env=env,
-        root=root,
+        env=dict(os.environ),
+        root=config.absolute().parent,
         now=time.time,
         folder=str(config.parent),
         say=console.say,
-        clone=Clone(root, env),
     )
 
 

@@ -25,7 +25,12 @@ class World:
     say: Callable[[str], None] = lambda _: None
     """Tells whoever watches what goes on, in one line."""
     clone: Clone = NO_CLONE
-    """The clone that `root` belongs to."""
+    """The clone that `root` belongs to; found by itself if left out."""
+
+    def __post_init__(self) -> None:
+        """Look for the clone, once somebody asks about it."""
+        if self.clone is NO_CLONE:
+            object.__setattr__(self, "clone", Clone(self.root, self.env))
 
     def shown(self, given: str) -> str:
         """Return what the user calls the file that the configuration calls `given`."""

@@ -79,6 +79,12 @@ class Repo:
         return digest.hexdigest()
 
 
+def git_init(folder: Path) -> None:
+    """Make a repository without a commit of a folder, which need not be there yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    Repo(folder).git("init", "--quiet", "--initial-branch=main")
+
+
 def make_hub(folder: Path) -> Path:
     """Return a new bare repository, which sends what it is asked for, as GitHub's do."""
     hub = Repo(folder / "made")

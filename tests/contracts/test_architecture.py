@@ -73,6 +73,32 @@ def test_what_catches_everything_stands_at_three_places():
     assert found - theirs == {"ending.py", "execute.py", "score.py"}
 
 
+STARTS = re.compile(
+    r"\b(Popen|check_output|check_call|getoutput|getstatusoutput|create_subprocess_\w+"
+    r"|subprocess_(exec|shell)|subprocess\.(run|call)|os\.(system|popen|exec\w*|spawn\w*"
+    r"|posix_spawn\w*|startfile)|pty\.spawn)\b"
+)
+"""Every way in which Python starts another program."""
+
+
+def test_programs_are_started_by_four_modules_and_git_by_one():
+    """What is asked of git goes through `git.py`: others start agents, or what fills in pages."""
+    started = {
+        name_of(path)
+        for path in FILES
+        if STARTS.search(path.read_text(encoding="utf-8"))
+        and path.parent.name not in ("workers", "adapters")  # run by agents' interpreters
+    }
+    assert started == {"git.py", "isolation.py", "processes.py", "rendering.py"}
+    named = {
+        name
+        for name in started
+        for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in ("git", "git.exe")
+    }
+    assert named == {"git.py"}
+
+
 @pytest.mark.parametrize("name", ["worker", "faults", "output", "canned"])
 def test_what_runs_under_any_interpreter_is_written_for_an_old_one(name):
     source = (ROOT / "workers" / f"{name}.py").read_text(encoding="utf-8")

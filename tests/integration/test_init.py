@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from project import CASES, GREETS, REFUNDS, TRACKS, case, turn
-from repos import clone, make_hub
+from repos import clone, git_init, make_hub
 
 from ci_eval.cli import cli, main
 from ci_eval.documents import parse_yaml
@@ -164,7 +164,7 @@ def repository(tmp_path, monkeypatch) -> Callable[[Files], Path]:
 
     def made(files: Files) -> Path:
         root = tmp_path / "shop"
-        (root / ".git").mkdir(parents=True)
+        git_init(root)
         write(root, files)
         monkeypatch.chdir(root)
         return root

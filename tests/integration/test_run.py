@@ -6,6 +6,7 @@ import shutil
 import cmarkgfm
 import pytest
 from project import CASES, CONFIG, GREETS, REFUNDS, TRACKS, Project, case, changed, content, turn
+from repos import git_init
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 
@@ -657,7 +658,7 @@ def test_a_folder_that_cannot_be_used_is_a_usage_error_to_later_steps(project, m
 def test_a_run_from_elsewhere_names_files_so_that_they_are_found(project, monkeypatch):
     """Messages as seen from here; annotations and reports from the top of the repository."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    (project.folder / ".git").mkdir()
+    git_init(project.folder)
     inner = project.folder / "agents" / "shop"
     inner.mkdir(parents=True)
     for name in ("ci-eval.yaml", "smoke.evalset.json"):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repos import git_init
 
 from ci_eval.documents import (
     MAX_CONFIG,
@@ -127,7 +128,7 @@ def test_the_line_of_a_byte_that_is_not_utf8_is_named(
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     root = tmp_path / "repository"
-    (root / ".git").mkdir(parents=True)
+    git_init(root)
     (root / "suite").mkdir()
     (tmp_path / "secret").write_text("s")
     return root

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repos import git_init
 
 from ci_eval import plugins
 from ci_eval.config import load
@@ -349,7 +350,7 @@ def test_the_matrix_speaks_of_all_files_of_a_pattern(suite: Suite) -> None:
 
 
 def test_a_run_names_files_from_the_top_of_the_repository(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
+    git_init(tmp_path)
     inner = tmp_path / "suite"
     inner.mkdir()
     suite = Suite(inner)

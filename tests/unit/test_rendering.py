@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repos import git_init
 
 from ci_eval.errors import UsageError
 from ci_eval.findings import Totals
@@ -217,7 +218,7 @@ def problem(folder: Path, given: str) -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    (tmp_path / "repo/.git").mkdir(parents=True)
+    git_init(tmp_path / "repo")
     (tmp_path / "outside.j2").write_text("{{ page.said }}")
     (tmp_path / "repo/link.j2").symlink_to(tmp_path / "outside.j2")
     return tmp_path / "repo"

@@ -5,6 +5,7 @@ import json
 import pytest
 from adk_shop import LEFT, observed
 from project import GREETS, TRACKS
+from repos import git_init
 
 from ci_eval.errors import ExitCode
 
@@ -129,7 +130,7 @@ def test_a_workflow_learns_the_verdict(shop, monkeypatch):
 
 def test_nothing_is_left_outside_of_the_repository(shop, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
-    (shop.folder / ".git").mkdir()
+    git_init(shop.folder)
     (shop.agent / ".adk").symlink_to(outside)
 
     ended = shop.adk("agents/shop", "smoke:greets")

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from repos import git_init
 
 from ci_eval.adk_eval.interpreters import interpreter_of
 from ci_eval.world import World
@@ -12,7 +13,7 @@ from ci_eval.world import World
 @pytest.fixture
 def agent(tmp_path) -> Path:
     """The folder of an agent in a repository."""
-    (tmp_path / "repo/.git").mkdir(parents=True)
+    git_init(tmp_path / "repo")
     folder = tmp_path / "repo/agents/shop"
     folder.mkdir(parents=True)
     return folder

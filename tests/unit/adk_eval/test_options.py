@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from repos import git_init
 
 from ci_eval.adk_eval.options import Options, agent_of, configured
 from ci_eval.environments import agent_environment
@@ -128,7 +129,7 @@ def test_the_interpreter_is_looked_for_where_none_is_named(world):
     own = world.root / "agents/.venv/bin/python"
     own.parent.mkdir(parents=True)
     own.symlink_to(sys.executable)
-    world.root.joinpath(".git").mkdir()
+    git_init(world.root)
 
     assert agent_of(options(interpreter=None), world)["interpreter"] == str(own)
     assert agent_of(options(interpreter="python3"), world)["interpreter"] == "python3"

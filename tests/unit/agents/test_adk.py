@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repos import git_init
 from talks import Place, trial
 
 from ci_eval.agents.adk import MAX_EVENTS, Adk
@@ -43,7 +44,7 @@ def test_what_is_no_agent_is_told_before_anything_runs(tmp_path: Path) -> None:
 
 def test_a_link_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
-    (tmp_path / "repository" / ".git").mkdir(parents=True)
+    git_init(tmp_path / "repository")
     (tmp_path / "repository" / "bot").symlink_to(tmp_path / "outside")
 
     [(field, message)] = Adk(adk="bot").check(Place(tmp_path / "repository").world)

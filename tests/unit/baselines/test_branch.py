@@ -50,8 +50,7 @@ def repo(hub: Path, tmp_path: Path) -> Repo:
 
 
 def world(repo: Repo, **env: str) -> World:
-    given = ENV | env
-    return World(given, repo.folder, lambda: 0.0, clone=Clone(repo.folder, given))
+    return World(env=ENV | env, root=repo.folder, now=lambda: 0.0)
 
 
 def made(run_id: str, commit: str | None, text: str = "greets 1", **more: object) -> Run:
@@ -266,8 +265,7 @@ def test_without_the_remote_the_branch_is_one_of_the_clone(tmp_path: Path) -> No
     first = repo.commit("a")
     repo.commit("b")
     (repo.folder / "evals").mkdir()
-    evals = repo.folder / "evals"
-    here = World(ENV, evals, lambda: 0.0, clone=Clone(evals, ENV))
+    here = World(env=ENV, root=repo.folder / "evals", now=lambda: 0.0)
     assert STORE.save(made("one", first), here) is True
     assert ids(repo) == ["one"]
     assert repo.git("branch", "--format=%(refname:short)") == f"{DATA}\nmain"
@@ -291,7 +289,7 @@ def test_a_branch_that_is_checked_out_is_not_changed_under_somebody(tmp_path: Pa
 
 
 def test_outside_of_a_repository_there_is_no_branch(tmp_path: Path) -> None:
-    here = World(env=ENV, root=tmp_path, clone=Clone(tmp_path, ENV), now=lambda: 0.0)
+    here = World(env=ENV, root=tmp_path, now=lambda: 0.0)
     with pytest.raises(BaselineError, match=r"^a baseline in a branch needs a git repository: "):
         STORE.load(STORE.lineage(here), "suite", here)
 

@@ -9,7 +9,6 @@ from runs import make_run
 from ci_eval.baselines import git as store_module
 from ci_eval.baselines.file import FileStore
 from ci_eval.baselines.git import GitStore
-from ci_eval.clone import Clone
 from ci_eval.errors import BaselineError
 from ci_eval.world import World
 
@@ -24,8 +23,7 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def world(folder: Path, **env: str) -> World:
-    given = ENV | env
-    return World(given, folder, lambda: 0.0, folder=folder.name, clone=Clone(folder, given))
+    return World(env=ENV | env, root=folder, now=lambda: 0.0, folder=folder.name)
 
 
 def save(repo: Repo, run_id: str, store: GitStore = STORE) -> str:
