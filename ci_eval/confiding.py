@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from ci_eval.asking import environment
 from ci_eval.config import Config
@@ -29,11 +30,30 @@ def secrets(config: Config, world: World, known: Secrets) -> Secrets:
 
 def _handed(agent: Agent, world: World) -> Iterator[tuple[str, str]]:
     """Yield the names and values of variables that `agent` gets and others do not."""
+    named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
+    yield from passed_on(world.env, sorted({*_declared(agent, world), *named}))
+
+
+def _declared(agent: Agent, world: World) -> set[str]:
+    """Return the names of our variables that `agent` gets because its `env:` names them."""
     declared = getattr(agent, "env", {})
     taken = {name: value for name, value in declared.items() if value is None}
     more = agent_environment(world.env, taken).keys() - agent_environment(world.env, {}).keys()
-    named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
-    yield from passed_on(world.env, sorted({*more, *named}))
+    return set(more)
+
+
+def files(config: Config, world: World) -> dict[str, Path]:
+    """Return the files that variables name which agents get, such as a file of credentials."""
+    names = {name for agent in config.agents.values() for name in _declared(agent, world)}
+    found = {name: Path(world.env[name]) for name in sorted(names) if name in world.env}
+    return {name: path for name, path in found.items() if path.is_absolute() and _is_file(path)}
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # what a variable holds may be no path
+        return False
 
 
 def _of_git(world: World) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ci_eval import templating
+from ci_eval.isolation import close_memory
 
 _KEPT = ("range", "dict", "namespace")
 """What a template has from Jinja itself; the rest is for other purposes."""
@@ -42,6 +43,7 @@ class _TooLongError(Exception):
 
 def main() -> None:
     """Do what the line on standard input asks for."""
+    close_memory()  # in our container agents are of the same user
     asked = json.loads(sys.stdin.buffer.readline())
     environment = _environment()  # before there is little memory and few files
     _limit(asked["memory"], asked["cpu_s"])

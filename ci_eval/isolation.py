@@ -8,24 +8,20 @@ there is no such account, or we are not root, agents run as we do, and none of t
 
 import ctypes
 import os
-import stat
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ci_eval.errors import UsageError
-from ci_eval.world import World
 
 ACCOUNT = "ci-eval-agent"
 """Whom agents run as; the Dockerfile makes it."""
 INTERPRETER = "CI_EVAL_INTERPRETER"
 """The variable that names the Python for code that names none; our image does not heed it."""
-OURS = ".ci-eval"
-"""The folder in which we keep things; made before an agent could make it."""
 
 # From linux/prctl.h and linux/capability.h.
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
@@ -141,8 +137,8 @@ def _keep_power_over_agents() -> None:
 
 
 @contextmanager
-def _as_root() -> Iterator[None]:
-    """Be root for what follows, which nothing else may run beside."""
+def as_root() -> Iterator[None]:
+    """Be root for a while in which nothing else may run."""
     if sys.platform == "win32":  # it has none
         yield
         return
@@ -156,69 +152,14 @@ def _as_root() -> Iterator[None]:
             _keep_power_over_agents()
 
 
-# --- What agents find -------------------------------------------------------------------------
+# --- Their end ------------------------------------------------------------------------------------
 
 
-@contextmanager
-def room_for_agents(world: World) -> Iterator[None]:
-    """Let agents make files in the folder of the configuration, and find no secrets round it.
-
-    They cannot change what is there already.  At the end none of their processes is left, and
-    what they made can be changed and removed by the group that the folder belongs to.
-    """
-    agent = account()
-    if agent is None:
-        yield
-        return
-    (world.root / OURS).mkdir(exist_ok=True)
-    with ExitStack() as stack:
-        with _as_root():
-            for path in _private(world):
-                _set_mode(path, remove=stat.S_IRWXO, stack=stack)
-            _set_mode(world.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
-        try:
-            yield
-        finally:
-            _end_all(agent)
-            with _as_root():
-                _hand_over(world.root, agent)
-                stack.close()
-
-
-def _private(world: World) -> Iterator[Path]:
-    """Yield what may hold tokens and is no agent's business.
-
-    The checkout leaves a token in `.git` or in the runner's folder for temporary files, and
-    steps that log in leave theirs in the home folder.
-    """
-    for name in ("HOME", "RUNNER_TEMP"):
-        if world.env.get(name, "").startswith("/github/"):
-            yield Path(world.env[name])
-    if world.env.get("GITHUB_OUTPUT", "").startswith("/github/"):
-        yield Path(world.env["GITHUB_OUTPUT"]).parent  # where the files for commands are
-    yield from (folder / ".git" for folder in (world.root, *world.root.parents))
-    if project := world.env.get("CI_PROJECT_DIR"):
-        yield Path(f"{project}.tmp")  # where GitLab has the variables that are files
-    if workspace := world.env.get("GITHUB_WORKSPACE"):
-        yield from Path(workspace).glob("*/.git")
-
-
-def _set_mode(path: Path, *, add: int = 0, remove: int = 0, stack: ExitStack) -> None:
-    """Change the mode of `path`, if there is such a thing, until the stack is closed."""
-    if path.is_symlink() or not path.exists():
-        return
-    before = stat.S_IMODE(path.stat().st_mode)
-    after = (before | add) & ~remove
-    if after != before:
-        path.chmod(after)
-        stack.callback(path.chmod, before)
-
-
-def _end_all(agent: Account) -> None:
+def end_all(agent: Account) -> None:
     """Kill every process of the account: all at once, so that none can get away by forking.
 
-    A signal that was sent has not arrived yet, so this waits until none of them runs.  One that
-    the kernel itself holds up for longer gets no turn any more to do anything of its own.
+    A signal that was sent may not have arrived yet, so this waits until none of them runs.  A
+    process that the kernel holds up for longer gets no turn any more to do anything.
     """
     subprocess.run(
         ["/bin/sh", "-c", "kill -9 -1"],
@@ -245,25 +186,3 @@ def _any_runs(agent: Account) -> bool:
         if not is_over and str(agent.uid) in found.get("Uid", "").split():
             return True
     return False
-
-
-def _hand_over(root: Path, agent: Account) -> None:
-    """Let the group of `root` change and remove what the account made in it."""
-    group = root.stat().st_gid
-    for top in root.iterdir():
-        if top.lstat().st_uid != agent.uid:
-            continue
-        _give(top, group)
-        for folder, folders, files in os.walk(top):
-            for name in (*folders, *files):
-                _give(Path(folder, name), group)
-
-
-def _give(path: Path, group: int) -> None:
-    if sys.platform == "win32":
-        return
-    mode = path.lstat().st_mode
-    os.chown(path, -1, group, follow_symlinks=False)
-    if not stat.S_ISLNK(mode):
-        owners = mode & stat.S_IRWXU  # and no set-user-ID bit, nor what others might do
-        path.chmod(owners | owners >> 3 | mode & 0o007)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ci_eval import __version__, plugins, rewriting, team
+from ci_eval import __version__, confiding, plugins, rewriting, team
 from ci_eval.columns import Columns, Past
 from ci_eval.compare import compare, examine
 from ci_eval.config import Config
@@ -28,6 +28,7 @@ from ci_eval.rerunning import Redraw, affordable, wanted
 from ci_eval.results import CriterionFacts, JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.run_file import replacing
 from ci_eval.trials import TrialKey
+from ci_eval.workspace import room_for_agents
 from ci_eval.world import World
 
 REPORT = "report.json"
@@ -53,7 +54,9 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     meta = describe(plan, world)
     compared = bool(before and before.runs)
     own = tuple(rewriting.rewritten(plan.config, meta, world, compared=compared))
-    observed = observe(plan, meta, world, outputs, _again(plan, meta, before, outputs))
+    again = _again(plan, meta, before, outputs)
+    with room_for_agents(world, confiding.files(plan.config, world)) as around:
+        observed = observe(plan, meta, around, outputs, again)
     found = judge(observed, plan.config.gate, before, rewritten=own)
     report = outputs.secrets.cleaned(found)  # the baseline may be older than what is known of them
     write_report(report, observed.run, outputs.folder, plan.config.reports)

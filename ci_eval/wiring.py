@@ -78,10 +78,7 @@ def run(planned: Plan, around: World, outputs: observing.Outputs) -> Report | No
     console.say_problems(planned.warnings)
     isolation.close_memory()
     around.clone.look()
-    with (
-        isolation.room_for_agents(around),
-        console.Progress(planned.count, grouped=in_actions(around)) as progress,
-    ):
+    with console.Progress(planned.count, grouped=in_actions(around)) as progress:
         try:
             return pipeline.run(
                 planned, around, replace(outputs, watch=progress, more=progress.more)

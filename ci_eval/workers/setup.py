@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from pydantic import BeforeValidator, Field
 
-from ci_eval import isolation
+from ci_eval import isolation, workspace
 from ci_eval.cleaning import one_line
 from ci_eval.environments import Declared, agent_environment, find_program
 from ci_eval.errors import TrialError
@@ -28,7 +28,7 @@ TIMEOUT_S = 1800.0
 """How long all commands together may take."""
 SHOWN_CHARS = 200
 """How much of a command is shown."""
-NOTES = Path(isolation.OURS, "setup")
+NOTES = Path(workspace.OURS, "setup")
 """Where it is noted what was done, from the folder of the configuration."""
 MADE_OF = (
     *("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"),

@@ -12,10 +12,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from repos import git_init
 
 from ci_eval import isolation
 from ci_eval.environments import agent_environment
-from ci_eval.isolation import Account, room_for_agents
+from ci_eval.errors import UsageError
+from ci_eval.isolation import Account
+from ci_eval.workspace import MAX_FILE, room_for_agents
 from ci_eval.world import World
 
 UID = 58734 + os.getpid() % 1000 * 2
@@ -52,7 +55,7 @@ def test_without_the_account_agents_run_as_we_do(tmp_path: Path) -> None:
     assert isolation.child_options() == {}
     assert isolation.interpreter({}) == sys.executable
     before = tmp_path.stat().st_mode
-    with room_for_agents(world(tmp_path)):
+    with room_for_agents(world(tmp_path), {}):
         assert list(tmp_path.iterdir()) == []
         assert tmp_path.stat().st_mode == before
 
@@ -103,7 +106,7 @@ def test_code_that_names_no_interpreter_gets_one_without_ci_eval() -> None:
 SCRIPT = """
     import asyncio, json, os, sys
     from pathlib import Path
-    from ci_eval import isolation
+    from ci_eval import isolation, workspace
     from ci_eval.processes import Child, Launch
     from ci_eval.world import World
 
@@ -127,9 +130,9 @@ SCRIPT = """
             await child.stop()
         return [json.loads(line) for line in lines] or child.stderr.text
 
-    found = {{}}
+    found, said, files = {{}}, [], {{}}
     isolation.become_owner(root)
-    world = World(env={{"GITHUB_WORKSPACE": str(root)}}, root=root, now=None)
+    world = World(env={{"GITHUB_WORKSPACE": str(root)}}, root=root, now=None, say=said.append)
     {body}
     print(json.dumps(found))
 """
@@ -200,7 +203,7 @@ def test_agents_cannot_read_end_or_change_what_is_not_theirs(workspace: Path) ->
             tried(lambda: os.mkdir(".ci-eval/mine")),
             tried(lambda: os.mkdir("mine")),
         ]))'''.replace("\\n        ", "\\n")
-        with isolation.room_for_agents(world):
+        with workspace.room_for_agents(world, files):
             found["tried"] = asyncio.run(run(code))
         """,
     )
@@ -222,15 +225,15 @@ def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path
         print(json.dumps(left.pid))'''.replace("\\n        ", "\\n")
         modes = lambda: [oct(path.stat().st_mode & 0o7777) for path in (root, root / ".git")]
         found["before"] = modes()
-        with isolation.room_for_agents(world):
+        with workspace.room_for_agents(world, files):
             [pid] = asyncio.run(run(code))
             found["during"] = modes()
             found["alive"] = Path(f"/proc/{pid}").exists()
             status = Path(f"/proc/{pid}/status")
-            isolation._hand_over, hand_over = lambda *given: (
+            workspace._hand_over, hand_over = lambda *given: (
                 found.update(dead=not status.exists() or "Z (zombie)" in status.read_text()),
-                hand_over(*given),
-            ), isolation._hand_over
+                list(hand_over(*given)),
+            )[1], workspace._hand_over
         found["after"] = modes()
         found["made"] = [
             [path.name, path.lstat().st_uid, path.lstat().st_gid, oct(path.lstat().st_mode)]
@@ -250,6 +253,166 @@ def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path
         ["link", AGENT.uid, OWNER, "0o120777"],
     ]
     assert found["passwd"] == 0
+
+
+@needs_root
+def test_nothing_is_changed_that_an_agent_only_left_a_way_to(workspace: Path) -> None:
+    outside = workspace.parent / "outside"
+    outside.mkdir()
+    (outside / "key").write_text("a key")
+    (outside / "key").chmod(0o600)
+    outside.chmod(0o700)
+    found = as_action(
+        workspace,
+        f"""
+        outside = Path({str(outside)!r})
+        code = '''import json, os
+        os.symlink({str(outside)!r}, "folder")
+        os.symlink({str(outside / "key")!r}, "file")
+        os.symlink("/proc", "proc")
+        os.symlink("loop", "loop")
+        os.mkfifo("pipe")
+        os.makedirs("made/module/cache")
+        open("made/module/cache/go.mod", "w")
+        for folder in ("made/module/cache", "made/module", "made"):
+            os.chmod(folder, 0o555)
+        os.mkdir("inside")
+        os.symlink({str(outside)!r}, "inside/folder")
+        print(json.dumps([
+            tried(lambda: os.link("kept", "inside/kept")),
+            tried(lambda: os.link(".git/config", "inside/config")),
+        ]))'''.replace("\\n        ", "\\n")
+        with workspace.room_for_agents(world, files):
+            found["tried"] = asyncio.run(run(code))
+        found["said"] = said
+        found["modes"] = [
+            oct((root / "made" / each).stat().st_mode)
+            for each in (".", "module", "module/cache", "module/cache/go.mod")
+        ]
+        found["pipe"] = oct((root / "pipe").lstat().st_mode)
+        found["kept"] = oct((root / "kept").stat().st_mode)
+        import shutil
+        shutil.rmtree(root / "made")
+        """,
+    )
+    assert found["said"] == []
+    assert (outside.stat().st_mode & 0o7777, outside.stat().st_gid) == (0o700, 0)
+    assert ((outside / "key").stat().st_mode & 0o7777, (outside / "key").stat().st_gid) == (
+        0o600,
+        0,
+    )
+    assert found["modes"] == ["0o40775", "0o40775", "0o40775", "0o100664"]
+    assert found["pipe"] == "0o10664"
+    assert found["kept"] == "0o100644"
+
+
+@needs_root
+def test_a_git_folder_at_any_depth_is_closed_and_opened_again(workspace: Path) -> None:
+    (workspace / "deps/lib/.git").mkdir(parents=True)
+    (workspace / "deps/lib/.git/config").write_text("a token")
+    (workspace / "deps/lib/sub/.git").mkdir(parents=True)
+    (workspace / "deps/link").symlink_to(workspace / "deps/lib")
+    for path in (workspace, *workspace.rglob("*")):
+        os.lchown(path, OWNER, OWNER)
+    found = as_action(
+        workspace,
+        """
+        code = '''import json
+        print(json.dumps([
+            tried(lambda: open("deps/lib/.git/config").read()),
+            tried(lambda: open("deps/link/.git/config").read()),
+            tried(lambda: os.listdir("deps/lib/sub/.git")),
+        ]))'''.replace("\\n        ", "\\n").replace("import json", "import json, os")
+        with workspace.room_for_agents(world, files):
+            found["tried"] = asyncio.run(run(code))
+        found["after"] = oct((root / "deps/lib/.git").stat().st_mode)
+        """,
+    )
+    assert found["tried"] == [["PermissionError"] * 3]
+    assert found["after"] == "0o40755"
+
+
+@needs_root
+def test_a_file_that_a_handed_variable_names_can_be_read_by_agents_while_they_run(
+    workspace: Path,
+) -> None:
+    closed = workspace.parent / "closed"
+    closed.mkdir(mode=0o700)
+    (closed / "credentials.json").write_text("{}")
+    (closed / "credentials.json").chmod(0o600)
+    for path in (closed, closed / "credentials.json"):
+        os.chown(path, OWNER, OWNER)
+    found = as_action(
+        workspace,
+        f"""
+        files["CREDENTIALS"] = Path({str(closed / "credentials.json")!r})
+        files["OPEN"] = root / "kept"
+        with workspace.room_for_agents(world, files) as around:
+            given = around.env["CREDENTIALS"]
+            code = f"import json; print(json.dumps(open({{given!r}}).read()))"
+            found["read"] = asyncio.run(run(code))
+            found["ours"] = Path(given).read_text()
+            found["mode"] = oct(Path(given).stat().st_mode)
+        found["open"] = "OPEN" in around.env
+        found["left"] = Path(given).exists()
+        """,
+    )
+    assert found == {
+        "read": ["{}"],
+        "ours": "{}",
+        "mode": "0o100440",
+        "open": False,
+        "left": False,
+    }
+
+
+@needs_root
+def test_a_file_that_is_too_long_to_be_handed_over_is_refused(workspace: Path) -> None:
+    (workspace.parent / "long").write_bytes(bytes(MAX_FILE + 1))
+    (workspace.parent / "long").chmod(0o600)
+    os.chown(workspace.parent / "long", OWNER, OWNER)
+    found = as_action(
+        workspace,
+        f"""
+        from ci_eval.errors import UsageError
+        files["LONG"] = Path({str(workspace.parent / "long")!r})
+        try:
+            with workspace.room_for_agents(world, files):
+                found["said"] = "it ran"
+        except UsageError as exc:
+            found["said"] = str(exc)
+        found["mode"] = oct((root / ".git").stat().st_mode)
+        """,
+    )
+    assert found["said"].startswith("LONG names ")
+    assert found["said"].endswith("which agents cannot read, and which is too long")
+    assert found["mode"] == "0o40755"
+
+
+@needs_root
+def test_what_cannot_be_handed_over_is_said_and_changes_nothing(workspace: Path) -> None:
+    found = as_action(
+        workspace,
+        """
+        code = "import os; os.mkdir('made'); print(1)"
+        with workspace.room_for_agents(world, files):
+            asyncio.run(run("import os\\n" + code))
+            real, os.chown = os.chown, lambda *_, **__: (_ for _ in ()).throw(OSError(30, "no"))
+        os.chown = real
+        found["said"] = said
+        """,
+    )
+    assert found["said"] == ["what agents left in . stays theirs: 'made': no"]
+
+
+def test_a_folder_of_ours_that_leads_out_of_the_repository_is_refused(tmp_path: Path) -> None:
+    git_init(tmp_path / "repo")
+    (tmp_path / "repo/.ci-eval").symlink_to(tmp_path)
+    with (
+        pytest.raises(UsageError, match="is a link that leads out of the repository"),
+        room_for_agents(world(tmp_path / "repo"), {}),
+    ):
+        pytest.fail("it ran")
 
 
 @needs_root
