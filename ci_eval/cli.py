@@ -198,8 +198,10 @@ class _Ended(NamedTuple):
 
 def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
     from ci_eval import console, observing, wiring
+    from ci_eval.documents import refuse_links_out
     from ci_eval.redacting import Secrets
 
+    refuse_links_out(str(folder), options["record"], options["adk_results"])
     world, plan = wiring.plan(config, options, again=folder if options["failed"] else None)
     reports = plan.config.reports
     if options["baseline_save"] == "always":
@@ -340,7 +342,9 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
     """
     from ci_eval import console, pipeline, wiring
     from ci_eval.config_file import GateOptions
+    from ci_eval.documents import refuse_links_out
 
+    refuse_links_out(out)
     observed = wiring.recall(run)
     if config or Path(DEFAULT_CONFIG).exists():
         found, loaded = wiring.judge_again(observed, config or DEFAULT_CONFIG)

@@ -113,6 +113,18 @@ def contained(root: Path, given: str) -> Path:
     return meant
 
 
+def refuse_links_out(*given: str | None) -> None:
+    """Refuse paths, from the working directory, that a link leads out of the repository.
+
+    Raises:
+        UsageError: one of them does, see `contained`.
+
+    """
+    for each in given:
+        if each is not None:
+            contained(Path.cwd(), each)
+
+
 def dotted(loc: Loc) -> str:
     """Return `loc` as it is shown.
 

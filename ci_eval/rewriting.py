@@ -5,6 +5,7 @@ brings this run along, or keeps it from being found.
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +21,11 @@ from ci_eval.loosening import loosened
 from ci_eval.results import RunMeta
 from ci_eval.world import World
 
+_KEYS = {"agents", "evalsets"}
+"""What every configuration has, and hardly another YAML file."""
+_MOST_MOVED = 20
+"""How many removed files are looked into for the configuration."""
+
 
 def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) -> Iterator[str]:
     """Yield, in words, what the change that is checked out makes of its own measure.
@@ -34,10 +40,26 @@ def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) ->
     own = store.work_tree_file if store else ""
     if own and _differs(clone, start, own):
         yield f"baseline: {world.shown(own)} comes with the change"
-    if not compared:
-        before = _as_it_was(clone, start, config)
-        if before is not None:
-            yield from _of_config(config.document.value, before, meta)
+    if compared:
+        return
+    place = clone.inside(config.path.name)
+    before = _as_it_was(clone, start, place)
+    for old in _moved_from(clone, start, place) if before is None else ():
+        before = _as_it_was(clone, start, old)
+        if before is not None and before.keys() >= _KEYS:
+            yield f"configuration: it was {old}, whose runs are not those of {place}"
+            break
+    if before is not None:
+        yield from _of_config(config.document.value, before, meta)
+
+
+def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
+    """Yield the YAML files that the change removes, those of the same name first."""
+    command = ("diff-tree", "-r", "-z", "--no-renames", "--diff-filter=D", "--name-only")
+    removed = clone.view.asked(*command, start, "HEAD").split("\0")
+    found = [path for path in removed if path.endswith((".yaml", ".yml"))]
+    found.sort(key=lambda path: PurePosixPath(path).name != PurePosixPath(place).name)
+    yield from found[:_MOST_MOVED]
 
 
 def _differs(clone: Clone, start: str, path: str) -> bool:
@@ -49,14 +71,14 @@ def _differs(clone: Clone, start: str, path: str) -> bool:
         return False
 
 
-def _as_it_was(clone: Clone, start: str, config: Config) -> Mapping[str, Any] | None:
+def _as_it_was(clone: Clone, start: str, path: str) -> Mapping[str, Any] | None:
     """Return the configuration at `start`; `None` if there was none that can be read."""
+    blob = f"{start}:{path}"
     try:
-        place = f"{start}:{clone.inside(config.path.name)}"
-        if int(clone.view.asked("cat-file", "-s", place) or MAX_CONFIG + 1) > MAX_CONFIG:
+        if int(clone.view.asked("cat-file", "-s", blob) or MAX_CONFIG + 1) > MAX_CONFIG:
             return None
-        text = clone.view.run("cat-file", "blob", place).decode()
-        found = parse_yaml(text, shown=config.shown).value
+        text = clone.view.run("cat-file", "blob", blob).decode()
+        found = parse_yaml(text, shown=path).value
     except (GitError, UnicodeDecodeError, UsageError):
         return None
     return found if isinstance(found, dict) else None

@@ -37,10 +37,13 @@ def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
     they made can be changed and removed by the group that the folder belongs to.
 
     Raises:
-        UsageError: such a file is too long, or `.ci-eval` is a link that leads elsewhere.
+        UsageError: such a file is too long, or `.ci-eval` or what is in it is a link that leads
+            out of the repository.
 
     """
     ours = contained(world.root, OURS)
+    for entry in ours.iterdir() if ours.is_dir() else ():
+        contained(world.root, f"{OURS}/{entry.name}")
     agent = isolation.account()
     if agent is None:
         yield world

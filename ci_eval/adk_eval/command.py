@@ -77,6 +77,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     """  # noqa: D301  # click wants this mark as it is
     from ci_eval import isolation, wiring
     from ci_eval.adk_eval.options import Options
+    from ci_eval.documents import refuse_links_out
     from ci_eval.observing import Outputs
     from ci_eval.publish import publish
     from ci_eval.redacting import Secrets
@@ -95,6 +96,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
+        refuse_links_out(out, given["record"])
         outputs = Outputs(folder=folder, secrets=Secrets(env), record=record)
         report = _run(options, world, outputs, detailed=given["print_detailed_results"])
     except CiEvalError as exc:

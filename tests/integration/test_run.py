@@ -725,6 +725,45 @@ def test_half_a_character_is_no_text(project):
     assert "traces.jsonl:1: \\ud800 is only half of a character" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("link", "arguments"),
+    [
+        ("ci-eval-report", []),
+        ("out", ["--out", "out/report"]),
+        ("record.jsonl", ["--record", "record.jsonl"]),
+        ("records", ["--record", "records/new.jsonl"]),
+        ("results", ["--adk-results", "results"]),
+        (".ci-eval", []),
+        (".ci-eval/cache", []),
+        (".ci-eval/setup", []),
+    ],
+)
+def test_nothing_is_written_where_a_link_leads_out_of_the_repository(
+    project, tmp_path_factory, link, arguments
+):
+    git_init(project.folder)
+    outside = tmp_path_factory.mktemp("outside")
+    (project.folder / link).parent.mkdir(exist_ok=True)
+    (project.folder / link).symlink_to(outside)
+    ended = project.ci_eval("run", *arguments)
+
+    assert ended.code == 4
+    assert f"{arguments[1] if arguments else link}: is a link that leads out" in ended.err
+    assert list(outside.iterdir()) == []
+
+
+def test_reports_of_a_stored_run_are_not_written_where_a_link_leads_out(project, tmp_path_factory):
+    git_init(project.folder)
+    project.ci_eval("run")
+    outside = tmp_path_factory.mktemp("outside")
+    (project.folder / "elsewhere").symlink_to(outside)
+    ended = project.ci_eval("report", "--out", "elsewhere")
+
+    assert ended.code == 4
+    assert "elsewhere: is a link that leads out of the repository" in ended.err
+    assert list(outside.iterdir()) == []
+
+
 def test_an_evalset_behind_a_link_out_of_the_repository_is_not_read(project, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside") / "secret.json"
     outside.write_text("[]")

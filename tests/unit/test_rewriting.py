@@ -25,11 +25,13 @@ def repo(tmp_path: Path) -> Repo:
     return Repo(tmp_path / "repo")
 
 
-def said(repo: Repo, *, compared: bool = False, folder: str = ".") -> list[str]:
+def said(
+    repo: Repo, *, compared: bool = False, folder: str = ".", name: str = "ci-eval.yaml"
+) -> list[str]:
     root = repo.folder / folder
     (root / "t.jsonl").touch()
     world = World(env=ENV, root=root, now=lambda: 0.0)
-    config = load(root / "ci-eval.yaml", shown="ci-eval.yaml", world=world)
+    config = load(root / name, shown=name, world=world)
     store = {"store": "file"} if config.baseline else {}
     gate = config.gate.model_dump(mode="json", exclude_defaults=True)
     run = meta(gate=gate, store=store, repeats=config.run.repeats)
@@ -122,6 +124,28 @@ def test_a_configuration_that_was_none_tells_nothing(repo, before):
     repo.on("work").commit(**{"ci-eval.yaml": CONFIG})
 
     assert said(repo) == []
+
+
+@pytest.mark.parametrize("new", ["new/ci-eval.yaml", "new/other.yml"])
+def test_a_configuration_that_moved_has_other_runs_and_is_compared_with_what_it_was(repo, new):
+    texts = {f"old/{name}.yaml": "agents: no\n" for name in "abc"}
+    repo.commit(**{"old/ci-eval.yaml": CONFIG + FILE + GATE, **texts})
+    repo.on("work")
+    repo.git("rm", "--quiet", "-r", "old")
+    repo.commit(**{new: CONFIG + FILE})
+
+    first, *more = said(repo, folder="new", name=new.removeprefix("new/"))
+    assert first == f"configuration: it was old/ci-eval.yaml, whose runs are not those of {new}"
+    assert any(each.startswith("gate.max_drop") for each in more)
+
+
+def test_a_first_configuration_moved_from_nowhere(repo):
+    repo.commit(**{"a.yaml": "agents: no\n"})
+    repo.on("work")
+    repo.git("rm", "--quiet", "a.yaml")
+    repo.commit(**{"new/ci-eval.yaml": CONFIG})
+
+    assert said(repo, folder="new") == []
 
 
 def test_outside_a_repository_nothing_is_told(repo, tmp_path):
