@@ -45,9 +45,10 @@ def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) ->
     place = clone.inside(config.path.name)
     before = _as_it_was(clone, start, place)
     for old in _moved_from(clone, start, place) if before is None else ():
-        before = _as_it_was(clone, start, old)
-        if before is not None and before.keys() >= _KEYS:
+        found = _as_it_was(clone, start, old)
+        if found is not None and found.keys() >= _KEYS:
             yield f"configuration: it was {old}, whose runs are not those of {place}"
+            before = found
             break
     if before is not None:
         yield from _of_config(config.document.value, before, meta)
