@@ -27,6 +27,9 @@ _MAX_SHALLOW = 64 * 1024 * 1024
 """The longest files that are read, in bytes: pointers, and git's list of cut-off commits."""
 _SETTINGS = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT")
 """Variables that name the files of the user's settings, and that count those in variables."""
+_HOMES = ("HOME", "XDG_CONFIG_HOME", "USERPROFILE")
+_OF_USER = ("system", "global", "command")
+"""The scopes of settings that are not the clone's, as `git config --show-scope` names them."""
 _ONE_SETTING = re.compile(r"GIT_CONFIG_(KEY|VALUE)_[0-9]+")
 _OF_FORMAT = ("core.repositoryformatversion", "extensions.objectformat")
 _OF_FILES = (
@@ -40,15 +43,10 @@ work tree are compared with them.  None names a program or a file."""
 class Setting(NamedTuple):
     """One setting of git's."""
 
-    scope: str
-    """`system`, `global`, `local`, `worktree` or `command` (from the environment)."""
     key: str
     value: str
-
-    @property
-    def is_of_clone(self) -> bool:
-        """True if the clone itself holds it: in `.git`, beside what others can write."""
-        return self.scope not in ("system", "global", "command")
+    is_users: bool
+    """Whether the user's own files or the job's variables say so, and no file of the clone."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +217,7 @@ def _read(folder: Path, env: Mapping[str, str]) -> _Found:
     shared = _small(git_dir / "commondir").strip()
     common = Path(os.path.normpath(git_dir / shared)) if shared else git_dir
     # The only calls in which the clone's own settings count; none of them can run a program.
-    settings = tuple(_settings(git_dir, env))
+    settings = tuple(_settings(git_dir, top, env))
     own = Repository(git_dir, env)
     refs = own.run("for-each-ref", "--format=%(objectname) %(symref) %(refname)")
     branch = own.asked("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/") or None
@@ -234,9 +232,14 @@ def _read(folder: Path, env: Mapping[str, str]) -> _Found:
     return _Found(Repository(view, env, extra), top, common, head, branch, settings)
 
 
-def _settings(git_dir: Path, env: Mapping[str, str]) -> Iterator[Setting]:
-    """Yield all settings, with those of included files, where checkouts keep their tokens."""
-    extra = {key: env.get(key) for key in _SETTINGS}
+def _settings(git_dir: Path, top: Path, env: Mapping[str, str]) -> Iterator[Setting]:
+    """Yield all settings, with those of included files, where checkouts keep their tokens.
+
+    No folder or file in the work tree holds the user's, whatever variable names it.
+    """
+    inside = {key for key in (*_HOMES, *_SETTINGS) if _is_inside(env.get(key, ""), top)}
+    extra = {key: os.devnull if key in inside else env.get(key) for key in _SETTINGS}
+    extra |= dict.fromkeys(inside & {*_HOMES})
     extra |= {key: value for key, value in env.items() if _ONE_SETTING.fullmatch(key)}
     listed = Repository(git_dir, env, extra).run(
         *("config", "--list", "-z", "--show-scope", "--includes"), remote=True
@@ -244,7 +247,11 @@ def _settings(git_dir: Path, env: Mapping[str, str]) -> Iterator[Setting]:
     fields = listed.decode(errors="surrogateescape").split("\0")
     for scope, entry in zip(fields[::2], fields[1::2], strict=False):
         key, _, value = entry.partition("\n")
-        yield Setting(scope, key, value)
+        yield Setting(key, value, scope in _OF_USER)
+
+
+def _is_inside(path: str, top: Path) -> bool:
+    return bool(path) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top))
 
 
 def _make_view(

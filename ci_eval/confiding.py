@@ -58,7 +58,7 @@ def _is_file(path: Path) -> bool:
 
 def _of_git(world: World) -> Iterator[tuple[str, str]]:
     """Yield the settings of git that hold a login, and the login."""
-    for _, name, value in world.clone.settings:
+    for name, value, _ in world.clone.settings:
         if not _OF_GIT.fullmatch(name):
             continue
         if name.endswith("extraheader"):

@@ -9,5 +9,5 @@ LEFT_BEHIND = shutil.ignore_patterns("__pycache__", ".ci-eval", "ci-eval-report"
 
 
 def copy_examples(to: Path, part: str = "") -> Path:
-    """Copy all examples, or a part of them, to the folder `to`, which is made; return it."""
-    return shutil.copytree(ROOT / "examples" / part, to, ignore=LEFT_BEHIND)
+    """Copy all examples, or a part of them, to the folder `to`, and return it."""
+    return shutil.copytree(ROOT / "examples" / part, to, ignore=LEFT_BEHIND, dirs_exist_ok=True)

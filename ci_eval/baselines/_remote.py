@@ -102,7 +102,7 @@ def _instead(clone: Clone, url: str, kind: str) -> str:
     found = [
         (each.value, each.key.removeprefix("url.").removesuffix(f".{kind}"))
         for each in clone.settings
-        if not each.is_of_clone and each.key.startswith("url.") and each.key.endswith(f".{kind}")
+        if each.is_users and each.key.startswith("url.") and each.key.endswith(f".{kind}")
     ]
     fitting = [(old, new) for old, new in found if url.startswith(old)]
     if not fitting:
@@ -140,9 +140,9 @@ def _reaching(clone: Clone) -> Iterator[tuple[str, str]]:
 
 
 def _counts(setting: Setting) -> bool:
-    if setting.is_of_clone:
-        return setting.key.startswith("http.") and setting.key.rpartition(".")[2] in _OF_CLONE
-    return setting.key.startswith(_OF_USER) or setting.key in _OF_USER_TOO
+    if setting.is_users:
+        return setting.key.startswith(_OF_USER) or setting.key in _OF_USER_TOO
+    return setting.key.startswith("http.") and setting.key.rpartition(".")[2] in _OF_CLONE
 
 
 def _token(clone: Clone, url: str, settings: _Settings) -> Iterator[tuple[str, str]]:

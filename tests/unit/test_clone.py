@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from repos import ENV, Repo, make_hub
 from repos import clone as cloned
 
 from ci_eval.baselines._data_branch import Change, opened
+from ci_eval.baselines._remote import Remote
 from ci_eval.clone import NO_CLONE, Clone, top_of
 from ci_eval.git import GitError
 from ci_eval.lineage import current_branch, default_branch, trace
@@ -417,6 +419,44 @@ def test_no_variable_of_the_job_leads_elsewhere(attack: Attack, env: dict[str, s
     # What the job's own environment says of how remotes are reached does count.
     trace(found, base=None, search=50)
     found.view.asked("diff-tree", "-r", "-p", "HEAD~1", "HEAD")
+
+
+@pytest.mark.parametrize("variable", ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "HOME"])
+def test_a_file_in_the_work_tree_is_not_the_users(
+    attack: Attack, tmp_path: Path, variable: str
+) -> None:
+    attack.repo.write("home/.gitconfig", attack.settings)
+    home = attack.repo.folder / "home"
+    (tmp_path / "link").symlink_to(home)
+    env = {"PATH": ENV["PATH"], variable: str(tmp_path / "link/.gitconfig")}
+    found = Clone(attack.repo.folder, env | ({"HOME": str(home)} if variable == "HOME" else {}))
+    assert not [each for each in found.settings if str(attack.program) in each.value]
+    attack.everything(found)
+
+
+def test_settings_of_the_user_say_how_remotes_are_reached(repo: Repo, tmp_path: Path) -> None:
+    settings = tmp_path / "gitconfig"
+    settings.write_text(
+        '[url "https://a.example/"]\n\tinsteadOf = x:\n'
+        '[url "https://b.example/"]\n\tinsteadOf = x:deep/\n'
+        '[url "https://c.example/"]\n\tpushInsteadOf = x:\n'
+        "[credential]\n\thelper = store\n"
+    )
+    repo.git("remote", "set-url", "origin", "x:deep/repo")
+    repo.git("config", "url.https://evil.example/.insteadOf", "x:deep/repo")
+    repo.git("config", "credential.helper", "evil")
+    env = ENV | {"GIT_CONFIG_GLOBAL": str(settings)}
+    found = Remote.of(Clone(repo.folder, env), "origin").settings
+    values = {found[name]: found[name.replace("KEY", "VALUE")] for name in found if "KEY" in name}
+    assert values["remote.data.url"] == "https://b.example/repo"
+    assert values["remote.data.pushurl"] == "https://c.example/deep/repo"
+    assert values["credential.helper"] == "store"
+    # As git itself has it, were it not for the clone's own settings.
+    repo.git("config", "--unset-all", "url.https://evil.example/.insteadOf")
+    asked = ["git", "remote", "get-url", "origin"]
+    for more, expected in (([], "remote.data.url"), (["--push"], "remote.data.pushurl")):
+        said = subprocess.run([*asked[:3], *more, "origin"], env=env, cwd=repo.folder, stdout=-1)
+        assert said.stdout.decode().strip() == values[expected]
 
 
 def test_where_the_branch_is_stored_was_read_before(attack: Attack, tmp_path: Path) -> None:
