@@ -25,9 +25,9 @@ from ci_eval.git import GitError, Repository
 _MAX_SMALL = 64 * 1024
 _MAX_SHALLOW = 64 * 1024 * 1024
 """The longest files that are read, in bytes: pointers, and git's list of cut-off commits."""
-_SETTINGS = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT")
-"""Variables that name the files of the user's settings, and that count those in variables."""
+_FILES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
 _HOMES = ("HOME", "XDG_CONFIG_HOME", "USERPROFILE")
+"""Variables that name files with settings of the user's, and folders with such files."""
 _OF_USER = ("system", "global", "command")
 """The scopes of settings that are not the clone's, as `git config --show-scope` names them."""
 _ONE_SETTING = re.compile(r"GIT_CONFIG_(KEY|VALUE)_[0-9]+")
@@ -87,6 +87,12 @@ class Clone:
     def view(self) -> Repository:
         """The git directory of our own; without a clone, each command fails."""
         return self._found.view
+
+    @property
+    def missing(self) -> str:
+        """Why there is no clone; empty if there is one."""
+        view = self._found.view
+        return view.reason if isinstance(view, _Nowhere) else ""
 
     @property
     def top(self) -> Path | None:
@@ -237,9 +243,9 @@ def _settings(git_dir: Path, top: Path, env: Mapping[str, str]) -> Iterator[Sett
 
     No folder or file in the work tree holds the user's, whatever variable names it.
     """
-    inside = {key for key in (*_HOMES, *_SETTINGS) if _is_inside(env.get(key, ""), top)}
-    extra = {key: os.devnull if key in inside else env.get(key) for key in _SETTINGS}
-    extra |= dict.fromkeys(inside & {*_HOMES})
+    extra = {key: env.get(key) for key in ("GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT")}
+    extra |= {key: _outside(env.get(key), top, os.devnull) for key in _FILES}
+    extra |= {key: None for key in _HOMES if _outside(env.get(key), top, None) is None}
     extra |= {key: value for key, value in env.items() if _ONE_SETTING.fullmatch(key)}
     listed = Repository(git_dir, env, extra).run(
         *("config", "--list", "-z", "--show-scope", "--includes"), remote=True
@@ -250,8 +256,9 @@ def _settings(git_dir: Path, top: Path, env: Mapping[str, str]) -> Iterator[Sett
         yield Setting(key, value, scope in _OF_USER)
 
 
-def _is_inside(path: str, top: Path) -> bool:
-    return bool(path) and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top))
+def _outside(path: str | None, top: Path, instead: str | None) -> str | None:
+    inside = path and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(top))
+    return instead if inside else path
 
 
 def _make_view(

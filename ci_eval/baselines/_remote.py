@@ -54,8 +54,8 @@ class Remote:
 
         """
         if clone.common is None:
-            message = f"{clone.folder} is not in a git repository"
-            raise BaselineError(f"a baseline in a branch needs a git repository: {message}")
+            message = f"a baseline in a branch needs a git repository: {clone.missing}"
+            raise BaselineError(message)
         known = {each.key: each.value for each in reversed(clone.settings)}  # the first one counts
         hashing = known.get("extensions.objectformat", "sha1")
         names = [

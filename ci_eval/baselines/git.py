@@ -88,8 +88,7 @@ class GitStore(FileStore):
         """Return the file's path from the top of the repository."""
         path = str(self._path(world))
         if clone.top is None:
-            message = "the baseline was not loaded: the configuration is in no git repository"
-            raise BaselineError(message)
+            raise BaselineError(f"the baseline was not loaded: {clone.missing}")
         try:
             inside = clone.inside(path)
         except GitError:

@@ -147,7 +147,7 @@ def test_what_is_outside_of_the_repository_has_no_versions(repo: Repo, path: str
 
 def test_outside_of_a_repository_there_is_nothing_to_read(tmp_path: Path) -> None:
     found = refusal(tmp_path)
-    assert found == "the baseline was not loaded: the configuration is in no git repository"
+    assert found == f"the baseline was not loaded: {tmp_path} is not in a git repository"
 
 
 def test_what_is_broken_is_named_with_its_commit_and_line(repo: Repo) -> None:
