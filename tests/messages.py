@@ -31,7 +31,7 @@ SEEDS: dict[str, Parameter] = {
             *("CiEvalError", "UsageError", "ConfigError", "EvalSetError", "UnknownPluginError"),
             *("NothingSelectedError", "BaselineError", "BadAnswerError", "DisturbedError"),
             *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
-            *("GitHubError", "HostError", "PostingError"),
+            *("GitHubError", "HostError", "LimitedError", "PostingError"),
             *("Problem", "NotJsonError", "ValueError", "workers/link.py:_error"),
         ),
         (0, "message"),
