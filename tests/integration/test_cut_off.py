@@ -1,5 +1,6 @@
 """Responses that were cut off are scored, and told of wherever they are reported."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +57,15 @@ def test_each_reason_is_counted_and_few_cases_are_named(project: Project) -> Non
     report = project.read("report.json")
     assert "6 responses were cut off: length (cases c0, c1, c2, c3, c4 and 1 more)" in report
     assert "1 response was cut off: SAFETY (case c6)" in report
+
+
+@pytest.mark.parametrize("key", ["finish_reason", "finishReason"])
+def test_a_recorded_session_of_adk_says_it_too(project: Project, key: str) -> None:
+    (turn,) = GREETS["conversation"]
+    answered = {"author": "bot", "content": turn["final_response"], key: "MAX_TOKENS"}
+    session = {"id": "s", "events": [{"author": "user", "content": turn["user_content"]}, answered]}
+    (project.folder / "traces.jsonl").write_text(json.dumps(session))
+    project.evalset(GREETS)
+    project.ci_eval("run")
+    (result,) = project.run_json()["results"]
+    assert (result["status"], result["cut_off"]) == ("passed", ["MAX_TOKENS"])
