@@ -159,8 +159,9 @@ class _Reader:
         judging = self._judging(criteria)
         simulation = self._simulation(raw, read.file, judging)
         for name, each in criteria.items():
-            for message in each.remarks():
-                self._warn(message, ("criteria", name))
+            # Those of an eval config were told with their lines in that file.
+            for option, message in each.remarks() if each not in read.of_file else ():
+                self._warn(message, ("criteria", name, *option))
         baseline = self._baseline(raw.get("baseline"))
         reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)

@@ -26,6 +26,11 @@ class Criteria:
     file: EvalConfigFile | None = None
     """The eval config that `from` names."""
 
+    @property
+    def of_file(self) -> list[AnyCriterion]:
+        """The criteria of that file."""
+        return list(self.file.criteria.values()) if self.file else []
+
 
 def read_criteria(
     document: Document, *, dialect: Dialect | None, world: World, interpreter: str | None = None

@@ -101,6 +101,7 @@ class _Turn:
             user_content=Content(role=USER, parts=tuple(self.asked)),
             final_response=final,
             intermediate_data=_trajectory(events),
+            finish_reason=None if last is None else events[last].finish_reason,
         )
 
 

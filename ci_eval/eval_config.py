@@ -12,18 +12,26 @@ looked for here, since it may be installed where it is to run.
 """
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
 
 from ci_eval import plugins
 from ci_eval.criterion_names import AMBIGUOUS, NAME, Dialect, belongs_to, resolve
 from ci_eval.documents import MAX_CONFIG, Loc, read_text
 from ci_eval.errors import Problem, Severity, UnknownPluginError
+from ci_eval.eval_config_keys import (
+    ADK_KEYS,
+    AGENTFLOW_KEYS,
+    CRITERION_DEFAULTS,
+    SIMULATOR_DEFAULTS,
+    snake,
+    unheeded,
+)
 from ci_eval.explain import describe, explain
 from ci_eval.json_text import JsonText, parse_relaxed
 from ci_eval.measures import AnyCriterion
@@ -33,31 +41,6 @@ from ci_eval.registry import did_you_mean
 
 M = TypeVar("M", bound=BaseModel)
 
-ADK_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
-AGENTFLOW_KEYS = (
-    "criteria",
-    "user_simulator_config",
-    "parallel",
-    "max_concurrency",
-    "timeout",
-    "verbose",
-    "mock_mode",
-    "reporter",
-)
-_CRITERION_FIELDS = frozenset(
-    {
-        "threshold",
-        "match_type",
-        "judge_model",
-        "num_samples",
-        "rubrics",
-        "keywords",
-        "check_args",
-        "enabled",
-        "api_style",
-    }
-)
-"""What AgentFlow's CriterionConfig holds for every criterion, whether it reads it or not."""
 _OPTIONS_OF_ADK = frozenset(
     {
         "judge_model_options",
@@ -146,7 +129,7 @@ def dialect_of(value: Mapping[str, Any]) -> Dialect | None:
 
 def _signs(value: Mapping[str, Any]) -> Iterator[Dialect]:
     """Yield a dialect for everything that only files of that dialect hold."""
-    keys = {_snake(key) for key in value}
+    keys = {snake(key) for key in value}
     if keys & {"custom_metrics", "live_model_config"} or keys - value.keys():
         yield "adk"
     if keys & (set(AGENTFLOW_KEYS) - set(ADK_KEYS)):
@@ -165,9 +148,9 @@ def _signs_of(spec: Any) -> Iterator[Dialect]:
     if not isinstance(spec, Mapping):
         return
     match_type = spec.get("match_type")
-    if {_snake(key) for key in spec} & _OPTIONS_OF_ADK or spec.keys() - set(map(_snake, spec)):
+    if {snake(key) for key in spec} & _OPTIONS_OF_ADK or spec.keys() - set(map(snake, spec)):
         yield "adk"
-    elif spec.keys() & (_CRITERION_FIELDS - {"threshold", "match_type", "rubrics"}):
+    elif spec.keys() & (CRITERION_DEFAULTS.keys() - {"threshold", "match_type", "rubrics"}):
         yield "agentflow"
     if match_type is not None and match_type not in ("EXACT", "IN_ORDER", "ANY_ORDER"):
         yield "adk"
@@ -187,6 +170,8 @@ class _Reader:
         """Read the whole file."""
         is_agentflow = self.file.dialect == "agentflow"
         self._check_keys(value, AGENTFLOW_KEYS if is_agentflow else ADK_KEYS, ())
+        for key, message, severity in unheeded(value, is_agentflow=is_agentflow):
+            self.problem(message, (key,), severity=severity)
         if is_agentflow:
             self._read_run(value)
         self._read_simulator(value)
@@ -214,7 +199,7 @@ class _Reader:
     def _check_keys(self, value: Mapping[str, Any], known: tuple[str, ...], loc: Loc) -> None:
         whose = "AgentFlow" if known is AGENTFLOW_KEYS else "ADK"
         for key in value:
-            if _snake(key) not in known:
+            if snake(key) not in known:
                 message = f"unknown key, which {whose} ignores{did_you_mean(key, known)}"
                 self.problem(message, (*loc, key), severity="warning")
 
@@ -316,9 +301,9 @@ class _Reader:
             self.problem(message, (key, "type"))
             return
         model = plugins.simulator["agentflow" if self.file.dialect == "agentflow" else kind]
-        keys = {_OF_SIMULATORS.get(_snake(each), _snake(each)): each for each in given}
+        keys = {_OF_SIMULATORS.get(snake(each), snake(each)): each for each in given}
         options = {ours: given[each] for ours, each in keys.items() if ours != "type"}
-        wanted = self._without_unread(model, options, (key,)) if options else None
+        wanted = self._without_unread(model, options, (key,), SIMULATOR_DEFAULTS)
         if wanted:
             self.file.simulator = self._validated(
                 model, wanted, lambda inner: (key, *(keys.get(str(each), each) for each in inner))
@@ -348,24 +333,32 @@ class _Reader:
         except UnknownPluginError as exc:
             self.problem(str(exc), loc)
             return
-        wanted = self._without_unread(model, given, loc)
+        wanted = self._without_unread(model, given, loc, CRITERION_DEFAULTS)
         found = self._validated(model, wanted, lambda inner: (*loc, *inner))
         if found is not None:
             self.file.criteria[name] = found
+            for option, message in found.remarks():
+                written = tuple(map(to_camel, option))
+                place = written if written[0] in given else option
+                self.problem(message, (*loc, *place), severity="warning")
 
     def _without_unread(
-        self, model: type[BaseModel], given: dict[str, Any], loc: Loc
+        self, model: type[BaseModel], given: dict[str, Any], loc: Loc, defaults: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Drop the options that no field is like; those that look misspelt stay, as errors."""
+        """Drop the options that no field is like; those that look misspelt stay, as errors.
+
+        Files that AgentFlow writes hold all options, so its `defaults` are dropped in silence.
+        """
         aliases = [info.alias for info in model.model_fields.values() if info.alias]
         known = [*model.model_fields, *aliases]
-        shared = _CRITERION_FIELDS if self.file.dialect == "agentflow" else frozenset()
+        shared = defaults if self.file.dialect == "agentflow" else {}
         kept = {}
         for key, value in given.items():
             if key in known:
                 kept[key] = value
-            elif key not in shared:
-                if did_you_mean(key, model.model_fields).startswith("."):
+            elif key not in shared or value != shared[key]:
+                suggestion = did_you_mean(key, model.model_fields)
+                if key not in shared and suggestion.startswith("."):
                     kept[key] = value
                 else:
                     message = "an option that nothing reads, ignored"
@@ -391,7 +384,3 @@ def _options(spec: Any) -> dict[str, Any] | None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _snake(key: str) -> str:
-    return re.sub(r"(?<!^)([A-Z])", lambda found: "_" + found[0].lower(), key)

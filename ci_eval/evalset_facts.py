@@ -19,6 +19,8 @@ class CaseFacts:
     """Cases that assert something of themselves."""
     without_response: list[int | None] = field(default_factory=list)
     """The lines of the first cases that expect no response."""
+    with_state: list[int | None] = field(default_factory=list)
+    """The lines of the first cases that begin with a state of the session."""
 
     def add(self, case: EvalCase) -> None:
         """Count `case`."""
@@ -30,6 +32,8 @@ class CaseFacts:
         lacking = turns is not None and not all(turn.response for turn in turns)
         if lacking and len(self.without_response) < MAX_LINES:
             self.without_response.append(case.line)
+        if case.session_input and case.session_input.state and len(self.with_state) < MAX_LINES:
+            self.with_state.append(case.line)
 
 
 MAX_LINES = 20

@@ -16,11 +16,12 @@ from ci_eval.github_answers import (
     GONE,
     GitHubError,
     graphql_error,
+    is_unwell,
     limited,
     require_success,
     said_by,
 )
-from ci_eval.hosting import Host, checked, items, read
+from ci_eval.hosting import Host, Manners, checked, items, read
 from ci_eval.net import Net, Request, Response, address, connecting, shown_address
 from ci_eval.records import Json, Stored
 from ci_eval.world import World
@@ -119,7 +120,7 @@ class GitHub:
         headers: Mapping[str, str],
         graphql: str,
     ) -> None:
-        self._host = Host(net, world, "GitHub", limited, said_by)
+        self._host = Host(net, world, Manners("GitHub", limited, said_by, is_unwell))
         self._api, self.repository = place
         """Where the API is; the owner and the name of the repository."""
         self._graphql = graphql

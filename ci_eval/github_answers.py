@@ -2,6 +2,7 @@
 
 import re
 
+from ci_eval import hosting
 from ci_eval.hosting import HostError
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.net import Response, retry_after
@@ -43,10 +44,43 @@ def limited(response: Response, now: float) -> float | None:
     return _LIMITED_S if is_limit else None
 
 
+def is_unwell(response: Response) -> bool:
+    """Check whether the server failed, which GraphQL may tell with status 200."""
+    if hosting.is_unwell(response):
+        return True
+    first = _graphql_failure(response)
+    return first is not None and _kind(first) not in _GRAPHQL_STATUSES
+
+
 def _is_graphql_limit(response: Response) -> bool:
-    """Say whether GraphQL was asked too often, which it answers with 200."""
+    """Check whether GraphQL was asked too often, which it answers with status 200."""
+    first = _graphql_failure(response)
+    if first is None:
+        return False
+    is_secondary = "secondary rate limit" in str(first.get("message")).casefold()
+    return is_secondary or _kind(first) in ("RATE_LIMIT", "RATE_LIMITED")
+
+
+def _graphql_failure(response: Response) -> dict[str, Json] | None:
+    """Return the first error of a GraphQL answer with status 200, if it has any."""
     is_graphql = response.status == 200 and response.request.url.endswith("/graphql")
-    return is_graphql and bool(re.search(r'"type":\s*"RATE_LIMIT(ED)?"', response.text))
+    if not is_graphql or '"errors"' not in response.text:
+        return None
+    try:
+        value = parse_json(response.text)
+    except NotJsonError:
+        return None
+    errors = value.get("errors") if isinstance(value, dict) else None
+    first = errors[0] if isinstance(errors, list) and errors else None
+    return first if isinstance(first, dict) else None
+
+
+def _kind(error: dict[str, Json]) -> str:
+    """Return the type of a GraphQL error.
+
+    A query that an older server does not know has no type, and says so in `extensions`.
+    """
+    return str(error.get("type") or ("UNKNOWN" if "extensions" in error else ""))
 
 
 def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
@@ -54,9 +88,7 @@ def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
     first = errors[0] if isinstance(errors, list) and errors else None
     first = first if isinstance(first, dict) else {}
     said = response.request.quoted(str(first.get("message", "no message")))
-    # A query with what an older server does not know has no type, and says so in `extensions`.
-    kind = str(first.get("type") or ("UNKNOWN" if "extensions" in first else ""))
-    status = _GRAPHQL_STATUSES.get(kind)
+    status = _GRAPHQL_STATUSES.get(_kind(first))
     return GitHubError(
         f"GitHub refuses {response.request.shown}: {said}",
         hint=_permission(needs, response) if status in (403, 404) else "",

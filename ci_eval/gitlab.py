@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
-from ci_eval.hosting import Host, HostError, checked, items, read
+from ci_eval.hosting import Host, HostError, Manners, checked, items, read
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.net import Net, Request, Response, address, connecting, retry_after
 from ci_eval.records import Json, Stored
@@ -79,7 +79,7 @@ class GitLab:
     def __init__(
         self, net: Net, world: World, api: str, project: str, headers: Mapping[str, str]
     ) -> None:
-        self._host = Host(net, world, "GitLab", limited, _said_by)
+        self._host = Host(net, world, Manners("GitLab", limited, _said_by))
         self._api = api
         self._project = f"{api}/projects/{quote(project, safe='')}/"
         self._headers = headers

@@ -1,12 +1,12 @@
-"""Asks a host of repositories, with the patience that its limits take.
+"""Requests to a host of repositories: its limits, retries and checked answers.
 
-What hosts have in common: a request is put off by a limit, or gets no answer while the host is not
-well, and is sent again then; and nobody sees an answer that was not checked against a schema.
+The whole policy for retries stands here: `MAX_WAIT_S` bounds one wait, `PATIENCE_S` all waits
+together.  A limit that lasts longer ends the attempts at once, also those of later requests.
 """
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,8 +21,10 @@ M = TypeVar("M", bound=Stored)
 
 ANSWER_S = 60.0
 """How long an answer may take."""
+MAX_WAIT_S = 90.0
+"""The longest single wait, in seconds; hosts ask for 60 where they name no time."""
 PATIENCE_S = 150.0
-"""How long is waited in all, because a host asks for it or is not well."""
+"""The longest time for all waits of one connection together, in seconds."""
 _PAUSES_S = (1.0, 4.0, 10.0)
 """After how long a server that is not well is asked again."""
 _UNWELL = (500, 502, 503, 504)
@@ -39,30 +41,37 @@ class HostError(Exception):
         super().__init__(message)
 
 
-Limited = Callable[[Response, float], float | None]
-"""Says how long to wait as the limits of a host want it, by its answer and the time; `None` where
-no limit is in the way."""
-SaidBy = Callable[[Response], str]
-"""Returns what an error of a host says of itself, to be put behind ours."""
+class LimitedError(HostError):
+    """A host's limit lasts longer than we wait; the request was not executed."""
+
+
+def is_unwell(response: Response) -> bool:
+    """Check whether the server failed, so that another attempt may succeed."""
+    return response.status in _UNWELL
+
+
+class Manners(NamedTuple):
+    """How one kind of host answers."""
+
+    name: str
+    limited: Callable[[Response, float], float | None]
+    """Returns the seconds to wait for a limit, by the answer and the time; `None` for no limit."""
+    said_by: Callable[[Response], str]
+    """Returns the message of an error, to be appended to ours."""
+    is_unwell: Callable[[Response], bool] = is_unwell
+    """True if the server failed, so that another attempt may succeed."""
 
 
 class Host:
     """Sends requests, and sends them again as long as the host puts them off."""
 
-    def __init__(
-        self,
-        net: Net,
-        world: World,
-        name: str,
-        limited: Limited,
-        said_by: SaidBy,
-    ) -> None:
+    def __init__(self, net: Net, world: World, manners: Manners) -> None:
         self._net = net
         self._world = world
-        self._name = name
-        self._limited = limited
-        self._said_by = said_by
+        self._manners = manners
         self._patience_s = PATIENCE_S
+        self._closed = (0.0, "")
+        """Until when the host wants no requests, on the clock of the world; and its words."""
 
     async def send(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
         """Return what the host answers in the end, whatever its status.
@@ -70,21 +79,35 @@ class Host:
         `again` says that a request is sent again too where nobody knows what became of it.
 
         Raises:
-            HostError: it does not answer, or wants to be left alone for longer than is waited.
+            LimitedError: it wants no requests for longer than we wait.
+            HostError: it does not answer, or is not well.
 
         """
+        until, why = self._closed
+        if (left_s := until - self._world.now()) > 0:
+            raise _limited_error(why, left_s)
         pauses = iter(_PAUSES_S)
         while True:
             response, said = await self._tried(request, within_s)
-            limited_s = self._limited(response, self._world.now()) if response else None
-            if response and limited_s is not None:
-                said = f"{self._name} was asked too often{self._said_by(response)}"
-            elif response and not (again and response.status in _UNWELL):
-                return response
+            limited_s = self._manners.limited(response, self._world.now()) if response else None
             pause_s = next(pauses, None)
-            if pause_s is None or (limited_s is None and not again):
+            if response and limited_s is not None:
+                said = f"{self._manners.name} was asked too often{self._manners.said_by(response)}"
+                if pause_s is None or limited_s > min(MAX_WAIT_S, self._patience_s):
+                    self._close(response, said, limited_s)
+                    raise _limited_error(said, limited_s)
+                await self._wait(limited_s, said)
+                continue
+            if response and not (again and self._manners.is_unwell(response)):
+                return response
+            if pause_s is None or not again or pause_s > self._patience_s:
                 raise HostError(said)
-            await self._wait(pause_s if limited_s is None else limited_s, said)
+            await self._wait(pause_s, said)
+
+    def _close(self, response: Response, said: str, limited_s: float) -> None:
+        """Refuse further requests; a limit with status 200 concerns GraphQL alone."""
+        if response.status != 200:
+            self._closed = (self._world.now() + limited_s, said)
 
     async def _tried(self, request: Request, within_s: float) -> tuple[Response | None, str]:
         """Return what came back, if anything did, and what there is to say of it."""
@@ -97,15 +120,21 @@ class Host:
             if exc.kind != "connection":
                 raise HostError(str(exc)) from exc
             return None, str(exc)
-        return response, f"{request.shown} answered {response.shown}"
+        # An answer with status 200 that failed says why in its errors.
+        shown = (
+            f"200{self._manners.said_by(response)}" if response.status == 200 else response.shown
+        )
+        return response, f"{request.shown} answered {shown}"
 
     async def _wait(self, pause_s: float, said: str) -> None:
-        """Wait before a request is sent again, unless all patience is gone."""
-        if pause_s > self._patience_s:
-            raise HostError(f"{said}; it may be asked again in {pause_s:.0f} s")
+        """Wait before a request is sent again."""
         self._patience_s -= pause_s
         self._world.say(f"{said}; asking again in {pause_s:.0f} s")
         await asyncio.sleep(pause_s)
+
+
+def _limited_error(said: str, left_s: float) -> LimitedError:
+    return LimitedError(f"{said}; it may be asked again in {left_s:.0f} s")
 
 
 def read(response: Response) -> Json:

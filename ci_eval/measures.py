@@ -105,8 +105,8 @@ class AnyCriterion(Plugin):
         """Whether what readers warn of for its sake matters to it as it is set."""
         return True
 
-    def remarks(self) -> Iterator[str]:
-        """Yield what is worth knowing of its options, as they are set."""
+    def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield which of its options, by its path, changes nothing as it is set, and why."""
         yield from ()
 
     def faults(self, case: EvalCase) -> Iterator[str]:

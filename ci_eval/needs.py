@@ -36,6 +36,7 @@ def problems(
             yield from wrong_cases(criterion, each.opened.facts, each.cases(), each.shown)
     talked_to = {evalset for agent, evalset in pairs if config.agents[agent].converses}
     yield from _unplayable(config, [evalsets[each] for each in sorted(talked_to)])
+    yield from _untaken_states(config, evalsets, pairs)
     if not partly:
         yield from _unread_assertions(config, evalsets, pairs)
 
@@ -52,6 +53,20 @@ def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Pr
         for case in each.cases():
             for message in simulation.simulator.faults(case):
                 yield Problem(message, each.shown, case.line, f"case {case.eval_id!r}")
+
+
+def _untaken_states(
+    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
+) -> Iterator[Problem]:
+    """Yield which cases begin with a state that an agent cannot be given."""
+    for agent, name in pairs:
+        kind = config.agents[agent]
+        for line in () if kind.takes_state else evalsets[name].opened.facts.with_state:
+            message = (
+                f"the `session_input.state` of the case is not used: agent {agent!r} is of type "
+                f"{kind.type_name!r}, which takes none"
+            )
+            yield Problem(message, evalsets[name].shown, line, severity="warning")
 
 
 def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval import confiding, team, templating
+from ci_eval import confiding, phrases, team, templating
 from ci_eval.columns import Columns
 from ci_eval.execute import Conduct, ToTry, execute
 from ci_eval.findings import GroupKey, Totals
@@ -22,6 +22,9 @@ from ci_eval.score import score
 from ci_eval.team import Team
 from ci_eval.trials import Trace, Trial
 from ci_eval.world import World
+
+_MAX_NAMED = 5
+"""How many cases a warning names at most."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Tally:
     duration_s: float = 0.0
     judging: dict[GroupKey, JudgeUsage] = field(default_factory=dict)
     simulation: JudgeUsage | None = None
+    cut_off: dict[str, list[str]] = field(default_factory=dict)
+    """The cases of responses that ended before they were whole, by why."""
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -61,6 +66,8 @@ class Tally:
         self.trials += 1
         self.retried += result.attempts > 1
         self.duration_s += result.duration_s
+        for reason in result.cut_off:
+            self.cut_off.setdefault(reason, []).append(result.key.case)
         if result.simulation:
             self.simulation = (self.simulation or JudgeUsage()) + result.simulation
         for each in result.scores:
@@ -73,6 +80,15 @@ class Tally:
         """Return `cases` with the trials and their times."""
         counted = {"trials": self.trials, "retried": self.retried, "duration_s": self.duration_s}
         return cases.model_copy(update=counted)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what is to be told of the observations, beside their scores."""
+        for reason, those in self.cut_off.items():
+            names = list(dict.fromkeys(those))
+            shown = ", ".join(names[:_MAX_NAMED])
+            more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+            cases = "case" if len(names) == 1 else "cases"
+            yield f"{phrases.cut_off([reason] * len(those))} ({cases} {shown}{more})"
 
 
 class Observed(NamedTuple):

@@ -1,5 +1,7 @@
 """What a comparison says, in the words that every report uses; still of any text and length."""
 
+from collections.abc import Sequence
+
 from ci_eval.findings import CaseChange, Comparison, Delta, Excused, Flaky, Report, Together
 from ci_eval.results import Tier
 from ci_eval.templating import counted, difference
@@ -181,3 +183,11 @@ def drawn(comparison: Comparison) -> str:
     if comparison.confirming:
         parts.append(f"{counted(comparison.confirming, 'trial')} to confirm single cases")
     return f"Decided after {' and '.join(parts)}" if parts else ""
+
+
+def cut_off(reasons: Sequence[str]) -> str:
+    """Return how many responses ended before they were whole, and why; empty for none."""
+    if not reasons:
+        return ""
+    were = "response was" if len(reasons) == 1 else "responses were"
+    return f"{len(reasons)} {were} cut off: {', '.join(dict.fromkeys(reasons))}"

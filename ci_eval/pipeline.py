@@ -132,7 +132,9 @@ def judge(
     `rewritten` is what the change made of its own measure; of the `worst` results the report has
     so many.
     """
-    meta, columns = observed.run.meta, observed.tally.columns
+    columns = observed.tally.columns
+    warnings = (*observed.run.meta.warnings, *observed.tally.warnings())
+    meta = observed.run.meta.model_copy(update={"warnings": warnings})
     comparison = (
         compare(meta, columns, before.runs, gate, before.lineage)
         if before and before.runs and gate.mode != "threshold"

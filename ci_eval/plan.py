@@ -326,7 +326,11 @@ def _mocked(opened: OpenedEvalSet, mocks: ToolMocks) -> OpenedEvalSet:
 def _worth_telling(problems: Iterable[Problem], pairs: needs.Pairs) -> Iterator[Problem]:
     """Yield the problems that concern everybody, or a criterion that is used and minds them."""
     minding = {
-        each.type_name for chosen in pairs.values() for each in chosen.values() if each.minds
+        # What concerns a criterion concerns it by the rules of an older version, too.
+        each.type_name.replace("@2.3/", "/")
+        for chosen in pairs.values()
+        for each in chosen.values()
+        if each.minds
     }
     return (each for each in problems if not each.concerns or each.concerns in minding)
 

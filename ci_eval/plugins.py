@@ -96,6 +96,8 @@ class Agent(Plugin):
 
     converses: ClassVar[bool] = True
     """Whether somebody has to talk to it; what took place already is only read."""
+    takes_state: ClassVar[bool] = True
+    """Whether a conversation can begin with the `session_input.state` of its case."""
 
     @abstractmethod
     def start(self, world: World) -> AbstractAsyncContextManager[RunningAgent]:

@@ -1,7 +1,6 @@
 """What is asked of an agent, and what it does: evalsets, cases, invocations, messages.
 
-`EvalCase`, `Invocation`, `Content` and what they hold have the fields of Google ADK's evaluation
-files and read both of their spellings.
+`EvalCase`, `Invocation`, `Content` and their parts read Google ADK's files, in both spellings.
 """
 
 from collections.abc import Mapping
@@ -19,6 +18,8 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
+
+from ci_eval.finish_reasons import FinishReason
 
 SCHEMA_VERSION = 1
 """The version of every stored file; raised when a reader of the old one would go wrong."""
@@ -157,6 +158,7 @@ class InvocationEvent(AdkRecord):
     grounding_metadata: Json = None
     usage_metadata: dict[str, Json] | None = None
     model_version: str | None = None
+    finish_reason: FinishReason = None
 
 
 class InvocationEvents(AdkRecord):
@@ -247,6 +249,8 @@ class Invocation(AdkRecord):
     """The nodes of a graph as they were visited, `None` where nobody looked; ours, too."""
     waits_for: tuple[FunctionCall, ...] = ()
     """Calls that somebody outside has to answer before the agent goes on; ours, too."""
+    finish_reason: FinishReason = None
+    """Why the final response ended before it was whole, such as `MAX_TOKENS`; ours, too."""
     unseen: bool = False
     """Whether an agent was asked that does not tell which tools it called; ours, too."""
 
@@ -375,8 +379,7 @@ class EvalCase(AdkRecord):
     human_answers: CannedResults
     """What a human answers where the agent stops and asks, by the name of the tool; ours, too."""
     rerun_on_resume: bool = False
-    """Whether the agent, when a run is resumed and what it had asked is answered by now, goes on
-    with the answers; else these are what the invocation came to. Ours, too."""
+    """Whether a resumed agent goes on with the answers, instead of ending with them; ours, too."""
     line: int | None = Field(default=None, exclude=True)
     """Where the case starts in its file; not part of the data."""
 

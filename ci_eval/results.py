@@ -93,6 +93,8 @@ class TrialResult(Stored):
     """Of the case's content: equal only where the same thing was asked and expected."""
     output: str = ""
     """What the agent wrote to its standard streams; kept where the trial did not pass."""
+    cut_off: tuple[str, ...] = ()
+    """For each response that ended before it was whole: why, such as `MAX_TOKENS`."""
     simulation: JudgeUsage | None = None
     """What it took to ask what the user says, where a model plays one."""
     round: int = 0

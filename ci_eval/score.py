@@ -42,6 +42,7 @@ async def score(
         case_fingerprint=trial.fingerprint,
         round=trial.round,
         confirms=trial.confirms,
+        cut_off=tuple(each.finish_reason for each in trace.invocations if each.finish_reason),
         output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
     )
 

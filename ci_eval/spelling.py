@@ -5,8 +5,8 @@ address, or in the header of a request.  So the other text is read before it is 
 (`Reading`): all that is escaped for JSON, Python, C, HTML or an address, any number of times,
 becomes what it stands for, and blanks and slashes go, which programs add where they break lines
 and quote, and so do colours.  The secret is read the same way, and is then found as it is; in
-hexadecimal digits; or in base64, where it was written as it is or as in JSON, by either alphabet
-and as a part of a longer text.
+hexadecimal digits, joined or with a mark or `0x` between its bytes; or in base64, where it was
+written as it is or as in JSON, by either alphabet and as a part of a longer text.
 
 What looks for it has to be fast where nothing is found, which is nearly always: there is a short
 piece of it that every way to write it keeps, but for the blanks, and only where that is found
@@ -164,6 +164,16 @@ _PATTERN = r"""
 """
 _ESCAPED = re.compile(_PATTERN, re.VERBOSE)
 _SHOWN = re.compile(rf"(?P<unseen> {_HIDDEN.pattern} ) | {_PATTERN}", re.VERBOSE)
+_BETWEEN = r"(?<=[0-9a-fA-F]{2}) (?: [:,;._|-] [ \t\r\n]* (?:0[xX])? | [ \t\r\n]* 0[xX] )"
+"""What stands between two bytes in hexadecimal digits: `aa:bb`, `aa-bb`, `0xaa, 0xbb`."""
+_JOINT = rf"{_BETWEEN} (?=[0-9a-fA-F]{{2}})"
+_JOINTS = re.compile(_JOINT, re.VERBOSE)
+_APART = re.compile(rf"(?: [0-9a-fA-F]{{2}} {_JOINT} (?:[0-9a-fA-F]{{2}})*? ){{3}}", re.VERBOSE)
+"""Where bytes in hexadecimal digits stand apart."""
+_PREFIX = r"\\x (?=(?:[0-9a-fA-F]{2}){4})"
+"""What PostgreSQL writes before digits; else it would escape the first byte alone."""
+_IN_HEX_SEEN = re.compile(rf"{_PREFIX} | {_JOINT}", re.VERBOSE)
+_IN_HEX = re.compile(rf"(?P<unseen> \\*{_PREFIX} | {_JOINT} ) | {_PATTERN}", re.VERBOSE)
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _LAST = 0x10FFFF
 _SKIPPED = frozenset("\\ \t\r\n")
@@ -180,6 +190,8 @@ def squeezed(text: str) -> str:
         found.append(_HIDDEN.sub("", dense))
     if any(each.search(dense) for each in _WHOLLY):
         found.append(Reading(dense).plain)
+    if _APART.search(dense):
+        found.append(_JOINTS.sub("", dense))
     return "\0".join(found)
 
 
@@ -188,6 +200,8 @@ def readings(text: str) -> list["Reading"]:
     seen = [Reading(text)]
     if _HIDDEN.search(text):
         seen.append(Reading(text, _SHOWN))
+    if _IN_HEX_SEEN.search(text):
+        seen.append(Reading(text, _IN_HEX))
     return seen
 
 

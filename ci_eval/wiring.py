@@ -80,12 +80,16 @@ def run(planned: Plan, around: World, outputs: observing.Outputs) -> Report | No
     around.clone.look()
     with console.Progress(planned.count, grouped=in_actions(around)) as progress:
         try:
-            return pipeline.run(
+            report = pipeline.run(
                 planned, around, replace(outputs, watch=progress, more=progress.more)
             )
         except KeyboardInterrupt:
             console.say(f"interrupted; what was observed is in {outputs.folder}")
             return None
+    # What was known before the run was said before it.
+    for warning in report.meta.warnings[len(planned.warnings) :]:
+        console.say(f"warning: {warning}")
+    return report
 
 
 def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:

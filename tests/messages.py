@@ -31,12 +31,12 @@ SEEDS: dict[str, Parameter] = {
             *("CiEvalError", "UsageError", "ConfigError", "EvalSetError", "UnknownPluginError"),
             *("NothingSelectedError", "BaselineError", "BadAnswerError", "DisturbedError"),
             *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
-            *("GitHubError", "HostError", "PostingError"),
+            *("GitHubError", "HostError", "LimitedError", "PostingError"),
             *("Problem", "NotJsonError", "ValueError", "workers/link.py:_error"),
         ),
         (0, "message"),
     ),
-    **dict.fromkeys(("TrialError", "Failure", "Reason", "failed"), (1, "message")),
+    **dict.fromkeys(("TrialError", "Failure", "Reason", "failed", "Unheeded"), (1, "message")),
     **dict.fromkeys(("scored", "Score", "Delta"), (9, "reason")),
     **dict.fromkeys(("unscored", "Reading", "Verdict", "Mean", "JudgedTurn"), (1, "reason")),
     "Sample": (1, "rationale"),
@@ -48,7 +48,7 @@ TOLD = (
     *("hindrance", "lacks", "faults", "check", "remarks"),
     *("wrong_address", "wrong_start", "wrong_headers", "wrong_variable"),
     *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_answers.py:_not_united"),
-    "not_loaded",
+    *("not_loaded", "of_no_effect"),
 )
 """Functions whose answers are told to users: of plugins, and of the process of an agent."""
 

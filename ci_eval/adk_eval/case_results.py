@@ -13,7 +13,7 @@ from ci_eval.measures import AnyCriterion
 from ci_eval.records import EvalCase, Invocation, Json, Record, Status
 from ci_eval.results import InvocationScore, Score, TrialResult
 
-_OURS = {"cost_usd", "nodes", "waits_for", "unseen"}
+_OURS = {"cost_usd", "nodes", "waits_for", "finish_reason", "unseen"}
 """Fields of invocations that ADK refuses to read."""
 
 

@@ -99,6 +99,7 @@ def to_invocation(
         model_duration=told.get("model_duration"),
         tool_duration=told.get("tool_duration"),
         waits_for=_waiting(said),
+        finish_reason=(final.finish_reason or final.error_code) if final else None,
     )
 
 
@@ -177,6 +178,7 @@ def _shown(event: _Event, final: _Event | None, rules: Rules) -> InvocationEvent
         grounding_metadata=event.grounding_metadata,
         usage_metadata=event.usage_metadata,
         model_version=event.model_version,
+        finish_reason=event.finish_reason,
     )
 
 

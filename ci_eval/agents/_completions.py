@@ -96,6 +96,7 @@ def read(request: Request, body: Json, model: str) -> ModelResponse:
         content=Content(role="model", parts=tuple(_parts(text, calls))),
         usage_metadata=_counted(found.usage) if found.usage else None,
         model_version=found.model or model,
+        finish_reason=reason or None,
     )
 
 

@@ -150,6 +150,7 @@ class _Turn:
                 usage_metadata=response.usage_metadata,
                 model_version=response.model_version,
                 grounding_metadata=response.grounding_metadata,
+                finish_reason=response.finish_reason,
             )
         )
         models = filter(None, (self.model, response.model_version))
@@ -168,7 +169,7 @@ class _Turn:
             raise TrialError("raised", f"the model gave no response: {response.reason}")
         # What the model used for it still counts.
         self.events[-1] = self.events[-1].model_copy(update={"content": None})
-        return self.seen(final)
+        return self.seen(final).model_copy(update={"finish_reason": self.events[-1].finish_reason})
 
     def seen(self, final: Content | None = None) -> Invocation:
         """Return what there was up to now."""

@@ -8,6 +8,7 @@ from ci_eval.dialogue import AGENT
 from ci_eval.documents import dotted
 from ci_eval.errors import TrialError
 from ci_eval.explain import explain
+from ci_eval.finish_reasons import FinishReason
 from ci_eval.records import (
     Content,
     FunctionCall,
@@ -65,6 +66,8 @@ class Reply(Record):
     """The nodes of a graph in the order of their visits."""
     waits_for: tuple[ReplyWait, ...] = ()
     """What has to be answered before it goes on; calls, too."""
+    finish_reason: FinishReason = None
+    """Why the response ended, as the model's provider calls it."""
 
 
 def to_invocation(message: Content, reply: Json, *, seconds: float, number: int = 1) -> Invocation:
@@ -101,6 +104,7 @@ def to_invocation(message: Content, reply: Json, *, seconds: float, number: int 
         cost_usd=checked.usage.cost_usd if checked.usage else None,
         nodes=checked.nodes,
         waits_for=waits_for,
+        finish_reason=checked.finish_reason,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
-from typing import Literal
+from typing import ClassVar, Literal
 from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
@@ -66,8 +66,11 @@ class A2A(Reached, Startable, Agent):
     An agent that requires input waits for the call `input_required`, with its question as the
     argument `message`: `human_answers` of the case may answer it.  A server of ADK's (`to_a2a`)
     waits for the tools themselves, and is answered as ADK's own agents are; and it tells which
-    tools were called.  Others do not, so that criteria for tools are errors.
+    tools were called.  Others do not, so that criteria for tools are errors.  The protocol has no
+    place for the session state of a case.
     """
+
+    takes_state: ClassVar[bool] = False
 
     a2a: str
     """The address, below which the card is, such as `http://127.0.0.1:9999`. `${NAME}` stands for

@@ -12,6 +12,8 @@ from pydantic.alias_generators import to_camel
 from ci_eval.plugins import Asked, JudgedCriterion
 from ci_eval.records import AdkRecord, IntermediateData, Invocation, Json
 
+INTERMEDIATE = "include_intermediate_responses_in_final"
+
 
 class JudgeModelOptions(AdkRecord):
     """Which model is asked, and how often."""
@@ -23,7 +25,7 @@ class JudgeModelOptions(AdkRecord):
     num_samples: int | None = Field(default=None, ge=1)
     """How often the same is asked; the majority counts. 5 in ADK."""
     parallelism_limit: int = Field(default=1, ge=1)
-    """Known to ADK as the number of calls at once; changes no score."""
+    """Known to ADK as the number of calls at once; changes nothing here."""
 
 
 class AdkJudged(JudgedCriterion):
@@ -33,6 +35,9 @@ class AdkJudged(JudgedCriterion):
 
     judge_model_options: JudgeModelOptions = JudgeModelOptions()
     """Which model is asked, and how often."""
+    reads_intermediate: ClassVar[bool] = False
+    """Whether it judges what was said before tool calls, where that is wanted."""
+
     include_intermediate_responses_in_final: bool = False
     """Judge what was said before tool calls together with the final response; only
     `final_response_match_v2` and `rubric_based_final_response_quality_v1` do."""
@@ -42,9 +47,22 @@ class AdkJudged(JudgedCriterion):
         said = self.judge_model_options
         return Asked(said.judge_model, said.num_samples, said.judge_model_config or {})
 
+    def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the options of ADK that are set and change nothing."""
+        if self.include_intermediate_responses_in_final and not self.reads_intermediate:
+            yield of_no_effect(INTERMEDIATE)
+        if self.judge_model_options.parallelism_limit > 1:
+            why = "changes nothing here; `run.concurrency` bounds the calls at once"
+            yield ("judge_model_options", "parallelism_limit"), why
+
     def options(self) -> dict[str, Json]:
         """Return what decides the value; who judges, and how fast, is told elsewhere."""
         return {k: v for k, v in super().options().items() if k != "judge_model_options"}
+
+
+def of_no_effect(option: str) -> tuple[tuple[str, ...], str]:
+    """Return the remark that ADK's `option` changes nothing."""
+    return (option,), "changes nothing for this criterion, as in ADK"
 
 
 def final_text(invocation: Invocation, *, whole: bool) -> str:

@@ -36,6 +36,7 @@ class FinalResponseMatch(AdkJudged):
     """
 
     needs_reference: ClassVar[bool] = True
+    reads_intermediate: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
     prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
 

@@ -78,10 +78,12 @@ class Hallucinations(AdkJudged):
         """Return what `judge_model_options` say, with one sample whatever they say of that."""
         return super().asked()._replace(samples=1)
 
-    def remarks(self) -> Iterator[str]:
+    def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield that samples change nothing, where several are asked for."""
+        yield from super().remarks()
         if (self.judge_model_options.num_samples or 1) > 1:
-            yield "`num_samples` changes nothing here: each step is asked once, as in ADK"
+            why = "`num_samples` changes nothing here: each step is asked once, as in ADK"
+            yield ("judge_model_options", "num_samples"), why
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
         """Return the mean over the invocations that say something."""

@@ -1,10 +1,12 @@
 """ADK's response match: ROUGE-1 of the final response against the expected one."""
 
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
+from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
 from ci_eval.criteria._rouge import rouge1_f
 from ci_eval.criteria._turns import Turn, averaged, pairs
 from ci_eval.plugins import Criterion, criterion
@@ -31,6 +33,11 @@ class ResponseMatch(Criterion):
 
     include_intermediate_responses_in_final: bool = False
     """Known to ADK on every criterion; changes nothing here."""
+
+    def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the options of ADK that are set and change nothing."""
+        if self.include_intermediate_responses_in_final:
+            yield of_no_effect(INTERMEDIATE)
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score each invocation and return the mean."""

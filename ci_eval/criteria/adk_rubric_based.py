@@ -175,6 +175,7 @@ class RubricResponse(RubricBased):
     """
 
     kind: ClassVar[str] = "FINAL_RESPONSE_QUALITY"
+    reads_intermediate: ClassVar[bool] = True
     prompts: ClassVar[tuple[str, ...]] = ("adk/rubric_based_final_response_quality_v1",)
 
     def _data(self, invocations: tuple[Invocation, ...]) -> dict[str, Json]:

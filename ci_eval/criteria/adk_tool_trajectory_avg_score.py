@@ -1,11 +1,12 @@
 """ADK's tool trajectory: the observed tool calls against the expected ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
 from ci_eval.criteria._turns import Turn, averaged, pairs
 from ci_eval.plugins import Criterion, criterion
 from ci_eval.records import EvalCase, Invocation, Json, ToolCall
@@ -54,7 +55,17 @@ class ToolTrajectory(Criterion):
     @property
     def minds(self) -> bool:
         """Whether expected calls without arguments match none."""
-        return self.missing_args == "never" and not self.ignore_args
+        return self.missing_args == "never" and self.compares_args
+
+    @property
+    def compares_args(self) -> bool:
+        """Whether arguments are compared, and not the names alone."""
+        return not self.ignore_args
+
+    def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the options of ADK that are set and change nothing."""
+        if self.include_intermediate_responses_in_final:
+            yield of_no_effect(INTERMEDIATE)
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score each invocation and return the mean."""
@@ -84,11 +95,30 @@ class ToolTrajectory(Criterion):
     def _same(self, expected: ToolCall, actual: ToolCall) -> bool:
         if expected.name != actual.name:
             return False
-        if self.ignore_args or expected.args == actual.args:
+        if not self.compares_args or expected.args == actual.args:
             return True
         if expected.args is None:
             return self.missing_args == "any" or (self.missing_args == "empty" and not actual.args)
         return False
+
+
+@criterion("adk@2.3/tool_trajectory_avg_score")
+class ToolTrajectory23(ToolTrajectory):
+    """The share of invocations whose tool calls match, as ADK 2.3.0 compared them.
+
+    It had no `ignore_args`: arguments are always compared, whatever that says.
+    """
+
+    @property
+    def compares_args(self) -> bool:
+        """Whether arguments are compared, and not the names alone."""
+        return True
+
+    def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the options of ADK that are set and change nothing."""
+        yield from super().remarks()
+        if self.ignore_args:
+            yield ("ignore_args",), "changes nothing: ADK 2.3 always compares arguments"
 
 
 def _shown(calls: Sequence[ToolCall]) -> list[Json]:

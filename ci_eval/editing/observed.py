@@ -29,6 +29,7 @@ MEASURED = (
     "cost_usd",
     "app_details",
     "waits_for",
+    "finish_reason",
     "unseen",
 )
 """Fields of an invocation that tell of one run, and are no expectation."""

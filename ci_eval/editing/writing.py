@@ -27,7 +27,9 @@ _OURS = ("description",)
 
 # --- ADK --------------------------------------------------------------------------------------
 
-_NOT_ADKS = {"conversation": {"__all__": {"nodes", "cost_usd", "waits_for", "unseen"}}}
+_NOT_ADKS = {
+    "conversation": {"__all__": {"nodes", "cost_usd", "waits_for", "finish_reason", "unseen"}}
+}
 """Fields of ours at places where ADK refuses what it does not know."""
 
 

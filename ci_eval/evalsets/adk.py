@@ -22,7 +22,7 @@ from ci_eval.evalsets.trpc import TrpcAgentGo
 from ci_eval.explain import describe, explain
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import EvalCase, Json
+from ci_eval.records import EvalCase, Json, Rubric
 from ci_eval.registry import did_you_mean
 
 _ARRAYS = frozenset({"eval_cases", "evalCases"})
@@ -195,7 +195,9 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
             notes.warning(f"unknown key, ignored{ending}", (name,))
     if case.conversation is not None and not case.conversation:
         notes.warning("has no invocation, so there is nothing to measure", (turns,))
+    _note_untyped(case.rubrics, notes, ("rubrics",))
     for index, invocation in enumerate(case.conversation or ()):
+        _note_untyped(invocation.rubrics, notes, (turns, index, "rubrics"))
         for call in invocation.tool_calls:
             if call.args is None:
                 message = (
@@ -203,3 +205,14 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
                     'with arguments, not even empty ones; write "args": {} if none are expected'
                 )
                 notes.warning(message, (turns, index), concerns=ADK_TRAJECTORY)
+
+
+def _note_untyped(rubrics: Sequence[Rubric] | None, notes: Notes, loc: Loc) -> None:
+    """Warn of rubrics of a case that no criterion takes, since each takes those of its type."""
+    for number, rubric in enumerate(rubrics or ()):
+        if rubric.type is None:
+            message = (
+                f"the rubric {rubric.rubric_id!r} has no 'type', so no criterion judges it, as in "
+                f'ADK; write for example "type": "{Rubric.of_response}"'
+            )
+            notes.warning(message, (*loc, number))

@@ -15,10 +15,6 @@ LIMIT = 65_536
 _NEEDS = "pull-requests: write"
 """It covers all of the comments on a pull request; `issues: write` does, too."""
 _BOT = "github-actions[bot]"
-_NO_GRAPHQL = (400, 403, 404, 405, 410, 501)
-"""What says that GraphQL cannot be asked at all; what is not well is not gone around, for REST
-does not tell everywhere which comments are minimised."""
-_RETIRED = "This is told elsewhere: see the [newer comment]({})."
 
 _LIST = """
 query($owner: String!, $name: String!, $number: Int!, $after: String) {
@@ -159,17 +155,16 @@ class GitHubThread:
         self._newest = comment.url
 
     async def earlier(self, comment: Comment) -> list[str]:
-        """Return what a comment said before, the newest first; nothing where GraphQL is shut."""
+        """Return earlier texts of a comment, the newest first; none where GraphQL fails."""
         if not self._has_graphql or comment.id not in self._nodes:
             return []
         variables = {"id": self._nodes[comment.id]}
         with telling():
             try:
                 found = await self._github.graphql(_EARLIER, variables, _History, needs=_NEEDS)
-            except GitHubError as exc:
-                if exc.status in _NO_GRAPHQL:
-                    return []
-                raise
+            except GitHubError:
+                self._has_graphql = False
+                return []
         edits = found.node.edits.nodes if found.node else ()
         return [each.diff for each in edits if each and each.diff and len(each.diff) <= LIMIT]
 
@@ -180,9 +175,8 @@ class GitHubThread:
                 variables = {"id": self._nodes[comment.id], "reason": reason}
                 try:
                     await self._github.graphql(_MINIMIZE, variables, _Anything, needs=_NEEDS)
-                except GitHubError as exc:
-                    if exc.status not in _NO_GRAPHQL:
-                        raise
+                except GitHubError:
+                    self._has_graphql = False
                 else:
                     return
         where = f"in [another comment]({self._newest})" if self._newest else "in another comment"
@@ -204,16 +198,14 @@ class GitHubThread:
         return comment
 
     async def _by_graphql(self) -> list[Comment] | None:
-        """Return our comments; `None` where GraphQL cannot be asked."""
+        """Return our comments; `None` where GraphQL fails, so that REST is asked instead."""
         owner, _, name = self._github.repository.partition("/")
         variables: dict[str, Json] = {"owner": owner, "name": name, "number": self._number}
         found: list[Comment] = []
         for _ in range(MAX_PAGES if self._has_graphql else 0):
             try:
                 page = await self._github.graphql(_LIST, variables, _Listed, needs=_NEEDS)
-            except GitHubError as exc:
-                if exc.status not in _NO_GRAPHQL:
-                    raise
+            except GitHubError:
                 break
             comments = page.repository.pull_request.comments
             for each in comments.nodes:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol
 
 from ci_eval.errors import CiEvalError, ExitCode
-from ci_eval.hosting import HostError
+from ci_eval.hosting import HostError, LimitedError
 
 _MARKED = re.compile(r"<!-- ci-eval:v1 id=[^ ]{1,300} -->")
 """The first lines of comments, of whichever suite."""
@@ -50,8 +50,15 @@ def telling(*, is_edit: bool = False) -> Iterator[None]:
             str(exc),
             hint=exc.hint,
             is_refusal=exc.status in _REFUSALS and not is_gone,
-            is_unsure=exc.status is None or exc.status >= 500 or is_gone,
+            is_unsure=is_gone or _may_be_written(exc),
         ) from exc
+
+
+def _may_be_written(exc: HostError) -> bool:
+    """Check whether the request may have been executed; what a limit refused was not."""
+    if isinstance(exc, LimitedError):
+        return False
+    return exc.status is None or exc.status >= 500
 
 
 class Comment(NamedTuple):

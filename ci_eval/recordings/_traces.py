@@ -133,6 +133,7 @@ class _Retold:
             content=Content(role="model", parts=tuple(parts)) if parts else None,
             usage_metadata=step.usage or {},
             model_version=step.model,
+            finish_reason=step.finish,
         )
 
     def _identified(self, call: FunctionCall) -> FunctionCall:

@@ -29,6 +29,8 @@ class Step:
     usage: dict[str, Json] | None = None
     """Tokens, as ADK names them."""
     model: str | None = None
+    finish: str | None = None
+    """Why the model ended its answer."""
     session: str | None = None
     """What names the conversation."""
     case: str | None = None

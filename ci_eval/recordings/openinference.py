@@ -85,6 +85,7 @@ def step_of(span: Span) -> Step:
         answer=_answer(span) if is_tool else None,
         usage=_usage(span) if kind == "model" else None,
         model=_text(span.get("llm.model_name")),
+        finish=_text(span.get("llm.finish_reason")) if kind == "model" else None,
         session=_text(span.get("session.id")),
         case=_case(span),
         node=_text(span.get("graph.node.id")),

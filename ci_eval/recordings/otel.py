@@ -106,11 +106,17 @@ def step_of(span: Span) -> Step:
         answer=_answer(span),
         usage=_usage(span) if kind == "model" else None,
         model=_text(span.get("gen_ai.response.model", "gen_ai.request.model")),
+        finish=_finish(span.get("gen_ai.response.finish_reasons")) if kind == "model" else None,
         session=_text(
             span.get("gen_ai.conversation.id", "gcp.vertex.agent.session_id", "session.id")
         ),
         case=_text(span.get("ci_eval.case", "eval_id")),
     )
+
+
+def _finish(value: Json) -> str | None:
+    """Return why the first answer ended."""
+    return _text(value[0] if isinstance(value, list) and value else value)
 
 
 def _text(value: Json) -> str | None:

@@ -78,11 +78,13 @@ class Finding:
     """The file of the case, with its line where that is known."""
     excuse: str = ""
     """Why it decides nothing, where it is accepted or in quarantine."""
+    cut_off: str = ""
+    """How many of its responses were cut off, and why."""
 
     @property
     def has_evidence(self) -> bool:
         """Whether there is more to show than values."""
-        return any(line.exhibits or line.reason for line in self.lines)
+        return bool(self.cut_off) or any(line.exhibits or line.reason for line in self.lines)
 
 
 @dataclass(frozen=True)
@@ -237,13 +239,14 @@ class Findings:
         return tuple(exhibits_of(score, max_lines=self.bounds.lines))
 
     def _finding(self, place: Place, lines: Iterable[Line], excuse: str = "") -> Finding:
-        meta = self.report.meta
+        meta, result = self.report.meta, self._results.get(place)
         return Finding(
             place=place,
             name=place.named(meta),
             lines=tuple(_each_once(lines)),
-            source=_source(meta, place, self._results.get(place)),
+            source=_source(meta, place, result),
             excuse=excuse,
+            cut_off=phrases.cut_off(result.cut_off) if result else "",
         )
 
     def troubles(self) -> Some[Trouble]:

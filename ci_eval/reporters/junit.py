@@ -259,7 +259,7 @@ def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
     """Return what a reader needs to understand why a trial did not pass."""
     if result.error:
         return wrapped(f"{result.error.kind}: {result.error.message}")
-    lines: list[str] = []
+    lines = [phrases.cut_off(result.cut_off)] if result.cut_off else []
     for each in result.scores:
         baseline = outcomes.baseline(result, each.name)
         if each.status in (Status.FAILED, Status.ERROR) or baseline is not None:
@@ -297,6 +297,7 @@ def _case_properties(result: TrialResult) -> Iterator[tuple[str, str]]:
             yield f"score.{each.name}", _number(each.value)
     if result.attempts > 1:
         yield "attempts", str(result.attempts)
+    yield "cut_off", phrases.cut_off(result.cut_off)
     if result.round:
         yield "round", str(result.round)
     if result.confirms:

@@ -95,6 +95,19 @@ def test_what_another_tool_recorded_is_scored(weather: Project, text: str) -> No
     assert scores["oslo"]["response_match_score"] == 0
 
 
+@pytest.mark.parametrize("reasons", ["max_tokens", ["max_tokens"]])
+def test_why_a_recorded_model_ended_is_read(weather: Project, reasons: Any) -> None:
+    ran = run_of("Paris", "It rains")
+    ended = {"gen_ai.response.finish_reasons": reasons}
+    chat = span(
+        "chat Paris", 2, 3, {**ran[2].attributes, **ended}, trace="Paris", parent="agent Paris"
+    )
+    (weather.folder / "trace.json").write_text(json.dumps(otlp(*ran[:2], chat, *SPANS[3:])))
+    weather.ci_eval("run")
+    paris, oslo = weather.run_json()["results"]
+    assert (paris.get("cut_off"), oslo.get("cut_off", [])) == (["max_tokens"], [])
+
+
 def test_a_case_that_nobody_recorded_is_never_green(weather: Project) -> None:
     (weather.folder / "trace.json").write_text(json.dumps(otlp(*SPANS[:3])))
     ended = weather.ci_eval("run")

@@ -16,7 +16,7 @@ from ci_eval.criteria import (
 )
 from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
-from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
+from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory, ToolTrajectory23
 from ci_eval.criteria.agentflow_node_order_match_score import NodeOrderMatch
 from ci_eval.criteria.agentflow_rouge_match import RougeMatch
 from ci_eval.criteria.agentflow_tool_trajectory_avg_score import (
@@ -86,7 +86,7 @@ def test_a_name_with_a_prefix_or_of_one_system_means_the_same_everywhere(
 
 def test_an_older_adk_has_its_own_rules_and_lacks_what_came_later() -> None:
     assert resolve("response_match_score", "adk@2.3") is ResponseMatch23
-    assert resolve("tool_trajectory_avg_score", "adk@2.3") is ToolTrajectory
+    assert resolve("tool_trajectory_avg_score", "adk@2.3") is ToolTrajectory23
     with pytest.raises(UnknownPluginError) as caught:
         resolve("tool_call_count_v1", "adk@2.3")
     assert str(caught.value) == "the dialect 'adk@2.3' does not know this criterion"

@@ -35,6 +35,7 @@ from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
 from ci_eval import github as module
 from ci_eval import hosting, net
 from ci_eval.github import GitHub, GitHubError, connected
+from ci_eval.hosting import LimitedError
 from ci_eval.net import Request, Response
 from ci_eval.records import Stored
 from ci_eval.world import World
@@ -383,6 +384,32 @@ def test_a_limit_that_lasts_too_long_ends_it_at_once(
     assert (len(fake.requests), SAID) == (1, [])
 
 
+def test_after_a_limit_that_lasts_too_long_nothing_is_sent_until_it_ends(fake: FakeGitHub) -> None:
+    clock = [1000.0]
+    limit = refusal(429, "API rate limit exceeded", **{"Retry-After": "3600"})
+
+    async def main() -> None:
+        async with connected(World(fake.env, Path(), lambda: clock[0], say=SAID.append)) as found:
+            with pytest.raises(LimitedError, match="exceeded; it may be asked again in 3600 s"):
+                await things()(found)
+            clock[0] = 4599.0
+            with pytest.raises(LimitedError, match="exceeded; it may be asked again in 1 s"):
+                await who(found)
+            assert len(fake.requests) == 1
+            clock[0] = 4600.0
+            assert await things()(found) == []
+
+    scripted(fake, limit)
+    asyncio.run(main())
+
+
+def test_one_wait_is_bounded_apart_from_all_of_them(fake: FakeGitHub) -> None:
+    limit = refusal(429, LIMIT, **{"Retry-After": str(hosting.MAX_WAIT_S + 1)})
+    assert hosting.MAX_WAIT_S + 1 < hosting.PATIENCE_S
+    assert isinstance(refused(scripted(fake, limit)), LimitedError)
+    assert len(fake.requests) == 1
+
+
 def test_all_waiting_together_has_an_end(fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosting, "PATIENCE_S", 0.025)
     limit = refusal(429, LIMIT, **{"Retry-After": "0.01"})
@@ -423,7 +450,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(
     fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hosting, "PATIENCE_S", -1)
-    with pytest.raises(GitHubError, match=r"has not answered for 0\.05 s; it may be"):
+    with pytest.raises(GitHubError, match=r"has not answered for 0\.05 s$"):
         asking(
             scripted(fake, Reply(b"{}", delay_s=60)),
             lambda found: found._host.send(Request("GET", fake.url), again=True, within_s=0.05),
@@ -635,8 +662,11 @@ def test_graphql_refuses_with_the_permission_it_takes(fake: FakeGitHub) -> None:
         (as_json([]), "answered no object", None),
         (as_json({"data": None}), "answered what it should not", None),
         (as_json({"data": {"viewer": {"login": 1}}}), "viewer.login: expected", None),
-        (as_json({"errors": [{"message": "\x1b[1ma", "type": "X"}]}), "/graphql: a", None),
-        (as_json({"errors": [{"message": "a", "type": "UNPROCESSABLE"}]}), "/graphql: a", 422),
+        (
+            as_json({"errors": [{"message": "\x1b[1ma", "type": "UNPROCESSABLE"}]}),
+            "/graphql: a",
+            422,
+        ),
         (as_json({"errors": [1], "data": {}}), "/graphql: no message", None),
         (as_json({"errors": "x"}), "/graphql: no message", None),
         (HTML, "which is not JSON", None),
@@ -648,6 +678,39 @@ def test_an_answer_of_graphql_that_is_something_else_is_refused(
     error = refused(scripted(fake, reply), who)
     assert said in str(error)
     assert (error.status, error.hint) == (status, "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [{"message": "Something went wrong"}, {"type": "INTERNAL", "message": "Something went wrong"}],
+)
+def test_an_error_of_graphql_that_may_pass_is_asked_about_again(
+    fake: FakeGitHub, error: dict[str, str]
+) -> None:
+    failed = as_json({"data": None, "errors": [error]})
+    assert asking(scripted(fake, failed, failed), who).viewer.login == "github-actions[bot]"
+    assert len(fake.requests) == 3
+    assert f"{fake.url}/graphql answered 200: Something went wrong; asking again in 0 s" in SAID
+
+
+def test_an_error_of_graphql_that_stays_ends_it(fake: FakeGitHub) -> None:
+    failed = as_json({"errors": [{"message": "Something went wrong"}]})
+    error = refused(scripted(fake, *[failed] * 9), who)
+    assert str(error) == f"{fake.url}/graphql answered 200: Something went wrong"
+    assert len(fake.requests) == 4
+
+
+def test_a_secondary_limit_of_graphql_needs_no_type(
+    fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+
+    async def sleep(pause_s: float) -> None:
+        slept.append(pause_s)
+
+    monkeypatch.setattr(module.asyncio, "sleep", sleep)
+    asking(scripted(fake, as_json({"errors": [{"message": LIMIT}]})), who)
+    assert slept == [60]
 
 
 @pytest.mark.parametrize("kind", ["RATE_LIMITED", "RATE_LIMIT"])

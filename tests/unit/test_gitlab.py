@@ -145,6 +145,7 @@ def test_a_limit_that_lasts_longer_than_we_wait_is_told(fake: FakeGitLab) -> Non
     fake.script.append(Reply(b"Retry later", 429, "text/plain", {"Retry-After": "600"}))
     error = refused(fake.env)
     assert str(error) == "GitLab was asked too often; it may be asked again in 600 s"
+    assert len(fake.requests) == 1
 
 
 @pytest.mark.parametrize("trouble", [Reply(status=502), Reply(status=503), DROPPED, CUT])

@@ -198,3 +198,24 @@ def test_a_persona_that_would_never_be_heard_of_is_told(talks: Talks, suite: Sui
 
     assert said.startswith("error e.json:20: case 'played': has a persona, and the ")
     assert suite.problems(evalset, criteria=(LENGTH,)) == []
+
+
+def test_a_state_that_an_agent_cannot_be_given_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "ci-eval.yaml"
+    (tmp_path / "bot.py").touch()
+    path.write_text(
+        "agents: {far: {a2a: 'http://127.0.0.1:1'}, near: {python: 'bot:x'}}\n"
+        f"evalsets: {{e: e.json}}\ncriteria: {{{LENGTH}}}\n"
+    )
+    config = load(path, shown=path.name, world=World(env={}, root=tmp_path, now=lambda: 0.0))
+    given = {"app_name": "shop", "user_id": "u", "state": {"cart": []}}
+    evalset = planned("e", GREETS, {**GREETS, "eval_id": "b", "session_input": given})
+    pairs = {(agent, "e"): config.criteria for agent in config.agents}
+    (problem,) = needs.problems(config, {"e": evalset}, pairs, partly=False)
+    assert (problem.severity, str(problem)) == (
+        "warning",
+        (
+            "e.json:20: the `session_input.state` of the case is not used: agent 'far' is of type "
+            "'a2a', which takes none"
+        ),
+    )

@@ -260,6 +260,11 @@ KEY_AND_TOKEN = Secrets({"A_KEY": a_key(), "A_TOKEN": "ghs_0123456789abcdefghij"
         "\u5b57",
         "\u2026",
         "[9 ",
+        "aa:",
+        "0x",
+        "aa 0x",
+        "\\xaaaaaaaa",
+        "a",
     ],
 )
 def test_a_megabyte_that_looks_escaped_takes_one_pass(made_of: str) -> None:

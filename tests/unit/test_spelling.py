@@ -31,6 +31,11 @@ WAYS: dict[str, Callable[[str], str]] = {
     "a shell": lambda text: text.replace("'", "'\"'\"'"),
     "hexadecimal digits": lambda text: text.encode().hex(),
     "hexadecimal digits in capitals": lambda text: text.encode().hex().upper(),
+    "hexadecimal digits with colons": lambda text: text.encode().hex(":"),
+    "hexadecimal digits with blanks": lambda text: text.encode().hex(" "),
+    "hexadecimal digits with dashes": lambda text: text.encode().hex("-").upper(),
+    "hexadecimal digits in fours": lambda text: text.encode().hex(":", 2),
+    "hexadecimal digits in lines": lambda text: text.encode().hex("\n", 20),
     "several lines": lambda text: f"{text[:5]}\n    {text[5:]}",
     "colours": lambda text: f"{text[:5]}\x1b[0m\x1b[1;31m{text[5:]}",
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
@@ -105,6 +110,43 @@ def test_a_text_is_found_where_every_letter_of_it_is_escaped(form: str) -> None:
     assert covered("sk-Live/0+~=", f"(({written}))") == set(range(2, 2 + len(written)))
 
 
+@pytest.mark.parametrize(
+    ("before", "each", "between"),
+    [
+        ("0x", "{:02x}", ""),
+        ("0x", "{:02X}", ""),
+        ("0X", "{:02X}", ""),
+        ("0x", "{:02x}", ", 0x"),
+        ("0x", "{:02X}", ",0x"),
+        ("0x", "{:02x}", " 0x"),
+        ("0x", "{:02x}", ",\n  0x"),
+        ("\\x", "{:02x}", ""),
+        ("\\\\x", "{:02x}", ""),
+        ("<Buffer ", "{:02x}", " "),
+        ("", "{:02x}", ";"),
+        ("", "{:02x}", ", "),
+        ("", "{:02X}", "."),
+        ("", "{:02X}", "_"),
+    ],
+)
+@given(secret=SECRETS)
+@example(secret="sk-Live/0+~=")
+def test_a_text_is_found_in_hexadecimal_digits_whatever_stands_between_bytes(
+    before: str, each: str, between: str, secret: str
+) -> None:
+    digits = between.join(each.format(byte) for byte in secret.encode())
+    found = covered(secret, f"(({before}{digits}))")
+
+    at = 2 + len(before)
+    assert set(range(at, at + len(digits))) <= found
+    assert found <= set(range(2, at + len(digits)))
+
+
+def test_times_and_addresses_of_machines_are_no_secret_in_hexadecimal_digits() -> None:
+    text = "12:30:45, 2001:0db8:85a3:0000:8a2e:0370:7334, 00-1A-2B-3C-4D-5E"
+    assert covered("sk-12345678", text) == set()
+
+
 @given(secret=SECRETS, before=st.binary(max_size=7), behind=st.binary(max_size=7))
 def test_in_the_base64_of_a_longer_text_all_but_its_ends_is_found(
     secret: str, before: bytes, behind: bytes
@@ -160,3 +202,19 @@ def test_a_word_is_found_where_it_stands_as_one(text: str, is_found: bool) -> No
 
 def test_each_usual_way_is_written_out() -> None:
     assert literally('a"b/12') >= {'a"b/12', 'a\\"b/12', "a%22b%2F12", "YSJiLzEy"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[115, 107, 45, 49, 50, 51, 52, 53, 54, 55, 56]",
+        "\\163\\153\\55\\61\\62\\63\\64\\65\\66\\67\\70",
+        base64.b32encode(b"sk-12345678").decode(),
+        base64.b85encode(b"sk-12345678").decode(),
+        base64.b64encode("sk-12345678".encode("utf-16-le")).decode(),
+        "00000000: 736b 2d31 3233 3435  sk-12345\n00000008: 3637 38              678",
+        "87654321-ks",
+    ],
+)
+def test_the_security_policy_says_of_these_that_they_are_not_found(written: str) -> None:
+    assert covered("sk-12345678", written) == set()

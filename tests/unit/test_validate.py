@@ -23,7 +23,13 @@ TURN = {
         "tool_responses": [{"id": "1", "name": "t", "response": {"r": True}}],
         "intermediate_responses": [["agent", [{"text": "wait"}]]],
     },
-    "rubrics": [{"rubric_id": "r", "rubric_content": {"text_property": "p"}}],
+    "rubrics": [
+        {
+            "rubric_id": "r",
+            "rubric_content": {"text_property": "p"},
+            "type": "FINAL_RESPONSE_QUALITY",
+        }
+    ],
     "app_details": {"agent_details": {"a": {"name": "a", "tool_declarations": [{}]}}},
 }
 EVENTS = {

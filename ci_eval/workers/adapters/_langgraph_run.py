@@ -92,6 +92,7 @@ class Run:
             "intermediate_data": telling.trajectory(self._events, said),
             "app_details": {"agent_details": self._agents} if self._agents else None,
             "nodes": self._nodes,
+            "finish_reason": telling.ending(self._events),
             **self._watch.durations,
         }
 
@@ -188,6 +189,7 @@ def _event(author: str, message: Any) -> dict[str, Any]:
             cached=(used.get("input_token_details") or {}).get("cache_read"),
         ),
         model=told.get("model_name") or told.get("model"),
+        finish=told.get("finish_reason") or told.get("stop_reason") or told.get("done_reason"),
     )
 
 

@@ -81,8 +81,9 @@ def event(  # noqa: PLR0913  # what an event is made of
     calls: Iterable[dict[str, Json]] = (),
     usage: dict[str, Json] | None = None,
     model: str | None = None,
+    finish: Any = None,
 ) -> dict[str, Json]:
-    """Return the event of a model's answer."""
+    """Return the event of a model's answer; `finish` is why it ended, as the provider says."""
     parts: list[dict[str, Json]] = [{"text": thought, "thought": True}] if thought else []
     parts += [{"text": text}] if text else []
     parts += [{"function_call": each} for each in calls]
@@ -91,6 +92,7 @@ def event(  # noqa: PLR0913  # what an event is made of
         "content": {"role": "model", "parts": parts} if parts else None,
         "usage_metadata": usage,
         "model_version": model,
+        "finish_reason": None if finish is None else str(getattr(finish, "value", finish)),
     }
 
 
@@ -120,6 +122,12 @@ def trajectory(events: list[dict[str, Json]], said: str | None) -> dict[str, Jso
         last = {**last, "content": {"role": "model", "parts": thoughts} if thoughts else None}
     told = [each for each in (*before, last) if each.get("content") or each.get("usage_metadata")]
     return {"invocation_events": told}
+
+
+def ending(events: list[dict[str, Json]]) -> str | None:
+    """Return why the last answer of a model ended, as far as that is known."""
+    answers = [each for each in events if "finish_reason" in each]
+    return answers[-1]["finish_reason"] if answers else None
 
 
 def failed(kind: str, message: str) -> dict[str, Any]:

@@ -216,6 +216,7 @@ class _Run:
             "intermediate_data": telling.trajectory(self._events, said),
             "app_details": {"agent_details": self._agents} if self._agents else None,
             "nodes": self._nodes,
+            "finish_reason": telling.ending(self._events),
             **self.watch.durations,
         }
 
@@ -243,6 +244,7 @@ class _Run:
             calls=calls,
             usage=used and _tokens(used),
             model=message.metadata.get("model"),
+            finish=message.metadata.get("finish_reason"),
         )
         self._events.append(told)
         self.said = None if calls else text

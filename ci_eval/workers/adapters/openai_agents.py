@@ -150,6 +150,12 @@ class _Conversation:
         return {**known, "state": self._session["state"]}
 
 
+def _finish(response: Any) -> str | None:
+    """Return `incomplete` for an answer that was cut off; the SDK does not tell why."""
+    states = [getattr(each, "status", None) for each in response.output]
+    return "incomplete" if "incomplete" in states else None
+
+
 def _reachable(agent: Any) -> Iterator[Any]:
     """Yield `agent` and all agents that it can hand over to."""
     from agents import Agent
@@ -214,6 +220,7 @@ class _Run:
         return {
             "intermediate_data": telling.trajectory(self._events or self._heard, told),
             "app_details": {"agent_details": self._agents} if self._agents else None,
+            "finish_reason": telling.ending(self._events or self._heard),
             **self._watch.durations,
         }
 
@@ -255,14 +262,18 @@ class _Run:
     def _hear(self, agent: Any, response: Any) -> None:
         """Note what a model answered."""
         model = agent.model if isinstance(agent.model, str) else None
-        self._heard.append(telling.event(agent.name, usage=_usage(response), model=model))
+        told = telling.event(
+            agent.name, usage=_usage(response), model=model, finish=_finish(response)
+        )
+        self._heard.append(told)
         for raw in response.output:
             _add(self._heard[-1], raw)
 
     def _event(self, item: Any, response: Any) -> dict[str, Any]:
         model = item.agent.model if isinstance(item.agent.model, str) else None
         usage = _usage(response) if response else None
-        return telling.event(item.agent.name, usage=usage, model=model)
+        finish = _finish(response) if response else None
+        return telling.event(item.agent.name, usage=usage, model=model, finish=finish)
 
     def _note_output(self, item: Any) -> None:
         raw = telling.as_json(item.raw_item)

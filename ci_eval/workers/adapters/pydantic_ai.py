@@ -151,6 +151,7 @@ class _Run:
         return {
             "intermediate_data": telling.trajectory(self._events, said),
             "app_details": {"agent_details": {self._agent: self._details}},
+            "finish_reason": telling.ending(self._events),
             **self._watch.durations,
         }
 
@@ -180,6 +181,7 @@ class _Run:
                 cached=used.cache_read_tokens,
             ),
             model=message.model_name,
+            finish=getattr(message, "finish_reason", None),
         )
 
     def _note_request(self, message: Any) -> None:

@@ -317,11 +317,20 @@ def test_a_model_that_never_stops_calling_is_stopped(desk: Desk, google: FakeGem
 # --- Answers that are none ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_that_was_cut_off_is_final_where_it_says_something(
-    desk: Desk, google: FakeGemini
+    desk: Desk, google: FakeGemini, stream: bool
 ) -> None:
-    plays(google, says({"text": "It is su"}, finish="MAX_TOKENS"))
-    assert desk.talk(model(google), "hello").responses == ["It is su"]
+    answered = says({"text": "It is su"}, finish="MAX_TOKENS")
+    plays(google, streamed(answered) if stream else answered)
+    [found] = desk.talk(model(google, stream=stream), "hello").invocations
+    assert (found.response, found.finish_reason) == ("It is su", "MAX_TOKENS")
+
+
+def test_an_answer_that_ended_by_itself_has_no_reason(desk: Desk, google: FakeGemini) -> None:
+    plays(google, says(PARIS), says({"text": "Sunny."}))
+    [found] = desk.talk(model(google, tools=[WEATHER], results=SUNNY), "hello").invocations
+    assert found.finish_reason is None
 
 
 @pytest.mark.parametrize("stream", [False, True])

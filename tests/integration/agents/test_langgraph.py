@@ -45,6 +45,7 @@ CONVERSATIONS = {
         "call broken Rome",
         tool_mocks={"tools": {"broken": {"args": {"city": "Oslo"}, "result": "none"}}},
     ),
+    "cut off": said("be cut off", "hello"),
     **{f"city {number}": said(f"call weather City{number}", "more") for number in range(20)},
 }
 
@@ -257,3 +258,8 @@ def test_errors_are_told(folder: Place, target: str, kind: str, message: str) ->
     found, told = folder.talk(python(target), "hello").failure
     assert found == kind
     assert message in told
+
+
+def test_a_response_that_was_cut_off_says_so(talks: dict[str, Talk]) -> None:
+    found = [each.finish_reason for each in talks["cut off"].invocations]
+    assert found == ["length", None]

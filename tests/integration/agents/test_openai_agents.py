@@ -29,6 +29,7 @@ CONVERSATIONS = {
     "canned": said("call weather Rome", tool_mocks={"tools": CANNED}),
     "canned error": said("call frank Rome", tool_mocks={"tools": CANNED}),
     "unmocked": said("call broken Rome", tool_mocks={"tools": CANNED}),
+    "cut off": said("be cut off", "hello"),
     **{f"city {number}": said(f"call weather City{number}", "more") for number in range(20)},
 }
 
@@ -180,3 +181,8 @@ def test_something_else_is_no_agent(folder: Place) -> None:
         "start",
         f"cannot load 'app:number': expected {expected}; found int: 7",
     )
+
+
+def test_a_response_that_was_cut_off_says_so(talks: dict[str, Talk]) -> None:
+    found = [each.finish_reason for each in talks["cut off"].invocations]
+    assert found == ["incomplete", None]

@@ -299,8 +299,10 @@ def test_a_refusal_is_a_response(model: Model, agent: Any, place: Place) -> None
 def test_an_answer_that_was_cut_off_counts_as_far_as_it_goes(
     model: Model, agent: Any, place: Place
 ) -> None:
-    model.says(completion("It is in", "length"))
-    assert place.talk(agent(), "x").responses == ["It is in"]
+    model.says(completion("It is in", "length"), completion("It is in Oslo.", "stop"))
+    talk = place.talk(agent(), "x", "y")
+    assert talk.responses == ["It is in", "It is in Oslo."]
+    assert [each.finish_reason for each in talk.invocations] == ["length", None]
 
 
 @pytest.mark.parametrize(

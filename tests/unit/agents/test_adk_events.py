@@ -219,6 +219,26 @@ def test_a_run_that_came_to_nothing_is_refused() -> None:
 PARTS = st.sampled_from(
     [text("a"), text(""), call("1"), answer("1"), {"inlineData": {"data": "AA=="}}]
 )
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"finishReason": "MAX_TOKENS"}, "MAX_TOKENS"),
+        ({"finish_reason": "MAX_TOKENS", "error_code": "MAX_TOKENS"}, "MAX_TOKENS"),
+        ({"finishReason": "STOP"}, None),
+        ({}, None),
+    ],
+)
+def test_why_the_final_response_ended_is_kept(
+    fields: dict[str, Any], reason: str | None, rules: Rules
+) -> None:
+    before = event(text("Let me see."), call("1"), finishReason="STOP")
+    events = before, event(answer("1")), event(text("It is"), **fields)
+    assert found(*events, rules=rules).finish_reason == reason
+
+
 EVENTS = st.lists(
     st.builds(
         lambda parts, fields: event(*parts, **fields),

@@ -32,6 +32,11 @@ def test_a_text_is_the_final_response() -> None:
     assert found.cost_usd is None
 
 
+@pytest.mark.parametrize(("said", "kept"), [("length", "length"), ("stop", None), (None, None)])
+def test_an_agent_may_say_why_its_response_ended(said: str | None, kept: str | None) -> None:
+    assert invocation({"response": "No", "finish_reason": said}).finish_reason == kept
+
+
 def test_calls_keep_their_order_and_find_their_results() -> None:
     calls = [
         {"name": "look", "args": {"at": 1}, "result": {"sky": "grey"}},

@@ -387,5 +387,6 @@ def test_samples_that_change_nothing_are_remarked_upon():
         return list(Hallucinations(threshold=0.5, judge_model_options=options).remarks())
 
     assert remarks(None) == remarks(1) == []
-    (remark,) = remarks(5)
+    ((option, remark),) = remarks(5)
+    assert option == ("judge_model_options", "num_samples")
     assert "`num_samples` changes nothing here" in remark

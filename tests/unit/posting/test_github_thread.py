@@ -200,10 +200,48 @@ def test_a_server_that_does_not_know_a_field_is_asked_by_rest(fake: FakeGitHub) 
     assert jobs(ours.body) == ["a", "b"]
 
 
-def test_graphql_that_is_not_well_is_not_gone_around(fake: FakeGitHub) -> None:
-    fake.faults.append(Fault("POST", "/graphql", reply=refusal(502, "Bad Gateway"), times=9))
-    assert not refused(fake).is_refusal
-    assert fake.asked("comments") == []
+SOMETHING = as_json({"errors": [{"message": "Something went wrong while executing your query."}]})
+TIMED_OUT = as_json({"data": None, "errors": [{"type": "SERVICE_UNAVAILABLE", "message": "Later"}]})
+
+
+@pytest.mark.parametrize("reply", [SOMETHING, TIMED_OUT, refusal(502, "Bad Gateway")])
+def test_graphql_that_fails_once_is_asked_again(fake: FakeGitHub, reply: Any) -> None:
+    fake.faults.append(Fault("POST", "/graphql", reply=reply, times=2))
+    hidden = fake.add_comment(body("old"), minimized="outdated")
+    posted(fake, section("b"))
+    assert jobs(hidden.body) == ["old"]
+    assert [jobs(each) for each in fake.bodies()] == [["b"]]
+    # REST was not needed, except to write.
+    assert fake.asked("comments") == ["issues/1/comments"]
+
+
+@pytest.mark.parametrize("reply", [SOMETHING, TIMED_OUT, refusal(502, "Bad Gateway")])
+def test_where_graphql_keeps_failing_rest_finds_the_comment(fake: FakeGitHub, reply: Any) -> None:
+    fake.faults.append(Fault("POST", "/graphql", reply=reply, times=1000))
+    hidden = fake.add_comment(body("old"), minimized="outdated")
+    ours = fake.add_comment(body("a"))
+    assert [each.status for each in posted(fake, section("b"))] == ["updated"]
+    assert (jobs(ours.body), jobs(hidden.body)) == (["a", "b"], ["old"])
+    # The first query was tried four times; then GraphQL was left alone.
+    assert len([each for each in fake.requests if each.path == "/graphql"]) == 4
+
+
+def test_duplicates_that_graphql_cannot_minimise_are_edited(fake: FakeGitHub) -> None:
+    fake.faults.append(Fault("POST", "minimizeComment", reply=SOMETHING, times=1000))
+    made = [fake.add_comment(body(job)) for job in ("a", "b", "c")]
+    (found,) = posted(fake, section("d"))
+    assert (found.status, found.note) == ("updated", "")
+    assert jobs(made[0].body) == ["a", "b", "c", "d"]
+    assert [each.body.startswith("*ci-eval goes on in ") for each in made] == [False, True, True]
+
+
+def test_where_earlier_texts_cannot_be_read_the_comment_is_written_all_the_same(
+    fake: FakeGitHub,
+) -> None:
+    fake.faults.append(Fault("POST", EARLIER, reply=SOMETHING, times=1000))
+    comment = fake.add_comment(body("a"))
+    assert posted(fake, section("b"))[0] == Posted("updated", posted(fake, section("b"))[0].url)
+    assert jobs(comment.body) == ["a", "b"]
 
 
 def test_an_enterprise_server_is_asked_at_its_own_addresses(fake: FakeGitHub) -> None:
@@ -255,6 +293,46 @@ def test_a_secondary_limit_is_waited_for(
     assert posted(fake, section())[0].status == "created"
     assert len(fake.comments) == 1
     assert (60.0 in waited) is (not headers)
+
+
+LONG = [
+    {"Retry-After": "9999"},
+    {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "4102444800"},
+]
+
+
+@pytest.mark.parametrize("status", [403, 429])
+@pytest.mark.parametrize("headers", LONG)
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_limit_that_lasts_too_long_ends_all_attempts_at_once(
+    fake: FakeGitHub, status: int, headers: dict[str, str], method: str
+) -> None:
+    if method == "PATCH":
+        fake.add_comment(body("a"))
+    limit = refusal(status, "API rate limit exceeded", **headers)
+    fake.faults.append(Fault(method, "/comments", reply=limit, times=1000))
+    error = refused(fake)
+    assert (error.is_refusal, error.is_unsure) == (False, False)
+    assert "API rate limit exceeded; it may be asked again in " in str(error)
+    # One look by GraphQL, and one attempt to write.
+    assert len(fake.requests) == 2
+
+
+def test_a_long_limit_that_is_met_by_graphql_is_not_gone_around(fake: FakeGitHub) -> None:
+    limit = refusal(403, "You have exceeded a secondary rate limit.", **LONG[0])
+    fake.faults.append(Fault("POST", "/graphql", reply=limit, times=1000))
+    assert "may be asked again in 9999 s" in str(refused(fake))
+    assert len(fake.requests) == 1
+
+
+def test_a_long_limit_of_graphql_alone_leaves_rest(fake: FakeGitHub) -> None:
+    error = {"type": "RATE_LIMITED", "message": "API rate limit exceeded"}
+    limit = as_json({"errors": [error]}, headers=LONG[1])
+    fake.faults.append(Fault("POST", "/graphql", reply=limit, times=1000))
+    comment = fake.add_comment(body("a"))
+    assert posted(fake, section("b"))[0].status == "updated"
+    assert jobs(comment.body) == ["a", "b"]
+    assert len([each for each in fake.requests if each.path == "/graphql"]) == 1
 
 
 # --- What nobody knows the fate of --------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_gitlab import ME, NUMBER, PATH, PROJECT, SHA, TOKEN, FakeGitLab, gitlab, refusal
-from loopback import DROPPED, Reply
+from loopback import DROPPED, Reply, as_json
 
 from ci_eval import hosting
 from ci_eval.posting import sticky
@@ -336,6 +336,19 @@ def test_a_limit_is_waited_for(fake: FakeGitLab) -> None:
     fake.script.append(Reply(b"Retry later", 429, "text/plain", {"Retry-After": "0"}))
     talking(fake.env, adding("text"))
     assert fake.bodies == ["text"]
+
+
+def test_a_limit_that_lasts_too_long_ends_all_attempts_at_once(fake: FakeGitLab) -> None:
+    limit = Reply(b"Retry later", 429, "text/plain", {"Retry-After": "9999"})
+    # Who we are, which notes there are, and one attempt to write.
+    fake.script.extend([as_json({"id": ME}), as_json([]), *[limit] * 9])
+    said = Section("shop", "evaluate", "passed", "text", "a" * 40, 1)
+    error = refused(
+        fake.env, lambda thread: sticky.post(thread, [said], Options("update"), wanted=True)
+    )
+    assert str(error) == "GitLab was asked too often; it may be asked again in 9999 s"
+    assert (error.is_refusal, error.is_unsure) == (False, False)
+    assert [each.method for each in fake.requests] == ["GET", "GET", "POST"]
 
 
 def test_what_gitlab_says_of_itself_is_quoted_in_one_line(fake: FakeGitLab) -> None:

@@ -259,3 +259,32 @@ def test_a_package_that_is_too_old_is_named_with_what_is_needed() -> None:
     with pytest.raises(ImportError) as caught:
         telling.require("pydantic", least=(99, 1))
     assert str(caught.value) == f"pydantic {found} is too old: 99.1 is the least that is needed"
+
+
+# --- Why answers ended --------------------------------------------------------------------------
+
+
+class Reason(Enum):
+    LENGTH = "length"
+
+
+@pytest.mark.parametrize(
+    ("finish", "reason"),
+    [("length", "length"), (Reason.LENGTH, "length"), ("stop", None), (None, None)],
+)
+def test_why_the_last_answer_ended_is_told(finish: Any, reason: str | None) -> None:
+    events = [
+        telling.event("bot", text="One moment", finish="stop"),
+        telling.answered("bot", "1", "find", "x"),
+        telling.event("bot", text="It is", finish=finish),
+    ]
+    fields = {
+        "intermediate_data": telling.trajectory(events, "It is"),
+        "finish_reason": telling.ending(events),
+    }
+    assert understood(fields, Content.of_text("Hi", role="user")).finish_reason == reason
+
+
+def test_where_no_model_answered_nothing_is_told_of_its_end() -> None:
+    assert telling.ending([]) is None
+    assert telling.ending([telling.answered("bot", "1", "find", "x")]) is None

@@ -41,6 +41,8 @@ class Model(BaseChatModel):
             message = AIMessage("", tool_calls=calls, **told)
         else:
             turn = sum(each.type == "human" for each in messages)
+            if "be cut off" in last.content:
+                told["response_metadata"] = {"model_name": "scripted-1", "finish_reason": "length"}
             message = AIMessage(f"{turn}: {last.content}", **told)
         return ChatResult(generations=[ChatGeneration(message=message)])
 

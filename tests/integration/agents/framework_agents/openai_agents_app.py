@@ -26,8 +26,9 @@ from pydantic import BaseModel
 
 def message(text: str) -> ResponseOutputMessage:
     content = [ResponseOutputText(text=text, type="output_text", annotations=[])]
+    status = "incomplete" if "be cut off" in text else "completed"
     return ResponseOutputMessage(
-        id="message", role="assistant", status="completed", type="message", content=content
+        id="message", role="assistant", status=status, type="message", content=content
     )
 
 

@@ -37,7 +37,8 @@ async def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelRespon
         prompts = (part for each in requests for part in each.parts)
         turn = sum(isinstance(part, UserPromptPart) for part in prompts)
         parts = [TextPart(f"{turn}: {last.content}")]
-    return ModelResponse(parts=parts, usage=used)
+    finish = "length" if "be cut off" in str(last.content) else "stop"
+    return ModelResponse(parts=parts, usage=used, finish_reason=finish)
 
 
 MODEL = FunctionModel(scripted)
