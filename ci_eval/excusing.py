@@ -31,6 +31,16 @@ def concerns(excuse: Excuse, group: GroupName) -> bool:
     return all(fits(name, [[pattern]]) for name, pattern in zip(group, patterns, strict=True))
 
 
+def allows_unjudged(gate: GateOptions, agent: str, evalset: str, case: str) -> bool:
+    """Return True if nothing needs to judge a case; `*` stands for an evalset without cases."""
+    return any(
+        fits(agent, [[each.agent]])
+        and fits(evalset, [[each.evalset]])
+        and fits(case, [[each.case]])
+        for each in gate.allow_unjudged
+    )
+
+
 def in_force(meta: RunMeta) -> list[Excuse]:
     """Return the drops that a run had accepted on the day it began."""
     return [each for each in gate_of(meta).accept if each.until >= day_of(meta)]
