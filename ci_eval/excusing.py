@@ -6,7 +6,7 @@ from datetime import date
 from pydantic import ValidationError
 
 from ci_eval.columns import Columns
-from ci_eval.config_file import Excuse, GateOptions, Quarantine
+from ci_eval.config_file import Excuse, GateOptions, Quarantine, Unjudged
 from ci_eval.documents import dotted
 from ci_eval.errors import BaselineError
 from ci_eval.explain import explain
@@ -33,12 +33,14 @@ def concerns(excuse: Excuse, group: GroupName) -> bool:
 
 def allows_unjudged(gate: GateOptions, agent: str, evalset: str, case: str) -> bool:
     """Return True if nothing needs to judge a case; `*` stands for an evalset without cases."""
-    return any(
-        fits(agent, [[each.agent]])
-        and fits(evalset, [[each.evalset]])
-        and fits(case, [[each.case]])
-        for each in gate.allow_unjudged
-    )
+    return any(names_case(each, agent, evalset, case) for each in gate.allow_unjudged)
+
+
+def names_case(allowed: Unjudged, agent: str, evalset: str, case: str) -> bool:
+    """Return True if `allowed` speaks of a case."""
+    patterns = (allowed.agent, allowed.evalset, allowed.case)
+    names = (agent, evalset, case)
+    return all(fits(name, [[pattern]]) for name, pattern in zip(names, patterns, strict=True))
 
 
 def in_force(meta: RunMeta) -> list[Excuse]:

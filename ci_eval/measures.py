@@ -86,6 +86,11 @@ class AnyCriterion(Plugin):
         """Whether it is measured and shown, and never judged."""
         return self.threshold is None or self.tier == "inform"
 
+    @property
+    def judges(self) -> bool:
+        """True if it decides whether a case passes: it has a threshold, and blocks."""
+        return not self.informational and self.tier in (None, "block")
+
     def hindrance(self, case: EvalCase) -> str:
         """Say why `case` cannot be scored; nothing where it can.
 
@@ -93,6 +98,8 @@ class AnyCriterion(Plugin):
         """
         if case.conversation is None and not self.supports_scenario:
             return "needs a written conversation, not a scenario"
+        if case.conversation == ():
+            return "has no invocation"
         return self.lacks(case)
 
     def lacks(self, case: EvalCase) -> str:

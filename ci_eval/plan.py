@@ -15,7 +15,7 @@ from ci_eval.config_file import EvalSetSpec
 from ci_eval.documents import Loc, contained, repository_of
 from ci_eval.errors import NothingSelectedError, Problem, Severity, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.excusing import concerns
+from ci_eval.excusing import concerns, names_case
 from ci_eval.fingerprint import fingerprint, of_case
 from ci_eval.gcs import Storage
 from ci_eval.measures import AnyCriterion
@@ -89,16 +89,24 @@ class Plan:
 
 
 def plan(
-    config: Config, world: World, *, selection: Selection | None = None, repeats: int | None = None
+    config: Config,
+    world: World,
+    *,
+    selection: Selection | None = None,
+    repeats: int | None = None,
+    as_adk: bool = False,
 ) -> Plan:
     """Read every evalset, check that criteria and cases fit, and return what will be tried.
+
+    With `as_adk`, cases that nothing can judge are tried all the same, with a warning.
 
     Raises:
         UsageError: with every problem of all evalsets.
         NothingSelectedError: no trial is left.
 
     """
-    return _Planner(config, world, selection or Selection()).plan(repeats or config.run.repeats)
+    planner = _Planner(config, world, selection or Selection(), as_adk=as_adk)
+    return planner.plan(repeats or config.run.repeats)
 
 
 @dataclass
@@ -106,6 +114,7 @@ class _Planner:
     config: Config
     world: World
     selection: Selection
+    as_adk: bool
     problems: list[Problem] = field(default_factory=list)
 
     def plan(self, repeats: int) -> Plan:
@@ -126,11 +135,16 @@ class _Planner:
         }
         pairs = {pair: chosen for pair, chosen in pairs.items() if chosen}
         self.problems += needs.problems(
-            self.config, evalsets, pairs, partly=bool(self.selection.criteria)
+            self.config,
+            evalsets,
+            pairs,
+            partly=bool(self.selection.criteria),
+            as_adk=self.as_adk,
         )
         self._raise()
         if not self.selection:
             self._check_excuses(evalsets, pairs)
+            self._check_allowed(evalsets, pairs)
         found = Plan(
             self.config,
             evalsets,
@@ -256,7 +270,9 @@ class _Planner:
     def _select(self, opened: Mapping[str, "_Opened"]) -> dict[str, PlannedEvalSet]:
         unused = set(self.selection.cases)
         found: dict[str, PlannedEvalSet] = {}
+        empty: dict[str, str] = {}
         for name, (entry, spec, read) in opened.items():
+            known = len(self.problems)
             evalset = _mocked(read, spec.tool_mocks) if spec.tool_mocks else read
             meant = Meant(
                 tuple(filter(None, (spec.cases, self.selection.cases))),
@@ -271,6 +287,10 @@ class _Planner:
             if count:
                 suite = Meant(tuple(filter(None, (spec.cases,))), frozenset(spec.tags))
                 found[name] = PlannedEvalSet(evalset, self._shown(spec.path), meant, suite, count)
+            elif not (self.selection.cases or self.selection.tags or self.problems[known:]):
+                empty[name] = self._shown(spec.path)
+        if not (self.as_adk or self.config.mock):
+            self.problems += needs.empty(self.config, empty, beside=bool(found))
         for missing in sorted(unused):
             self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
         return found
@@ -280,6 +300,16 @@ class _Planner:
             if not any(fits(each, [[case]]) for each in ids):
                 message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
                 self._problem(message, ("evalsets", entry))
+
+    def _check_allowed(self, evalsets: Mapping[str, PlannedEvalSet], pairs: needs.Pairs) -> None:
+        """Warn of what may be left unjudged and is not there."""
+        for number, allowed in enumerate(self.config.gate.allow_unjudged):
+            if allowed.case != "*" and not any(
+                names_case(allowed, agent, name, case.eval_id)
+                for agent, name in pairs
+                for case in evalsets[name].cases()
+            ):
+                self._problem("covers no case", ("gate", "allow_unjudged", number), "warning")
 
     def _check_excuses(self, evalsets: Mapping[str, PlannedEvalSet], pairs: needs.Pairs) -> None:
         """Warn of what is to be excused and is not there."""

@@ -136,15 +136,52 @@ def test_a_case_without_turns_is_not_green(project):
     project.traces({"eval_id": "empty", "invocations": []})
     ended = project.ci_eval("run")
 
+    assert ended.code == 4
+    assert "no case can be scored by it: has no invocation" in ended.err
+
+
+def test_an_evalset_without_cases_beside_a_full_one_is_refused_by_its_name(project):
+    project.evalset(name="other")
+    project.config(CONFIG.replace("criteria:", "  other: other.evalset.json\ncriteria:"))
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "other.evalset.json:1: no case of it is selected, so the evalset 'other'" in ended.err
+
+
+def test_a_case_that_nothing_can_judge_is_refused_before_anything_is_run(project):
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "Ask for a refund."}
+    project.evalset(GREETS, {"eval_id": "leads", "conversation_scenario": scenario})
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "smoke.evalset.json:30: case 'leads': no criterion that blocks can judge" in ended.err
+    assert not (project.folder / "ci-eval-report" / "traces.jsonl").exists()
+
+
+def test_a_case_that_turns_out_to_be_judged_by_nothing_leaves_no_verdict(project):
+    project.config(CONFIG.partition("criteria:")[0] + "criteria: {ci/tool_errors: 1}\n")
+    called = REFUNDS["conversation"][0]
+    answer = {"name": "refund", "response": {"result": "ok"}}
+    called["intermediate_data"] = {**called["intermediate_data"], "tool_responses": [answer]}
+    project.traces({"eval_id": "refunds", "invocations": [called]}, GREETS, TRACKS)
+    project.evalset(GREETS, REFUNDS)
+    ended = project.ci_eval("run")
+
     assert ended.code == 6
-    assert "no case was judged by any criterion" in ended.err
+    assert "1 case was judged by no criterion that blocks: smoke/greets" in ended.err
+    project.add("gate: {allow_unjudged: [{case: greets, evalset: smoke}]}\n")
+    ended = project.ci_eval("run")
+    assert ended.code == 0
+    assert "smoke/greets, which gate.allow_unjudged allows" in ended.err
+    assert "which gate.allow_unjudged allows" in project.read("comment.md")
 
 
 def test_a_scenario_is_scored_only_from_a_recording(project):
     scenario = {"starting_prompt": "Hi", "conversation_plan": "Ask for a refund."}
     project.evalset(GREETS, {"eval_id": "leads", "conversation_scenario": scenario})
     project.traces(GREETS, {"eval_id": "leads", "invocations": [turn("Hi", "Hello!")]})
-    project.add("  tool_call_count_v1:\n")
+    project.add("  tool_call_count_v1:\ngate: {allow_unjudged: [leads]}\n")
     ended = project.ci_eval("run")
 
     assert ended.code == 0
