@@ -1,7 +1,7 @@
 """What is known of an evalset once it was read as a whole."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ci_eval.errors import Problem
 from ci_eval.records import EvalCase, EvalSet
@@ -17,8 +17,6 @@ class CaseFacts:
     with_rubrics: int = 0
     with_assertions: int = 0
     """Cases that assert something of themselves."""
-    without_response: list[int | None] = field(default_factory=list)
-    """The lines of the first cases that expect no response."""
 
     def add(self, case: EvalCase) -> None:
         """Count `case`."""
@@ -27,13 +25,6 @@ class CaseFacts:
         self.scenarios += turns is None
         self.with_rubrics += bool(case.rubrics or any(turn.rubrics for turn in turns or ()))
         self.with_assertions += bool(case.assertions)
-        lacking = turns is not None and not all(turn.response for turn in turns)
-        if lacking and len(self.without_response) < MAX_LINES:
-            self.without_response.append(case.line)
-
-
-MAX_LINES = 20
-"""How many lines a warning about many cases names at most."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ci_eval.config import Config
 from ci_eval.errors import Problem, Severity
-from ci_eval.evalset_facts import MAX_LINES, CaseFacts
+from ci_eval.evalset_facts import CaseFacts
 from ci_eval.excusing import allows_unjudged
 from ci_eval.measures import AnyCriterion
 from ci_eval.records import EvalCase
@@ -14,6 +14,8 @@ from ci_eval.selecting import PlannedEvalSet
 
 UNJUDGED = "no criterion that blocks can judge it"
 """How a problem begins that names a case which nothing can judge."""
+MAX_LINES = 20
+"""How many of the cases that nothing can judge are named, of one evalset."""
 _MAX_REASONS = 3
 """How many criteria such a problem names."""
 
@@ -47,8 +49,6 @@ def problems(
         if message:
             useless = True
             yield config.document.problem(message, ("criteria", name), severity=refused)
-        if criterion.needs_response:
-            yield from _missing_responses(name, chosen)
         for each in chosen:
             yield from wrong_cases(criterion, each.opened.facts, each.cases(), each.shown)
     talked_to = {evalset for agent, evalset in pairs if config.agents[agent].converses}
@@ -82,13 +82,6 @@ def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> s
         if not hindrance:
             return ""
     return f"no case can be scored by it: {hindrance}" if hindrance else ""
-
-
-def _missing_responses(name: str, evalsets: Sequence[PlannedEvalSet]) -> Iterator[Problem]:
-    for evalset in evalsets:
-        for line in evalset.opened.facts.without_response:
-            message = f"the case expects no response somewhere, which scores 0 in {name!r}"
-            yield Problem(message, evalset.shown, line, severity="warning")
 
 
 def _unjudged(

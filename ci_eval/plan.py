@@ -172,7 +172,12 @@ class _Planner:
 
     def _raise(self) -> None:
         if any(problem.severity == "error" for problem in self.problems):
-            raise UsageError(problems=self.problems)
+            # What only some criteria mind waits until it is known who is used.
+            raise UsageError(
+                problems=[
+                    each for each in self.problems if each.severity == "error" or not each.concerns
+                ]
+            )
 
     def _chosen(self, kind: str, known: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
         self._check_wanted(kind, known, wanted)
@@ -355,7 +360,7 @@ def _mocked(opened: OpenedEvalSet, mocks: ToolMocks) -> OpenedEvalSet:
 def _worth_telling(problems: Iterable[Problem], pairs: needs.Pairs) -> Iterator[Problem]:
     """Yield the problems that concern everybody, or a criterion that is used and minds them."""
     minding = {
-        each.type_name for chosen in pairs.values() for each in chosen.values() if each.minds
+        topic for chosen in pairs.values() for each in chosen.values() for topic in each.minds
     }
     return (each for each in problems if not each.concerns or each.concerns in minding)
 

@@ -248,7 +248,7 @@ class Invocation(AdkRecord):
     waits_for: tuple[FunctionCall, ...] = ()
     """Calls that somebody outside has to answer before the agent goes on; ours, too."""
     unseen: bool = False
-    """Whether an agent was asked that does not tell which tools it called; ours, too."""
+    """Whether nothing tells which tools were called, or are expected to be; ours, too."""
 
     @property
     def user(self) -> str:
@@ -379,6 +379,9 @@ class EvalCase(AdkRecord):
     with the answers; else these are what the invocation came to. Ours, too."""
     line: int | None = Field(default=None, exclude=True)
     """Where the case starts in its file; not part of the data."""
+    of_adk: bool = Field(default=False, exclude=True)
+    """Whether it stands in a file of ADK's own, where ADK counts what is left out; not part of the
+    data either."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

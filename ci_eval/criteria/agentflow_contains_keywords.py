@@ -41,6 +41,11 @@ class ContainsKeywords(AgentFlowCriterion):
             raise ValueError("the published package knows no 'whole_word'")
         return self
 
+    def lacks(self, case: EvalCase) -> str:
+        """Say that there is nothing to look for."""
+        del case
+        return "" if self.keywords else "no keywords are given"
+
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Look for the keywords in the last response."""
         del case

@@ -45,7 +45,8 @@ class SimulationGoals(AgentFlowJudged):
 
     def needs(self, case: EvalCase) -> str:
         """Say that the case has no goals."""
-        return "" if goals_of(case) else "has no texts under `goals` in its `metadata`, and no plan"
+        goals = stated_goals(case) if self.semantics == "observed" else goals_of(case)
+        return "" if goals else "has no texts under `goals` in its `metadata`, and no plan"
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask of each goal whether it was reached."""

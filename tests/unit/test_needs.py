@@ -160,14 +160,13 @@ def test_what_a_criterion_needs_of_a_case_may_be_missing_everywhere(suite: Suite
     ]
 
 
-def test_responses_that_are_missing_are_warned_of_where_they_score_0(suite: Suite) -> None:
-    evalset = planned("e", GREETS, SILENT, TWO_TURNS)
-    said = "the case expects no response somewhere, which scores 0 in 'response_match_score'"
-    assert suite.problems(evalset, criteria=(TRAJECTORY, WORDS)) == [
-        f"warning e.json:20: {said}",
-        f"warning e.json:30: {said}",
-    ]
-    assert suite.problems(evalset, criteria=(TRAJECTORY,)) == []
+def test_a_case_that_states_nothing_of_what_is_compared_cannot_be_judged(suite: Suite) -> None:
+    (said,) = suite.problems(planned("e", GREETS, SILENT, TWO_TURNS), criteria=(TRAJECTORY, WORDS))
+    assert said.startswith("error e.json:20: case 'silent': no criterion that blocks can judge it")
+    assert "response_match_score: expects no response" in said
+    # Silence counts in ADK's own files.
+    of_adk = planned("e", GREETS, {**SILENT, "of_adk": True})
+    assert suite.problems(of_adk, criteria=(TRAJECTORY, WORDS)) == []
 
 
 ASSERTING = {**GREETS, "assertions": [{"contains": "help"}]}

@@ -31,7 +31,7 @@ def case(name: str, **more: object) -> dict[str, Any]:
     text = {"parts": [{"text": "x"}]}
     return {
         "eval_id": name,
-        "conversation": [{"user_content": text, "final_response": text}],
+        "conversation": [{"user_content": text, "final_response": text, "intermediate_data": {}}],
         **more,
     }
 
@@ -433,8 +433,8 @@ def test_a_case_that_expects_no_response_is_warned_of_where_it_scores_0(suite: S
     suite.evalset("full.json", case("a"), bare)
     assert list(map(str, suite.plan().warnings)) == [
         (
-            "full.json:1: the case expects no response somewhere, "
-            "which scores 0 in 'response_match_score'"
+            "full.json:1: eval_cases[1].conversation[0]: expects no response, "
+            "which scores 0 in ADK's 'response_match_score'"
         )
     ]
 
@@ -443,10 +443,9 @@ def test_warnings_about_many_cases_are_bounded(suite: Suite) -> None:
     suite.config(CONFIG.replace("tool_trajectory_avg_score: 1", "response_match_score: 1"))
     bare = [{"eval_id": f"{n}", "conversation": [{"user_content": {}}]} for n in range(50)]
     suite.evalset("full.json", *bare)
-    assert len(suite.plan(evalsets=("full",)).warnings) == 1  # one line, so they are all alike
-    path = suite.folder / "full.json"
-    path.write_text(path.read_text().replace('{"eval_id"', '\n{"eval_id"'))
-    assert len(suite.plan(evalsets=("full",)).warnings) == 20
+    warnings = suite.plan(evalsets=("full",)).warnings
+    assert len(warnings) == 5
+    assert warnings[-1].message.endswith("(and in 45 more places, down to line 1)")
 
 
 # --- Opening one file -----------------------------------------------------------------------
@@ -525,7 +524,8 @@ def test_a_need_is_one_of_the_suite_and_not_of_what_is_asked_for_this_time(suite
 
 
 def test_cases_may_be_named_behind_a_file_of_any_syntax(suite: Suite) -> None:
-    (suite.folder / "smoke.yaml").write_text("- {id: a, prompt: x}\n- {id: b, prompt: y}\n")
+    rows = ("- {id: a, prompt: x}\n", "- {id: b, prompt: y, expected_tools: []}\n")
+    (suite.folder / "smoke.yaml").write_text("".join(rows))
     suite.evalsets("  smoke: smoke.yaml:b\n")
 
     assert cases(suite.plan()) == {"smoke": ["b"]}
