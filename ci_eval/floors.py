@@ -139,14 +139,14 @@ def of_means(
     for group in groups:
         required = gate.min_score.get(group.group.criterion)
         floor = None if required is None else mean(group, required, gate)
-        name = named(group.group)
+        name, lost = named(group.group), cases(group.incomplete)
         if floor and floor.missed and group.value is not None:
-            missing = f", and could not be measured on {cases(group.errors)}"
-            said = f"{name} has a mean of {plain(group.value)}{missing if group.errors else ''}"
-            said += f", required {required:g}"
+            mean_, least = plain(group.value), f"{required:g}"
+            said = f"{name} has a mean of {mean_}, required {least}"
+            if group.errors:
+                said = f"{name} has a mean of {mean_} without {lost}, required {least}"
         elif floor and floor.open:
-            said = f"{name} could not be measured on {cases(group.incomplete)}"
-            said += f", and a mean of {required:g} is required"
+            said = f"{name} could not be measured on {lost}, and a mean of {required:g} is required"
         else:
             continue
         yield from _told(floor, said, gate, tolerated=tolerated, group=group.group)

@@ -279,10 +279,11 @@ class _Gate:
         elif not judged and totals.errors <= self.options.max_errors:
             yield Reason(severity="incomplete", message="no case was judged by any criterion")
         if found := totals.allowed:
-            message = f"{_unjudged(found)}, which gate.allow_unjudged allows"
+            message = f"gate.allow_unjudged allows that {_unjudged(found)}"
             yield Reason(severity="warns", message=message)
         if judged and totals.unmeasured:
-            message = f"found nothing to measure in any case: {listed([*totals.unmeasured])}"
+            names = listed([*totals.unmeasured])
+            message = f"criteria that found nothing to measure in any case: {names}"
             yield Reason(severity="incomplete", message=message)
         groups: dict[str, list[GroupSummary]] = {}
         for group in self.groups:
@@ -297,10 +298,8 @@ class _Gate:
 def _unjudged(found: Named) -> str:
     """Return which cases nothing judged, as a sentence."""
     names = found.first[:MAX_NAMED]
-    more = found.count - len(names)
-    verb = "was" if found.count == 1 else "were"
-    shown = f"{', '.join(names)}{f' and {more} more' if more else ''}"
-    return f"{cases(found.count)} {verb} judged by no criterion that blocks: {shown}"
+    more = f" and {found.count - len(names)} more" if found.count > len(names) else ""
+    return f"no criterion that blocks judged {cases(found.count)}: {', '.join(names)}{more}"
 
 
 def _loosens(found: Sequence[str]) -> Reason:

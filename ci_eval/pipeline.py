@@ -187,7 +187,7 @@ def refuse_incomplete(observed: Observed, gate: GateOptions) -> None:
         message = "the run measured nothing"
     elif cases.unjudged:
         count = cases.unjudged.count
-        message = f"{counted(count, 'case')} of {cases.cases} judged by no criterion that blocks"
+        message = f"no criterion that blocks judged {counted(count, 'case')} of {cases.cases}"
     else:
         return
     raise UsageError(f"not stored: {message}")

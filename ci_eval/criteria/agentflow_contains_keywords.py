@@ -19,8 +19,8 @@ class ContainsKeywords(AgentFlowCriterion):
     """The share of the keywords that are in the last response.
 
     Capitals do not count, and neither do variants of a character that Unicode holds compatible,
-    such as full-width letters.  Observed semantics: only capitals do not count; no keywords at
-    all score 1.
+    such as full-width letters.  Observed semantics: only capitals do not count; without any
+    keyword every case is skipped.
     """
 
     example: ClassVar[Mapping[str, Json]] = {"keywords": ["refund", "7 days"]}

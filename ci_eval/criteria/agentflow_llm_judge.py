@@ -39,7 +39,3 @@ class Quality(AgentFlowJudged):
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask how well the response says what is expected."""
         return response_match.asked_by_package(case, trace)
-
-    def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say that no response is expected, or given."""
-        return response_match.passed_by_package(case) or super().passed_over(case, trace)

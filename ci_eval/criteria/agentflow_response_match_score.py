@@ -47,10 +47,6 @@ class ResponseMatch(AgentFlowJudged):
         """Ask the same of the first message and the last response."""
         return asked_by_package(case, trace)
 
-    def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say that no response is expected, or given."""
-        return passed_by_package(case) or super().passed_over(case, trace)
-
 
 def asked_by_package(case: EvalCase, trace: Trace) -> Ask:
     """Return what the package asks in two criteria of the same code."""

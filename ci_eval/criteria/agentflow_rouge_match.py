@@ -49,8 +49,6 @@ class RougeMatch(AgentFlowCriterion):
 
 
 def _observed(actual: str, expected: str) -> float:
-    if not expected:
-        return 0.5 if actual else 1.0
     done, wanted = _observed_words(actual), _observed_words(expected)
     if not done or not wanted:
         return float(not done and not wanted)

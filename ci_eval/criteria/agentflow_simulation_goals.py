@@ -61,9 +61,9 @@ class SimulationGoals(AgentFlowJudged):
         return Ask(OVERALL, OVERALL_FORM, as_observed(), data)
 
     def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say that there are no goals."""
-        del trace
-        return "" if stated_goals(case) else "there are no goals"
+        """Say that the package asks whatever the agent said."""
+        del case, trace
+        return ""
 
 
 def read(text: str, *, goals: tuple[str, ...]) -> Sample:
