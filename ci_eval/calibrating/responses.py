@@ -105,7 +105,7 @@ def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Itera
         yield f"expects {len(expected)} invocations, and {len(found.invocations)} took place"
         return
     hindrance = criterion.hindrance(found.case)
-    if hindrance and criterion.unstated(found.case):
+    if expected and criterion.unstated(found.case):
         key = "expected" if line.invocations is None else "conversation"
         yield f"{key!r} is missing, which {criterion.type_name} compares with"
     elif hindrance:
