@@ -71,8 +71,9 @@ def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str
 
 
 def _of_unjudged(now: GateOptions, before: GateOptions) -> Iterator[str]:
+    known = {(each.agent, each.evalset, each.case) for each in before.allow_unjudged}
     for allowed in now.allow_unjudged:
-        if allowed not in before.allow_unjudged:
+        if (allowed.agent, allowed.evalset, allowed.case) not in known:
             yield f"gate.allow_unjudged: {allowed.named} is added"
 
 
