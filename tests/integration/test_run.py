@@ -140,6 +140,66 @@ def test_a_case_without_turns_is_not_green(project):
     assert "no case can be scored by it: has no invocation" in ended.err
 
 
+def test_errors_are_no_passes_wherever_a_number_is_read(project, monkeypatch):
+    names = [f"case{number}" for number in range(10)]
+    project.evalset(*({**GREETS, "eval_id": name} for name in names))
+    project.traces({"eval_id": names[0], "invocations": [turn("Hello", "Nope")]})
+    project.config(CONFIG.replace("  tool_trajectory_avg_score: 1.0\n", ""))
+    project.add("gate: {min_pass_rate: 0.9, floors: point, max_errors: 9}\n")
+    (project.folder / "outputs").touch()
+    monkeypatch.setenv("GITHUB_OUTPUT", str(project.folder / "outputs"))
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    said = "1 of 10 cases failed and 9 could not be measured (pass rate between 0.0% and 90.0%"
+    assert said in ended.err
+    assert "0/1, 9 not measured" in ended.err
+    outputs = (project.folder / "outputs").read_text()
+    assert "\n0.0000\n" in outputs
+    assert "\nincomplete\n" in outputs
+    comment = project.read("comment.md")
+    assert "0 of 10 cases passed, 1 failed, 9 not measured" in comment
+    assert "0/1&nbsp;passed, 9&nbsp;not&nbsp;measured" in comment
+    junit = project.read("junit.xml")
+    assert junit.count("<failure") == 1
+    assert junit.count("<error") == 9
+    explained = project.ci_eval("gate", "explain")
+    assert "pass rate: 0.000, required 0.9" in explained.err
+
+
+def test_a_dataset_of_agents_cli_that_states_nothing_does_not_pass(project):
+    asked = {"role": "user", "parts": [{"text": "Hi"}]}
+    cases = [{"eval_case_id": "hi", "prompt": asked}]
+    path = project.folder / "smoke.evalset.json"
+    path.write_text(json.dumps({"eval_cases": cases}))
+    project.traces({"eval_id": "hi", "invocations": [turn("Hi", "Hello!")]})
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "no case can be scored by it: does not state the expected tool calls" in ended.err
+
+
+def test_a_trajectory_is_compared_only_where_one_is_stated(project):
+    rows = ("{id: open, prompt: Hello}", "{id: none, prompt: Hi, expected_tools: []}")
+    text = "".join(f"- {row}\n" for row in rows)
+    (project.folder / "smoke.yaml").write_text(f"cases:\n{text}")
+    config = CONFIG.replace("smoke.evalset.json", "smoke.yaml")
+    config = config.replace("  response_match_score: 0.5\n", "")
+    says = "  says: {use: ci/regex, pattern: ., threshold: 1}\n"
+    project.config(f"{config}{says}")
+    project.traces(
+        {"eval_id": "open", "invocations": [turn("Hello", "x", ("f", {}))]},
+        {"eval_id": "none", "invocations": [turn("Hi", "x", ("f", {}))]},
+    )
+    ended = project.ci_eval("run")
+
+    assert ended.code == 1
+    assert project.scores() == {
+        "open": {"tool_trajectory_avg_score": None, "says": 1.0},
+        "none": {"tool_trajectory_avg_score": 0.0, "says": 1.0},
+    }
+
+
 def test_an_evalset_without_cases_beside_a_full_one_is_refused_by_its_name(project):
     project.evalset(name="other")
     project.config(CONFIG.replace("criteria:", "  other: other.evalset.json\ncriteria:"))
