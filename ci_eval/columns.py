@@ -14,7 +14,7 @@ from ci_eval.results import CriterionFacts, RunMeta, Score, TrialResult
 class Cell:
     """All observations of one case under one criterion."""
 
-    __slots__ = ("confirming", "errors", "skipped", "unconfirmed", "units")
+    __slots__ = ("confirming", "lost", "skipped", "unconfirmed", "units")
 
     def __init__(self) -> None:
         self.units: tuple[tuple[float, ...], ...] = ()
@@ -24,7 +24,8 @@ class Cell:
         """What was measured because the case had failed."""
         self.unconfirmed = 0
         """How many trials that were to confirm it ended in an error."""
-        self.errors = 0
+        self.lost: tuple[int, ...] = ()
+        """The unit of each observation that should have been made, and ended in an error."""
         self.skipped = 0
 
     def add(self, score: Score, result: TrialResult) -> None:
@@ -32,8 +33,10 @@ class Cell:
         value = score.value
         if value is None:
             if score.status is Status.ERROR:
-                self.errors += not result.confirms
-                self.unconfirmed += result.confirms
+                if result.confirms:
+                    self.unconfirmed += 1
+                else:
+                    self.lost += (result.round,)
             else:
                 self.skipped += 1
         elif result.confirms:
@@ -47,9 +50,25 @@ class Cell:
         """Return what both measured together."""
         both = Cell()
         both.units = self.units + other.units
-        both.errors = self.errors + other.errors
+        both.lost = self.lost + tuple(unit + len(self.units) for unit in other.lost)
         both.skipped = self.skipped + other.skipped
         return both
+
+    def filled(self, value: float) -> "Cell":
+        """Return it as it would be, had every observation that is missing been `value`."""
+        found = Cell()
+        units = [*self.units, *[()] * (max(self.lost, default=-1) + 1 - len(self.units))]
+        for unit in self.lost:
+            units[unit] += (value,)
+        found.units = tuple(units)
+        found.confirming, found.skipped = self.confirming, self.skipped
+        found.unconfirmed = self.unconfirmed
+        return found
+
+    @property
+    def errors(self) -> int:
+        """How many observations should have been made, and ended in an error."""
+        return len(self.lost)
 
     @property
     def observations(self) -> Sequence[float]:
@@ -62,6 +81,11 @@ class Cell:
     def measured(self) -> int:
         """How many values were measured."""
         return sum(map(len, self.units))
+
+    @property
+    def applies(self) -> bool:
+        """True if something was measured, or should have been."""
+        return bool(self.measured or self.lost)
 
     @property
     def value(self) -> float | None:
@@ -78,22 +102,22 @@ class Cell:
         """Say whether something is missing that could change what is found of the case."""
         return bool(self.errors or (self.unconfirmed and self.status(facts) is Status.FAILED))
 
-    def at_best(self, best: float | None) -> float | None:
-        """Return the mean if every observation that is missing had been the `best` there is.
+    def with_missing(self, value: float | None) -> float | None:
+        """Return the mean if every observation that is missing had been `value`.
 
-        `None` where nothing bounds what they could have been.
+        `None` where that is not known, as nothing bounds what they could have been.
         """
         if not self.errors:
             return self.value
-        if best is None:
+        if value is None:
             return None
-        values = [*self.observations, *[best] * self.errors]
+        values = [*self.observations, *[value] * self.errors]
         return math.fsum(values) / len(values)
 
     def status(self, facts: CriterionFacts) -> Status:
         """Return what became of the case: failed where nothing missing could have saved it."""
         if self.errors:
-            hoped = self.at_best(best_of(facts))
+            hoped = self.with_missing(best_of(facts))
             doomed = self.measured and hoped is not None and not passes(hoped, facts)
             return Status.FAILED if doomed else Status.ERROR
         value = self.value
@@ -107,6 +131,13 @@ def best_of(facts: CriterionFacts) -> float | None:
     if facts.interval is None:
         return None
     return facts.interval[1] if facts.better == "higher" else facts.interval[0]
+
+
+def worst_of(facts: CriterionFacts) -> float | None:
+    """Return the worst value there is, if there is one."""
+    if facts.interval is None:
+        return None
+    return facts.interval[0] if facts.better == "higher" else facts.interval[1]
 
 
 def passes(value: float, facts: CriterionFacts) -> bool:
@@ -160,6 +191,17 @@ class Columns:
         for agent, evalset, criterion in self.groups:
             yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)
 
+    def filled(self, criteria: Mapping[str, CriterionFacts]) -> "Columns":
+        """Return them as they would be, had all that is missing passed by a hair."""
+        found = Columns(fingerprints=self.fingerprints)
+        for key, column in self.groups.items():
+            threshold = criteria[key[2]].threshold
+            found.groups[key] = {
+                case: cell.filled(threshold) if cell.lost and threshold is not None else cell
+                for case, cell in column.items()
+            }
+        return found
+
     def incomplete(
         self,
         criteria: Mapping[str, CriterionFacts],
@@ -187,22 +229,43 @@ class Columns:
         """Yield each case, by agent, evalset and id, with what became of it in all.
 
         A case passes when all criteria that judge it pass; what only informs or warns is left out,
-        and so is what is `excused`: cases, for each group.
+        and so is what is `excused`: cases, for each group. A case of which nothing is left is
+        skipped.
         """
         worst: dict[tuple[str, str], dict[str, list[Status]]] = {}
         for (agent, evalset, name), column in self.groups.items():
             facts = criteria[name]
-            if facts.informational or facts.tier != "block":
-                continue
             left_out = excused.get((agent, evalset, name), ())
             cases = worst.setdefault((agent, evalset), {})
             for case, cell in column.items():
-                status = Status.SKIPPED if case in left_out else cell.status(facts)
-                cases.setdefault(case, []).append(status)
+                statuses = cases.setdefault(case, [])
+                if facts.judges and case not in left_out:
+                    statuses.append(cell.status(facts))
         for (agent, evalset), cases in worst.items():
             for case, statuses in cases.items():
                 doomed = Status.FAILED in statuses
                 yield (agent, evalset, case), Status.FAILED if doomed else Status.worst(statuses)
+
+    def unjudged(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[tuple[str, str, str]]:
+        """Yield each case, by agent, evalset and id, that nothing which blocks could measure.
+
+        An error is no such case: it should have been measured.
+        """
+        judged: dict[tuple[str, str, str], bool] = {}
+        for (agent, evalset, name), column in self.groups.items():
+            judges = criteria[name].judges
+            for case, cell in column.items():
+                place = agent, evalset, case
+                judged[place] = judged.get(place, False) or (judges and cell.applies)
+        yield from (place for place, found in judged.items() if not found)
+
+    def unmeasured(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[str]:
+        """Yield the criteria that block, and found nothing to measure in any case."""
+        applies: dict[str, bool] = {}
+        for (_, _, name), column in self.groups.items():
+            if criteria[name].judges and not applies.get(name):
+                applies[name] = any(cell.applies for cell in column.values())
+        yield from (name for name, found in applies.items() if not found)
 
 
 class Past(NamedTuple):

@@ -20,6 +20,7 @@ from ci_eval.findings import CaseChange, Comparison, Delta, Flaky, GroupKey, Out
 from ci_eval.lineage import Lineage
 from ci_eval.loosening import loosened
 from ci_eval.pairing import Group, added, groups_of, pool, vanished
+from ci_eval.phrases import named
 from ci_eval.results import RunMeta, Tier
 from ci_eval.stats import mean_interval
 
@@ -91,6 +92,12 @@ def compare(
     `lineage` says where the baseline was looked for.
     """
     examined = examine(meta, columns, baseline, gate)
+    missing = columns.incomplete(meta.criteria, examined.excuses)
+    barely = (
+        examine(meta, columns.filled(meta.criteria), baseline, gate)
+        if 0 < missing <= gate.max_errors
+        else None
+    )
     nearest = baseline[0].meta
     flaky = sorted(
         (each for group in examined.groups for each in _flaky(group)),
@@ -117,6 +124,7 @@ def compare(
         flaky=tuple(flaky[:MAX_FLAKY]),
         flaky_total=len(flaky),
         excused=tuple(listed(meta, gate, examined.excuses)),
+        hidden=tuple(_hidden(examined, barely, gate)) if barely else (),
         loosened=(*loosened(meta, nearest), *_rewritten(columns, baseline[0].columns)),
     )
 
@@ -190,6 +198,21 @@ def _delta(group: Group, examined: Examined) -> Delta:
         steady=group.steady,
         tier=group.facts.tier,
     )
+
+
+def _hidden(examined: Examined, barely: Examined, gate: GateOptions) -> Iterator[str]:
+    """Yield what blocks in `barely`, where all that is missing only just passed, and not as it is.
+
+    Without it a case that passes, and is worse than before, could be hidden by an error.
+    """
+    block = {"regressed"} | ({"inconclusive"} if gate.on_inconclusive == "fail" else set())
+    known = {group.key: _outcome(group, examined)[0] for group in examined.blocking}
+    for group in barely.blocking:
+        if _outcome(group, barely)[0] in block and known.get(group.key) not in block:
+            yield named(group.key)
+    now, then = (each.together and _together(each.together, 0) for each in (examined, barely))
+    if then and then.outcome in block and not (now and now.outcome in block):
+        yield "all criteria that block, together"
 
 
 def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:

@@ -96,6 +96,39 @@ class Quarantine(Excuse):
     """Who sees to it that they leave the quarantine."""
 
 
+class Unjudged(Record):
+    """Cases that no criterion which blocks needs to measure; a part that is left out means all.
+
+    A text alone is a case.
+    """
+
+    case: str = Field(default="*", min_length=1)
+    """The cases, by id or pattern; `*` also allows an evalset without cases."""
+    evalset: str = "*"
+    """The evalsets they are in, by name or pattern."""
+    agent: str = "*"
+    """The agents they are tried with, by name or pattern."""
+    reason: str = ""
+    """Why nothing needs to judge them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _case_alone(cls, value: object) -> object:
+        return {"case": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if (self.case, self.evalset) == ("*", "*"):
+            raise ValueError("names neither a 'case' nor an 'evalset', so nothing need be judged")
+        return self
+
+    @property
+    def named(self) -> str:
+        """What it speaks of, as far as it is named."""
+        parts = (self.agent, self.evalset, self.case)
+        return "/".join(part for part in parts if part != "*")
+
+
 class GateOptions(Record):
     """What blocks a merge."""
 
@@ -103,7 +136,8 @@ class GateOptions(Record):
     """`threshold`: each case must reach its thresholds. `regression`: nothing may be worse than
     the baseline. `both`: both. Left out: `regression` where a baseline is configured."""
     min_pass_rate: float | None = Field(default=None, ge=0, le=1)
-    """The share of cases that must pass; 1 in `threshold` mode unless set."""
+    """The share of cases that must pass, whatever a case with an error would have shown. Left out,
+    every case that was measured must pass in `threshold` mode."""
     min_score: dict[str, float] = Field(default_factory=dict)
     """For a criterion, the mean that must be reached."""
     floors: Literal["interval", "point"] = "interval"
@@ -115,7 +149,11 @@ class GateOptions(Record):
     """A drop of less than this share of the criterion's interval never blocks; of the baseline's
     mean, where a measure has no interval."""
     max_errors: int = Field(default=0, ge=0)
-    """How many cases may end in an error before no verdict is given."""
+    """How many cases may end in an error before no verdict is given. An error is never a pass:
+    there is no verdict either where it could decide a floor, or hide a drop."""
+    allow_unjudged: tuple[Unjudged, ...] = ()
+    """Cases that no criterion which blocks needs to measure: ids or patterns, or objects that name
+    the evalset, too. Without it, such a case leaves no verdict."""
     on_missing: Literal["threshold", "pass", "warn", "fail"] = "threshold"
     """A configured baseline that is not there yet, or of which nothing can be compared: judge by
     thresholds, pass, only warn, or fail."""

@@ -265,7 +265,6 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
     key = group.group
     deltas = report.comparison.deltas if report.comparison else ()
     delta = next((each for each in deltas if each.group == key), None)
-    judged = group.passed + group.failed + group.errors
     return (
         key.agent,
         key.evalset,
@@ -273,8 +272,17 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
         _number(group.value),
         _number(group.threshold),
         _number(delta.baseline if delta else None),
-        "-" if group.informational else f"{group.passed}/{judged}",
+        "-" if group.informational else _passed(group),
     )
+
+
+def _passed(group: GroupSummary) -> str:
+    """Return how many of the measured cases passed, and how many could not be measured."""
+    measured = group.passed + group.failed
+    parts = [f"{group.passed}/{measured}"] if measured else []
+    if group.errors:
+        parts.append(f"{group.errors} not measured")
+    return ", ".join(parts) or "-"
 
 
 def _number(value: float | None) -> str:

@@ -83,6 +83,29 @@ def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
     return tuple(turn.invocation() for turn in found)
 
 
+def as_expected(turns: Iterable[Invocation], *, stated: bool = False) -> tuple[Invocation, ...]:
+    """Return a conversation that took place as what is expected of another one.
+
+    A message that nobody answered states nothing, and neither does a conversation without any call
+    of a tool state that none is to be called, unless it is `stated` that there was none.
+    """
+    listed = list(turns)
+    stated = stated or any(turn.tool_calls for turn in listed)
+    return tuple(turn if stated and _is_answered(turn) else _left_open(turn) for turn in listed)
+
+
+def _is_answered(turn: Invocation) -> bool:
+    return bool(turn.final_response or turn.tool_calls)
+
+
+def _left_open(turn: Invocation) -> Invocation:
+    """Return an invocation that does not say which tools are called."""
+    data = turn.intermediate_data
+    if isinstance(data, IntermediateData) and data.intermediate_responses:
+        return turn.model_copy(update={"unseen": True})
+    return turn.model_copy(update={"intermediate_data": None})
+
+
 @dataclass
 class _Turn:
     """What becomes an invocation."""

@@ -17,8 +17,6 @@ class CaseFacts:
     with_rubrics: int = 0
     with_assertions: int = 0
     """Cases that assert something of themselves."""
-    without_response: list[int | None] = field(default_factory=list)
-    """The lines of the first cases that expect no response."""
     with_state: list[int | None] = field(default_factory=list)
     """The lines of the first cases that begin with a state of the session."""
 
@@ -29,9 +27,6 @@ class CaseFacts:
         self.scenarios += turns is None
         self.with_rubrics += bool(case.rubrics or any(turn.rubrics for turn in turns or ()))
         self.with_assertions += bool(case.assertions)
-        lacking = turns is not None and not all(turn.response for turn in turns)
-        if lacking and len(self.without_response) < MAX_LINES:
-            self.without_response.append(case.line)
         if case.session_input and case.session_input.state and len(self.with_state) < MAX_LINES:
             self.with_state.append(case.line)
 

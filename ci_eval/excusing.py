@@ -6,7 +6,7 @@ from datetime import date
 from pydantic import ValidationError
 
 from ci_eval.columns import Columns
-from ci_eval.config_file import Excuse, GateOptions, Quarantine
+from ci_eval.config_file import Excuse, GateOptions, Quarantine, Unjudged
 from ci_eval.documents import dotted
 from ci_eval.errors import BaselineError
 from ci_eval.explain import explain
@@ -29,6 +29,18 @@ def concerns(excuse: Excuse, group: GroupName) -> bool:
     """Say whether `excuse` speaks of cases in a group, if there are such."""
     patterns = (excuse.agent, excuse.evalset, excuse.criterion)
     return all(fits(name, [[pattern]]) for name, pattern in zip(group, patterns, strict=True))
+
+
+def allows_unjudged(gate: GateOptions, agent: str, evalset: str, case: str) -> bool:
+    """Return True if nothing needs to judge a case; `*` stands for an evalset without cases."""
+    return any(names_case(each, agent, evalset, case) for each in gate.allow_unjudged)
+
+
+def names_case(allowed: Unjudged, agent: str, evalset: str, case: str) -> bool:
+    """Return True if `allowed` speaks of a case."""
+    patterns = (allowed.agent, allowed.evalset, allowed.case)
+    names = (agent, evalset, case)
+    return all(fits(name, [[pattern]]) for name, pattern in zip(names, patterns, strict=True))
 
 
 def in_force(meta: RunMeta) -> list[Excuse]:

@@ -148,6 +148,8 @@ class Comparison(Stored):
     """How many there are of them."""
     excused: tuple[Excused, ...] = ()
     """Accepted drops and cases in quarantine."""
+    hidden: tuple[str, ...] = ()
+    """What would block, had the errors that `gate.max_errors` allows been values that just pass."""
     loosened: tuple[str, ...] = ()
     """What this change makes easier to pass: of its gate, its evalsets, its criteria."""
 
@@ -164,6 +166,9 @@ class GroupSummary(Stored):
     """Cases that lack an observation, those among them that fail whatever it had shown."""
     value: float | None = None
     """The mean over the measured cases."""
+    span: tuple[float, float] | None = None
+    """The least and the greatest mean that all cases may have had, whatever is missing; `None`
+    where nothing bounds it, or nothing applies."""
     threshold: float | None = None
     informational: bool = False
     tier: Tier = "block"
@@ -172,6 +177,17 @@ class GroupSummary(Stored):
     better: Literal["higher", "lower"] = "higher"
     judging: JudgeUsage | None = None
     """What asking models took, where it asks any."""
+
+
+class Named(Stored):
+    """How many cases there are of a kind, and the first of them."""
+
+    count: int = 0
+    first: tuple[str, ...] = ()
+    """As `evalset/case`, a bounded number."""
+
+    def __bool__(self) -> bool:
+        return self.count > 0
 
 
 class Totals(Stored):
@@ -187,16 +203,27 @@ class Totals(Stored):
     """Cases that lack an observation, those among them that fail whatever it had shown."""
     accepted: int = 0
     """Cases among the skipped that were measured, and of which every drop is accepted."""
+    unjudged: Named = Named()
+    """Cases that no criterion that blocks measured, though nothing allows it."""
+    allowed: Named = Named()
+    """Cases that no criterion that blocks measured, which `gate.allow_unjudged` allows."""
+    unmeasured: tuple[str, ...] = ()
+    """Criteria that block, and found nothing to measure in any case."""
     retried: int = 0
     """Trials that were started more than once."""
     duration_s: float = 0.0
     """The sum over all trials."""
 
     @property
+    def judged(self) -> int:
+        """How many cases passed, failed, or would have, had they been measured."""
+        return self.passed + self.failed + self.errors
+
+    @property
     def pass_rate(self) -> float | None:
-        """The share of the judged cases that passed; `None` where none was judged."""
-        judged = self.passed + self.failed
-        return self.passed / judged if judged else None
+        """The share of the measured cases that passed; `None` where none was measured."""
+        measured = self.passed + self.failed
+        return self.passed / measured if measured else None
 
 
 class Reason(Stored):

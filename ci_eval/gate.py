@@ -2,38 +2,32 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ci_eval import floors
-from ci_eval.columns import Columns
+from ci_eval.columns import Cell, Columns, best_of, worst_of
 from ci_eval.config_file import GateOptions
-from ci_eval.excusing import excused
+from ci_eval.excusing import allows_unjudged, excused
 from ci_eval.findings import (
     Comparison,
     Delta,
     GroupKey,
     GroupSummary,
+    Named,
     Outcome,
     Reason,
     Totals,
     Vanished,
     Verdict,
 )
-from ci_eval.floors import Floor
+from ci_eval.floors import SEVERITIES, Severity
+from ci_eval.phrases import MAX_NAMED, cases, listed, named
 from ci_eval.records import Status
-from ci_eval.results import RunMeta, Tier
+from ci_eval.results import CriterionFacts, RunMeta, Tier
 from ci_eval.templating import plain
 
-Severity = Literal["blocks", "warns", "info"]
-_SEVERITY: dict[str, Severity] = {
-    "fail": "blocks",
-    "warn": "warns",
-    "pass": "info",
-    # What is in doubt after all that could be drawn.
-    "rerun": "warns",
-}
 _MISSING: dict[str, tuple[Severity, str]] = {
     "pass": ("info", "nothing was compared"),
     "threshold": ("info", "judged by thresholds alone"),
@@ -41,8 +35,8 @@ _MISSING: dict[str, tuple[Severity, str]] = {
     "fail": ("blocks", "gate.on_missing is 'fail'"),
 }
 """What follows from there being nothing to compare with."""
-_MAX_NAMED = 5
-"""How many cases or criteria a sentence names."""
+MAX_UNJUDGED = 100
+"""How many cases that nothing judged a report names."""
 
 
 def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
@@ -63,12 +57,25 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
         skipped=ended[Status.SKIPPED],
         incomplete=sum(cell.lacks(facts) for cell in cells),
         value=math.fsum(values) / len(values) if values else None,
+        span=_span([cell for cell in cells if cell.applies], facts),
         threshold=facts.threshold,
         informational=facts.informational,
         tier=facts.tier,
         interval=facts.interval,
         better=facts.better,
     )
+
+
+def _span(cells: Sequence[Cell], facts: CriterionFacts) -> tuple[float, float] | None:
+    """Return between which values the mean of some cases lies, whatever is missing."""
+    means = []
+    for bound in (best_of(facts), worst_of(facts)):
+        found = [cell.with_missing(bound) for cell in cells]
+        known = [each for each in found if each is not None]
+        if not known or len(known) < len(found):
+            return None
+        means.append(math.fsum(known) / len(known))
+    return min(means), max(means)
 
 
 def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
@@ -79,6 +86,8 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
     excuses = excused(meta, gate, columns)
     statuses = dict(columns.cases(meta.criteria, excuses))
     ended = Counter(statuses.values())
+    unjudged = list(columns.unjudged(meta.criteria))
+    allowed = {place: None for place in unjudged if allows_unjudged(gate, *place)}
     return Totals(
         cases=sum(ended.values()),
         passed=ended[Status.PASSED],
@@ -87,7 +96,16 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
         skipped=ended[Status.SKIPPED],
         incomplete=columns.incomplete(meta.criteria, excuses),
         accepted=_accepted(meta, columns, gate, statuses) if gate.accept else 0,
+        unjudged=_first(place for place in unjudged if place not in allowed),
+        allowed=_first(allowed),
+        # A part of a suite may well hold nothing that a criterion applies to.
+        unmeasured=() if meta.filtered else tuple(columns.unmeasured(meta.criteria)),
     )
+
+
+def _first(places: Iterable[tuple[str, str, str]]) -> Named:
+    names = [f"{evalset}/{case}" for _, evalset, case in places]
+    return Named(count=len(names), first=tuple(dict.fromkeys(names))[:MAX_UNJUDGED])
 
 
 def _accepted(
@@ -124,14 +142,18 @@ def decide(  # noqa: PLR0913  # all that a verdict is made of
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
     by_threshold = mode != "regression" or (lacks and options.on_missing == "threshold")
-    gate = _Gate(options, totals, groups, lacking)
+    # A case that fails whatever is missing may yet have got worse because of what is missing.
+    compared = comparison is not None and mode != "threshold"
+    errors = totals.incomplete if compared else totals.errors
+    gate = _Gate(options, totals, groups, lacking, errors)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if loosened:
         reasons.append(_loosens(loosened))
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison) if lacks else ()
-    reasons += gate.completeness(compared=comparison is not None and mode != "threshold")
+    reasons += gate.completeness()
+    reasons += gate.judgement()
     severities = {reason.severity for reason in reasons}
     outcome: Literal["passed", "failed", "incomplete"] = "passed"
     if "blocks" in severities:
@@ -154,46 +176,31 @@ class _Gate:
     totals: Totals
     groups: tuple[GroupSummary, ...]
     lacking: str
+    errors: int
+    """Of how many cases something is missing that could change the verdict."""
+
+    @property
+    def tolerated(self) -> bool:
+        """True if no more is missing than may be."""
+        return self.errors <= self.options.max_errors
 
     def floors(self, *, by_threshold: bool) -> Iterator[Reason]:
-        """Yield what is below a floor, whatever the missing cases had shown."""
-        required = self.options.min_pass_rate
-        if required is None and by_threshold:
-            required = 1.0
+        """Yield what is below a floor, or may be because of what is missing."""
         totals = self.totals
-        judged = totals.passed + totals.failed + totals.errors
-        if required is not None and judged:
-            floor = floors.pass_rate(totals, required, self.options)
-            failed = f"{totals.failed} of {_cases(judged)} failed"
-            rate = f"pass rate {1 - totals.failed / judged:.1%}, required {required:.1%}"
-            if floor.missed:
-                yield self._missed(floor, f"{failed} ({rate}{_at_most(floor, '.1%')})")
+        if by_threshold or self.options.min_pass_rate is not None:
+            yield from floors.of_pass_rate(totals, self.options, tolerated=self.tolerated)
         elif totals.failed:
-            failed = f"{_cases(totals.failed)} below a threshold"
+            failed = f"{cases(totals.failed)} below a threshold"
             yield Reason(severity="info", message=f"{failed}, which alone does not block")
-        for group in self.groups:
-            least = self.options.min_score.get(group.group.criterion)
-            if least is None:
-                continue
-            floor = floors.mean(group, least, self.options)
-            if floor.missed and group.value is not None:
-                name = _named(group.group)
-                message = f"{name} has a mean of {plain(group.value)}, required {least:g}"
-                yield self._missed(floor, message, group.group)
+        yield from floors.of_means(self.groups, self.options, tolerated=self.tolerated)
         if by_threshold:
             yield from self._failed_beside()
-
-    def _missed(self, floor: Floor, message: str, group: GroupKey | None = None) -> Reason:
-        if floor.certain:
-            return Reason(severity="blocks", message=message, group=group)
-        severity = _SEVERITY[self.options.on_inconclusive]
-        return Reason(severity=severity, message=f"{message}: this may be noise", group=group)
 
     def _failed_beside(self) -> Iterator[Reason]:
         """Yield the criteria that only warn, and that cases failed."""
         for group in self.groups:
             if group.tier == "warn" and group.failed and not group.informational:
-                message = f"{_named(group.group)} failed {_cases(group.failed)}, and only warns"
+                message = f"{named(group.group)} failed {cases(group.failed)}, and only warns"
                 yield Reason(severity="warns", message=message, group=group.group)
 
     def changes(self, comparison: Comparison) -> Iterator[Reason]:
@@ -203,18 +210,21 @@ class _Gate:
         for delta in comparison.deltas:
             if delta.outcome in ("regressed", "inconclusive"):
                 verb = "regressed" if delta.outcome == "regressed" else "changed"
-                message = f"{_named(delta.group)} {verb}{_moved(delta)}: {delta.reason}"
+                message = f"{named(delta.group)} {verb}{_moved(delta)}: {delta.reason}"
                 message += _flipped(comparison, delta)
                 severity = self._severity(delta.outcome, delta.tier)
                 yield Reason(severity=severity, message=message, group=delta.group)
         yield from self._together(comparison)
         gone = comparison.vanished
         if gone:
-            names = _listed([_gone(each) for each in gone])
+            names = listed([_gone(each) for each in gone])
             message = f"in the baseline and not in this run: {names}"
-            yield Reason(severity=_SEVERITY[self.options.on_vanished], message=message)
+            yield Reason(severity=SEVERITIES[self.options.on_vanished], message=message)
+        if comparison.hidden:
+            message = f"an error may hide that this got worse: {listed(comparison.hidden)}"
+            yield Reason(severity="incomplete", message=message)
         if comparison.not_comparable:
-            names = _listed(list(comparison.not_comparable))
+            names = listed(list(comparison.not_comparable))
             yield Reason(severity="info", message=f"not compared: {names}")
         for excuse in comparison.excused:
             if excuse.expired:
@@ -237,7 +247,7 @@ class _Gate:
             yield Reason(severity=self._severity(found.outcome, "block"), message=message)
 
     def _severity(self, outcome: Outcome, tier: Tier) -> Severity:
-        severity = "blocks" if outcome == "regressed" else _SEVERITY[self.options.on_inconclusive]
+        severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
         return "warns" if severity == "blocks" and tier == "warn" else severity
 
     def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
@@ -249,43 +259,51 @@ class _Gate:
             message = f"nothing of the baseline can be compared: {therefore}"
         yield Reason(severity=severity, message=message)
 
-    def completeness(self, *, compared: bool) -> Iterator[Reason]:
-        """Yield what keeps a verdict from being reached."""
-        judged = self.totals.passed + self.totals.failed + self.totals.accepted
-        # A case that fails whatever is missing may yet have got worse because of what is missing.
-        errors = self.totals.incomplete if compared else self.totals.errors
-        if errors > self.options.max_errors:
+    def completeness(self) -> Iterator[Reason]:
+        """Yield what keeps a verdict from being reached because it could not be measured."""
+        errors, totals = self.errors, self.totals
+        if not self.tolerated:
             because = f": {self.lacking}" if self.lacking else ""
-            message = f"{_cases(errors)} of {self.totals.cases} could not be measured{because}"
+            message = f"{cases(errors)} of {totals.cases} could not be measured{because}"
             yield Reason(severity="incomplete", message=message)
         elif errors:
-            message = f"{_cases(errors)} could not be measured, which gate.max_errors allows"
+            message = f"{cases(errors)} could not be measured, which gate.max_errors allows"
             yield Reason(severity="warns", message=message)
-        if not judged and self.totals.errors <= self.options.max_errors:
+
+    def judgement(self) -> Iterator[Reason]:
+        """Yield what keeps a verdict from being reached because nothing applied to it."""
+        totals = self.totals
+        judged = totals.passed + totals.failed + totals.accepted
+        if found := totals.unjudged:
+            yield Reason(severity="incomplete", message=_unjudged(found))
+        elif not judged and totals.errors <= self.options.max_errors:
             yield Reason(severity="incomplete", message="no case was judged by any criterion")
-        used = {group.group.criterion for group in self.groups}
-        measured = {group.group.criterion for group in self.groups if group.value is not None}
+        if found := totals.allowed:
+            message = f"gate.allow_unjudged allows that {_unjudged(found)}"
+            yield Reason(severity="warns", message=message)
+        if judged and totals.unmeasured:
+            names = listed([*totals.unmeasured])
+            message = f"criteria that found nothing to measure in any case: {names}"
+            yield Reason(severity="incomplete", message=message)
+        groups: dict[str, list[GroupSummary]] = {}
+        for group in self.groups:
+            groups.setdefault(group.group.criterion, []).append(group)
         for name, floor in self.options.min_score.items():
-            if name in used - measured:
+            nothing = all(group.span is None and not group.errors for group in groups.get(name, ()))
+            if name in groups and nothing and name not in totals.unmeasured:
                 message = f"{name} measured nothing, and a mean of {floor:g} is required"
                 yield Reason(severity="incomplete", message=message)
-        if errors <= self.options.max_errors:
-            yield from self._incomplete_floors()
 
-    def _incomplete_floors(self) -> Iterator[Reason]:
-        """Yield the means with a floor of which more is missing than may be."""
-        for group in self.groups:
-            floor = self.options.min_score.get(group.group.criterion)
-            if floor is not None and group.incomplete > self.options.max_errors:
-                message = (
-                    f"{_named(group.group)} could not be measured on {_cases(group.incomplete)}, "
-                    f"and a mean of {floor:g} is required"
-                )
-                yield Reason(severity="incomplete", message=message, group=group.group)
+
+def _unjudged(found: Named) -> str:
+    """Return which cases nothing judged, as a sentence."""
+    names = found.first[:MAX_NAMED]
+    more = f" and {found.count - len(names)} more" if found.count > len(names) else ""
+    return f"no criterion that blocks judged {cases(found.count)}: {', '.join(names)}{more}"
 
 
 def _loosens(found: Sequence[str]) -> Reason:
-    message = f"this change loosens what it is judged by: {_listed([*found])}"
+    message = f"this change loosens what it is judged by: {listed([*found])}"
     return Reason(severity="warns", message=message)
 
 
@@ -298,12 +316,7 @@ def _flipped(comparison: Comparison, delta: Delta) -> str:
         and not change.excused
         and (change.certain or change.suspected or change.change == "dropped")
     ]
-    return f" ({_listed(names)})" if names else ""
-
-
-def _at_most(floor: Floor, form: str) -> str:
-    """Return how high the share may be, where that is not plain."""
-    return "" if floor.certain or not floor.interval else f", at most {floor.interval[1]:{form}}"
+    return f" ({listed(names)})" if names else ""
 
 
 def _moved(delta: Delta) -> str:
@@ -317,16 +330,3 @@ def _moved(delta: Delta) -> str:
 def _gone(thing: Vanished) -> str:
     where = f" on {thing.where}" if thing.where else ""
     return f"{thing.kind} {thing.name!r}{where}"
-
-
-def _named(key: GroupKey) -> str:
-    return f"{key.criterion} on {key.evalset} with {key.agent}"
-
-
-def _cases(count: int) -> str:
-    return f"{count} case{'' if count == 1 else 's'}"
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(names[:_MAX_NAMED])
-    return f"{shown} and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else shown

@@ -26,6 +26,7 @@ _TIERS = ("inform", "warn", "block")
 def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     """Yield, in words, what `now` lets through and `before` did not."""
     yield from _of_gate(_with_mode(now), _with_mode(before), day_of(now))
+    yield from _of_unjudged(gate_of(now), gate_of(before))
     yield from _of_floors(now, gate_of(now), gate_of(before))
     for name, facts in now.criteria.items():
         if name in before.criteria:
@@ -67,6 +68,13 @@ def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str
     for excuse in (*now.accept, *now.quarantine):
         if excuse.until >= today and excuse not in (*before.accept, *before.quarantine):
             yield f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
+
+
+def _of_unjudged(now: GateOptions, before: GateOptions) -> Iterator[str]:
+    known = {(each.agent, each.evalset, each.case) for each in before.allow_unjudged}
+    for allowed in now.allow_unjudged:
+        if (allowed.agent, allowed.evalset, allowed.case) not in known:
+            yield f"gate.allow_unjudged: {allowed.named} is added"
 
 
 def _of_floors(run: RunMeta, now: GateOptions, before: GateOptions) -> Iterator[str]:

@@ -6,8 +6,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from ci_eval.extension import Plugin
-from ci_eval.records import EvalCase, Json, Status
+from ci_eval.records import EvalCase, Invocation, Json, Status
 from ci_eval.results import InvocationScore, Score, Tier
+from ci_eval.stated import UNSTATED, Expectation, states
 
 MAX_VALUE = 1e15
 """What is greater comes from an agent that reports nonsense, and would spoil every sum."""
@@ -20,8 +21,10 @@ class AnyCriterion(Plugin):
     """What files may call it, too, beside the part of its name after the `/`."""
     needs_reference: ClassVar[bool] = False
     """Whether it compares with the expected conversation."""
-    needs_response: ClassVar[bool] = False
-    """Whether an expected response that is missing makes it score 0."""
+    compares: ClassVar[Expectation | None] = None
+    """What it compares with; an invocation that does not state it is skipped."""
+    counts_silence: ClassVar[bool] = False
+    """Whether it scores, as ADK does, what a case of ADK's own files does not state."""
     needs_rubrics: ClassVar[bool] = False
     """Whether it judges rubrics."""
     reads_tool_calls: ClassVar[bool] = False
@@ -86,6 +89,11 @@ class AnyCriterion(Plugin):
         """Whether it is measured and shown, and never judged."""
         return self.threshold is None or self.tier == "inform"
 
+    @property
+    def judges(self) -> bool:
+        """True if it decides whether a case passes: it has a threshold, and blocks."""
+        return not self.informational and self.tier in (None, "block")
+
     def hindrance(self, case: EvalCase) -> str:
         """Say why `case` cannot be scored; nothing where it can.
 
@@ -93,17 +101,36 @@ class AnyCriterion(Plugin):
         """
         if case.conversation is None and not self.supports_scenario:
             return "needs a written conversation, not a scenario"
-        return self.lacks(case)
+        return self.unstated(case) or self.lacks(case)
+
+    @property
+    def compared(self) -> Expectation | None:
+        """What it `compares` with, as its options have it."""
+        return self.compares
+
+    def measures(self, case: EvalCase, turn: Invocation) -> bool:
+        """Return True if there is something to compare with in the invocation `turn` of `case`."""
+        what = self.compared
+        return what is None or states(turn, what) or (self.counts_silence and case.of_adk)
+
+    def unstated(self, case: EvalCase) -> str:
+        """Return that no invocation of `case` states what it is compared with, if that is so."""
+        if case.conversation == ():
+            return "has no invocation"
+        what = self.compared
+        if what is None or any(self.measures(case, turn) for turn in case.conversation or ()):
+            return ""
+        return UNSTATED[what]
 
     def lacks(self, case: EvalCase) -> str:
         """Say what `case` does not have that the score needs; nothing where it has all."""
-        del case
-        return ""
+        return self.unstated(case)
 
     @property
-    def minds(self) -> bool:
-        """Whether what readers warn of for its sake matters to it as it is set."""
-        return True
+    def minds(self) -> frozenset[str]:
+        """What readers warn of for its sake, as far as it matters to it as it is set."""
+        # What concerns a criterion concerns it by the rules of an older version, too.
+        return frozenset({self.type_name.replace("@2.3/", "/")})
 
     def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield which of its options, by its path, changes nothing as it is set, and why."""

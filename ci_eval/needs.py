@@ -1,42 +1,62 @@
 """What criteria need and what cases have: told before anything is run."""
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ci_eval.config import Config
-from ci_eval.errors import Problem
+from ci_eval.errors import Problem, Severity
 from ci_eval.evalset_facts import CaseFacts
+from ci_eval.excusing import allows_unjudged
 from ci_eval.measures import AnyCriterion
 from ci_eval.records import EvalCase
 from ci_eval.selecting import PlannedEvalSet
+
+UNJUDGED = "no criterion that blocks can judge it"
+"""How a problem begins that names a case which nothing can judge."""
+MAX_LINES = 20
+"""How many of the cases that nothing can judge are named, of one evalset."""
+_MAX_REASONS = 3
+"""How many criteria such a problem names."""
 
 Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
 """For each agent and evalset that meet, the criteria."""
 
 
 def problems(
-    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs, *, partly: bool
+    config: Config,
+    evalsets: Mapping[str, PlannedEvalSet],
+    pairs: Pairs,
+    *,
+    partly: bool,
+    as_adk: bool = False,
 ) -> Iterator[Problem]:
-    """Yield what keeps a criterion from measuring anything, and what no criterion reads.
+    """Yield what keeps a criterion or a case from being measured, and what no criterion reads.
 
-    `partly` says that only some of the criteria were asked for.
+    `partly` says that only some of the criteria were asked for; `as_adk` makes a warning of what
+    ADK would try all the same.
     """
+    refused: Severity = "warning" if as_adk else "error"
     used: dict[str, set[str]] = {}
     for (_, evalset), criteria in pairs.items():
         for name in criteria:
             used.setdefault(name, set()).add(evalset)
+    useless = False
     for name, sets in used.items():
         criterion = config.criteria[name]
         chosen = [evalsets[each] for each in sorted(sets)]
         message = "" if config.mock else _hindrance(criterion, chosen)
         if message:
-            yield config.document.problem(message, ("criteria", name))
-        if criterion.needs_response:
-            yield from _missing_responses(name, chosen)
+            useless = True
+            yield config.document.problem(message, ("criteria", name), severity=refused)
         for each in chosen:
             yield from wrong_cases(criterion, each.opened.facts, each.cases(), each.shown)
     talked_to = {evalset for agent, evalset in pairs if config.agents[agent].converses}
     yield from _unplayable(config, [evalsets[each] for each in sorted(talked_to)])
     yield from _untaken_states(config, evalsets, pairs)
+    if not (partly or useless or config.mock):
+        for problem in _unjudged(config, evalsets, pairs):
+            yield replace(problem, severity=refused)
     if not partly:
         yield from _unread_assertions(config, evalsets, pairs)
 
@@ -79,11 +99,63 @@ def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> s
     return f"no case can be scored by it: {hindrance}" if hindrance else ""
 
 
-def _missing_responses(name: str, evalsets: Sequence[PlannedEvalSet]) -> Iterator[Problem]:
-    for evalset in evalsets:
-        for line in evalset.opened.facts.without_response:
-            message = f"the case expects no response somewhere, which scores 0 in {name!r}"
-            yield Problem(message, evalset.shown, line, severity="warning")
+def _unjudged(
+    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
+) -> Iterator[Problem]:
+    """Yield the cases that no criterion which blocks can judge, though nothing allows it."""
+    for name, evalset in evalsets.items():
+        judging = {
+            agent: {key: each for key, each in criteria.items() if each.judges}
+            for (agent, other), criteria in pairs.items()
+            if other == name
+        }
+        found: list[Problem] = []
+        count = 0
+        for case in evalset.cases():
+            why = next(
+                (
+                    _why_unjudged(case, criteria)
+                    for agent, criteria in judging.items()
+                    if all(each.hindrance(case) for each in criteria.values())
+                    and not allows_unjudged(config.gate, agent, name, case.eval_id)
+                ),
+                "",
+            )
+            count += bool(why)
+            if why and len(found) < MAX_LINES:
+                where = f"case {case.eval_id!r}"
+                found.append(Problem(f"{UNJUDGED}{why}", evalset.shown, case.line, where))
+        if count > len(found):
+            more = f"{found[-1].message} (and {count - len(found)} more cases)"
+            found[-1] = replace(found[-1], message=more)
+        yield from found
+
+
+def unjudged_case(problem: Problem) -> str:
+    """Return the id of the case that nothing can judge, where a problem says so."""
+    name = problem.where.removeprefix("case ")
+    return str(ast.literal_eval(name)) if problem.message.startswith(UNJUDGED) else ""
+
+
+def _why_unjudged(case: EvalCase, criteria: Mapping[str, AnyCriterion]) -> str:
+    """Return why nothing can judge `case`, and the way out, as the end of a sentence."""
+    reasons = [f"{name}: {each.hindrance(case)}" for name, each in criteria.items()]
+    said = f" ({'; '.join(reasons[:_MAX_REASONS])})" if reasons else ""
+    return f"{said}; add a criterion that can, or name the case under gate.allow_unjudged"
+
+
+def empty(config: Config, emptied: Mapping[str, str], *, beside: bool) -> Iterator[Problem]:
+    """Yield the evalsets that have no case, by name and file, `beside` others that have some."""
+    for name, shown in emptied.items() if beside else ():
+        if allows_unjudged(config.gate, "*", name, "*"):
+            message = "no case of it is selected, which gate.allow_unjudged allows"
+            yield Problem(message, shown, 1, severity="warning")
+        else:
+            message = (
+                f"no case of it is selected, so the evalset {name!r} judges nothing; fill it, "
+                "leave it out, or name it under gate.allow_unjudged"
+            )
+            yield Problem(message, shown, 1)
 
 
 def wrong_cases(

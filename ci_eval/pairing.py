@@ -170,7 +170,7 @@ class Group:
         for case, cell in self.now.items():
             before = self.before.get(case)
             base = before.value if before else None
-            value = cell.at_best(best)
+            value = cell.with_missing(best)
             if before and base is not None and value is not None:
                 found[case] = Pair(cell, before, value, base)
         return found

@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from ci_eval.findings import CaseChange, Comparison, Delta, Excused, Flaky, Report, Together
+from ci_eval.findings import (
+    CaseChange,
+    Comparison,
+    Delta,
+    Excused,
+    Flaky,
+    GroupKey,
+    Report,
+    Together,
+)
 from ci_eval.results import Tier
 from ci_eval.templating import counted, difference
 
@@ -14,7 +23,25 @@ SHALLOW = (
     "the clone is shallow, so a nearer one may not have been found: "
     "'fetch-depth: 0' of actions/checkout lets it see all commits"
 )
+MAX_NAMED = 5
+"""How many cases or criteria a sentence names."""
 _TIERS: dict[Tier, str] = {"block": "", "warn": "only warns", "inform": "only informs"}
+
+
+def named(key: GroupKey) -> str:
+    """Return the name of a group in a sentence."""
+    return f"{key.criterion} on {key.evalset} with {key.agent}"
+
+
+def cases(count: int) -> str:
+    """Return a number of cases in a sentence."""
+    return f"{count} case{'' if count == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first of `names`, and how many more there are."""
+    shown = ", ".join(names[:MAX_NAMED])
+    return f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
 
 
 def decided(report: Report) -> str:

@@ -27,6 +27,7 @@ from ci_eval.records import Json, Status
 from ci_eval.rerunning import Redraw, affordable, wanted
 from ci_eval.results import CriterionFacts, JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.run_file import replacing
+from ci_eval.templating import counted
 from ci_eval.trials import TrialKey
 from ci_eval.workspace import room_for_agents
 from ci_eval.world import World
@@ -188,6 +189,9 @@ def refuse_incomplete(observed: Observed, gate: GateOptions) -> None:
         message = "the run holds only a selected part of the suite"
     elif not cases.passed + cases.failed + cases.accepted:
         message = "the run measured nothing"
+    elif cases.unjudged:
+        count = cases.unjudged.count
+        message = f"no criterion that blocks judged {counted(count, 'case')} of {cases.cases}"
     else:
         return
     raise UsageError(f"not stored: {message}")

@@ -16,7 +16,7 @@ from ci_eval.config_file import EvalSetSpec
 from ci_eval.documents import Loc, contained
 from ci_eval.errors import NothingSelectedError, Problem, Severity, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
-from ci_eval.excusing import concerns
+from ci_eval.excusing import concerns, names_case
 from ci_eval.fingerprint import fingerprint, of_case
 from ci_eval.gcs import Storage
 from ci_eval.measures import AnyCriterion
@@ -90,16 +90,24 @@ class Plan:
 
 
 def plan(
-    config: Config, world: World, *, selection: Selection | None = None, repeats: int | None = None
+    config: Config,
+    world: World,
+    *,
+    selection: Selection | None = None,
+    repeats: int | None = None,
+    as_adk: bool = False,
 ) -> Plan:
     """Read every evalset, check that criteria and cases fit, and return what will be tried.
+
+    With `as_adk`, cases that nothing can judge are tried all the same, with a warning.
 
     Raises:
         UsageError: with every problem of all evalsets.
         NothingSelectedError: no trial is left.
 
     """
-    return _Planner(config, world, selection or Selection()).plan(repeats or config.run.repeats)
+    planner = _Planner(config, world, selection or Selection(), as_adk=as_adk)
+    return planner.plan(repeats or config.run.repeats)
 
 
 @dataclass
@@ -107,6 +115,7 @@ class _Planner:
     config: Config
     world: World
     selection: Selection
+    as_adk: bool
     problems: list[Problem] = field(default_factory=list)
 
     def plan(self, repeats: int) -> Plan:
@@ -127,11 +136,16 @@ class _Planner:
         }
         pairs = {pair: chosen for pair, chosen in pairs.items() if chosen}
         self.problems += needs.problems(
-            self.config, evalsets, pairs, partly=bool(self.selection.criteria)
+            self.config,
+            evalsets,
+            pairs,
+            partly=bool(self.selection.criteria),
+            as_adk=self.as_adk,
         )
         self._raise()
         if not self.selection:
             self._check_excuses(evalsets, pairs)
+            self._check_allowed(evalsets, pairs)
         found = Plan(
             self.config,
             evalsets,
@@ -159,7 +173,12 @@ class _Planner:
 
     def _raise(self) -> None:
         if any(problem.severity == "error" for problem in self.problems):
-            raise UsageError(problems=self.problems)
+            # What only some criteria mind waits until it is known who is used.
+            raise UsageError(
+                problems=[
+                    each for each in self.problems if each.severity == "error" or not each.concerns
+                ]
+            )
 
     def _chosen(self, kind: str, known: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
         self._check_wanted(kind, known, wanted)
@@ -257,7 +276,9 @@ class _Planner:
     def _select(self, opened: Mapping[str, "_Opened"]) -> dict[str, PlannedEvalSet]:
         unused = set(self.selection.cases)
         found: dict[str, PlannedEvalSet] = {}
+        empty: dict[str, str] = {}
         for name, (entry, spec, read) in opened.items():
+            known = len(self.problems)
             evalset = _mocked(read, spec.tool_mocks) if spec.tool_mocks else read
             meant = Meant(
                 tuple(filter(None, (spec.cases, self.selection.cases))),
@@ -272,6 +293,10 @@ class _Planner:
             if count:
                 suite = Meant(tuple(filter(None, (spec.cases,))), frozenset(spec.tags))
                 found[name] = PlannedEvalSet(evalset, self._shown(spec.path), meant, suite, count)
+            elif not (self.selection.cases or self.selection.tags or self.problems[known:]):
+                empty[name] = self._shown(spec.path)
+        if not (self.as_adk or self.config.mock):
+            self.problems += needs.empty(self.config, empty, beside=bool(found))
         for missing in sorted(unused):
             self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
         return found
@@ -281,6 +306,16 @@ class _Planner:
             if not any(fits(each, [[case]]) for each in ids):
                 message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
                 self._problem(message, ("evalsets", entry))
+
+    def _check_allowed(self, evalsets: Mapping[str, PlannedEvalSet], pairs: needs.Pairs) -> None:
+        """Warn of what may be left unjudged and is not there."""
+        for number, allowed in enumerate(self.config.gate.allow_unjudged):
+            if allowed.case != "*" and not any(
+                names_case(allowed, agent, name, case.eval_id)
+                for agent, name in pairs
+                for case in evalsets[name].cases()
+            ):
+                self._problem("covers no case", ("gate", "allow_unjudged", number), "warning")
 
     def _check_excuses(self, evalsets: Mapping[str, PlannedEvalSet], pairs: needs.Pairs) -> None:
         """Warn of what is to be excused and is not there."""
@@ -326,11 +361,7 @@ def _mocked(opened: OpenedEvalSet, mocks: ToolMocks) -> OpenedEvalSet:
 def _worth_telling(problems: Iterable[Problem], pairs: needs.Pairs) -> Iterator[Problem]:
     """Yield the problems that concern everybody, or a criterion that is used and minds them."""
     minding = {
-        # What concerns a criterion concerns it by the rules of an older version, too.
-        each.type_name.replace("@2.3/", "/")
-        for chosen in pairs.values()
-        for each in chosen.values()
-        if each.minds
+        topic for chosen in pairs.values() for each in chosen.values() for topic in each.minds
     }
     return (each for each in problems if not each.concerns or each.concerns in minding)
 

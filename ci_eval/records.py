@@ -252,7 +252,7 @@ class Invocation(AdkRecord):
     finish_reason: FinishReason = None
     """Why the final response ended before it was whole, such as `MAX_TOKENS`; ours, too."""
     unseen: bool = False
-    """Whether an agent was asked that does not tell which tools it called; ours, too."""
+    """Whether nothing tells which tools were called, or are expected to be; ours, too."""
 
     @property
     def user(self) -> str:
@@ -382,6 +382,9 @@ class EvalCase(AdkRecord):
     """Whether a resumed agent goes on with the answers, instead of ending with them; ours, too."""
     line: int | None = Field(default=None, exclude=True)
     """Where the case starts in its file; not part of the data."""
+    of_adk: bool = Field(default=False, exclude=True)
+    """Whether it stands in a file of ADK's own, where ADK counts what is left out; not part of the
+    data either."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

@@ -128,6 +128,11 @@ class CriterionFacts(Stored):
     fingerprint: str = ""
     """Of the options that change the value; the threshold is not among them."""
 
+    @property
+    def judges(self) -> bool:
+        """True if it decides whether a case passes: it has a threshold, and blocks."""
+        return not self.informational and self.tier == "block"
+
 
 class RunMeta(Stored):
     """What holds for a whole run."""

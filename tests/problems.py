@@ -4,11 +4,16 @@ from collections.abc import Callable
 
 from ci_eval.errors import EvalSetError
 from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalsets._reading import ADK_RESPONSES
 from ci_eval.records import EvalCase
+from ci_eval.stated import SILENCE
 
 
-def told(read: Callable[[], OpenedEvalSet], name: str) -> list[str]:
-    """Return the problems of the file `name` that `read` opens, without its name."""
+def told(read: Callable[[], OpenedEvalSet], name: str, *, silence: bool = False) -> list[str]:
+    """Return the problems of the file `name` that `read` opens, without its name.
+
+    Only with `silence` are those among them that are about what ADK counts where nothing is stated.
+    """
     try:
         problems = read().warnings
     except EvalSetError as exc:
@@ -16,6 +21,7 @@ def told(read: Callable[[], OpenedEvalSet], name: str) -> list[str]:
     return [
         "warning: " * (problem.severity == "warning") + str(problem).removeprefix(f"{name}:")
         for problem in problems
+        if silence or problem.concerns not in (SILENCE, ADK_RESPONSES)
     ]
 
 

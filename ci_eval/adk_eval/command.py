@@ -13,6 +13,7 @@ from ci_eval.errors import CiEvalError, ExitCode, Problem, UsageError
 if TYPE_CHECKING:
     from ci_eval.adk_eval.options import Options
     from ci_eval.adk_eval.results import Results
+    from ci_eval.adk_eval.summary import Counts
     from ci_eval.findings import Report
     from ci_eval.observing import Outputs
     from ci_eval.plan import Plan
@@ -98,19 +99,25 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     try:
         refuse_links_out(out, given["record"])
         outputs = Outputs(folder=folder, secrets=Secrets(env), record=record)
-        report = _run(options, world, outputs, detailed=given["print_detailed_results"])
+        report, failed = _run(options, world, outputs, detailed=given["print_detailed_results"])
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
         raise
     code = EXIT_CODES[report.verdict.outcome] if report else ExitCode.INTERRUPTED
+    if report and failed and not report.totals.errors:
+        # What nothing could judge has failed for ADK, and is no accident as errors are.
+        code = ExitCode.FAILED
     publish(report, folder, code, env, ("summary", "annotations") if report else ())
     return code
 
 
 def _run(
     options: "Options", world: "World", outputs: "Outputs", *, detailed: bool
-) -> "Report | None":
-    """Run, print what ADK prints, and return the report; no report if interrupted."""
+) -> "tuple[Report | None, int]":
+    """Run, print what ADK prints, and return the report and how many cases ADK calls failed.
+
+    There is no report if the run was interrupted.
+    """
     from ci_eval import console, wiring
     from ci_eval.adk_eval.options import configured
     from ci_eval.adk_eval.results import history, results_of, with_record, write_results
@@ -118,7 +125,7 @@ def _run(
     from ci_eval.gcs import Storage
     from ci_eval.plan import plan
 
-    planned = plan(configured(options, world), world)
+    planned = plan(configured(options, world), world, as_adk=True)
     _refuse_same_ids(planned)
     kept = history(
         options.storage_uri or str(options.folder.parent),
@@ -130,17 +137,18 @@ def _run(
     with with_record(outputs) as (recorded, record):
         report = wiring.run(planned, world, recorded)
         if report is None:
-            return None
+            return None, 0
         results = results_of(planned, world, outputs, record)
         written = write_results(results, kept, world)
-        for line in _told(results, detailed=detailed):
+        counts = _counted(results)
+        for line in _told(results, counts, detailed=detailed):
             click.echo(line)
     for reason in report.verdict.reasons:
         console.say(f"- {reason.message}")
     for each in written:
         console.say(f"results: {each}")
     console.say(f"reports: {outputs.folder}")
-    return report
+    return report, sum(each.failed for each in counts.values())
 
 
 def _refuse_same_ids(planned: "Plan") -> None:
@@ -159,16 +167,23 @@ def _refuse_same_ids(planned: "Plan") -> None:
         seen[eval_set_id] = each.shown
 
 
-def _told(results: "Results", *, detailed: bool) -> Iterator[str]:
-    """Yield the lines that `adk eval` prints at the end."""
+def _counted(results: "Results") -> "dict[str, Counts]":
+    """Return how the cases of each evalset ended, by its id."""
     from ci_eval.adk_eval.case_results import EvalStatus
-    from ci_eval.adk_eval.summary import Counts, case_lines, counts_lines
+    from ci_eval.adk_eval.summary import Counts
 
     counts: dict[str, Counts] = {}
     for _, _, case in results.cases():
         before = counts.get(case.eval_set_id, Counts())
         passed = case.final_eval_status is EvalStatus.PASSED
         counts[case.eval_set_id] = before.with_case(passed=passed)
+    return counts
+
+
+def _told(results: "Results", counts: "dict[str, Counts]", *, detailed: bool) -> Iterator[str]:
+    """Yield the lines that `adk eval` prints at the end."""
+    from ci_eval.adk_eval.summary import case_lines, counts_lines
+
     yield from counts_lines(counts)
     if detailed:
         for _, _, case in results.cases():

@@ -104,11 +104,11 @@ def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Itera
     if expected is not None and len(expected) != len(found.invocations):
         yield f"expects {len(expected)} invocations, and {len(found.invocations)} took place"
         return
-    if criterion.needs_reference and not any(each.final_response for each in expected or ()):
+    hindrance = criterion.hindrance(found.case)
+    if expected and criterion.unstated(found.case):
         key = "expected" if line.invocations is None else "conversation"
         yield f"{key!r} is missing, which {criterion.type_name} compares with"
-    hindrance = criterion.hindrance(found.case)
-    if hindrance:
+    elif hindrance:
         yield f"{criterion.type_name} cannot judge it: {hindrance}"
     yield from criterion.faults(found.case)
     known = _rubrics(found, criterion)

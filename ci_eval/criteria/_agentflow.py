@@ -12,6 +12,7 @@ from ci_eval.criteria._turns import pairs
 from ci_eval.plugins import Criterion
 from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall
 from ci_eval.results import InvocationScore, Score
+from ci_eval.stated import Expectation
 from ci_eval.trials import Trace
 
 
@@ -23,16 +24,12 @@ class AgentFlowCriterion(Criterion):
     semantics: Literal["documented", "observed"] = "documented"
     """`observed`: the formula of the published package 10xscale-agentflow 0.10.1 instead."""
 
-    def lacks(self, case: EvalCase) -> str:
-        """Say that there is nothing to measure in a conversation without turns."""
-        return "has no invocation" if case.conversation == () else ""
-
 
 class Sequenced(AgentFlowCriterion):
     """A measure of what was done in a whole case, one turn's after the other's.
 
-    The value is of the case as a whole.  The values of the invocations are shown beside it;
-    it is not their mean.
+    The value is of all invocations that state what is expected, taken as one; the others are
+    skipped.  Their own values are shown beside it; it is not the mean of these.
     """
 
     needs_reference: ClassVar[bool] = True
@@ -44,17 +41,24 @@ class Sequenced(AgentFlowCriterion):
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score all invocations as one, and each of them."""
-        turns = list(pairs(case, trace))
+        every = list(pairs(case, trace))
+        turns = [pair for pair in every if self.measures(case, pair[0])]
+        if not turns:
+            return self.scored(None, reason=self.unstated(case) or "has no invocation")
         unseen = [self.done(actual) is None for _, actual in turns]
         if all(unseen) or (any(unseen) and not self.may_be_left_out):
             return self.unscored(Status.ERROR, f"the agent did not report {self.unseen}")
         sides = [(self.done(expected) or (), self.done(actual) or ()) for expected, actual in turns]
         wanted = [item for expected, _ in sides for item in expected]
         done = [item for _, actual in sides for item in actual]
-        parts = [self._part(self.compare(*each)) for each in sides]
+        values = iter([self.compare(*each) for each in sides])
+        parts = [
+            self._part(next(values) if self.measures(case, expected) else None)
+            for expected, _ in every
+        ]
         return self.scored(self.compare(wanted, done), parts, evidence=self.shown(wanted, done))
 
-    def _part(self, value: float) -> InvocationScore:
+    def _part(self, value: float | None) -> InvocationScore:
         return InvocationScore(status=self.status_of(value), value=value)
 
     @abstractmethod
@@ -85,6 +89,7 @@ class OfToolCalls(Sequenced):
     """A measure of the tool calls of a case."""
 
     reads_tool_calls: ClassVar[bool] = True
+    compares: ClassVar[Expectation | None] = "tool_calls"
     unseen: ClassVar[str] = "its tool calls: an empty list is how it says that it made none"
     may_be_left_out: ClassVar[bool] = True
 

@@ -49,8 +49,8 @@ class AgentFlowJudged(JudgedCriterion):
     so for all criteria; this changes nothing."""
     semantics: Literal["documented", "observed"] = "documented"
     """`observed`: what the published package 10xscale-agentflow 0.10.1 computes instead. It
-    shows the judge the first message of the user and the last response; it passes what it finds
-    nothing to judge in, with 1; an answer that is no JSON scores 0.5, and a score may lie
+    shows the judge the first message of the user and the last response; it passes an agent that
+    gave no response, with 1; an answer that is no JSON scores 0.5, and a score may lie
     outside of 0 and 1. Other than there, no answer at all is an error."""
 
     @property
@@ -69,12 +69,10 @@ class AgentFlowJudged(JudgedCriterion):
 
     def lacks(self, case: EvalCase) -> str:
         """Say that there is nothing to judge, or to judge by."""
-        if case.conversation == ():
-            return "has no invocation"
-        return "" if self.semantics == "observed" else self.needs(case)
+        return super().lacks(case) or self.needs(case)
 
     def needs(self, case: EvalCase) -> str:
-        """Say what `case` does not have that the documented score needs."""
+        """Say what `case` does not have that the score needs."""
         del case
         return ""
 

@@ -22,6 +22,20 @@ def pairs(case: EvalCase, trace: Trace) -> Iterator[tuple[Invocation, Invocation
     return zip(case.conversation or (), trace.invocations, strict=True)
 
 
+def compared(
+    criterion: Criterion,
+    case: EvalCase,
+    trace: Trace,
+    measure: Callable[[Invocation, Invocation], Turn],
+) -> Score:
+    """Return the mean of `measure` over the pairs that `criterion` has something to compare in."""
+    turns = [
+        measure(expected, actual) if criterion.measures(case, expected) else Turn(None)
+        for expected, actual in pairs(case, trace)
+    ]
+    return averaged(criterion, turns)
+
+
 def averaged(criterion: Criterion, turns: list[Turn]) -> Score:
     """Return the mean over the invocations that have a value; skipped where none has.
 

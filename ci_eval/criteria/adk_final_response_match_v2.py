@@ -14,6 +14,7 @@ from ci_eval.plugins import Panel, criterion
 from ci_eval.questions import UnreadableError
 from ci_eval.records import EvalCase, Invocation, Json
 from ci_eval.results import Score
+from ci_eval.stated import Expectation
 from ci_eval.trials import Trace
 
 PROMPT = "adk/final_response_match_v2"
@@ -30,24 +31,35 @@ class FinalResponseMatch(AdkJudged):
 
     For each invocation the judge sees the user's message, the response and the expected one,
     and answers `valid` or `invalid`; the majority of the samples counts, and a tie is
-    `invalid`.  Other than in ADK, an invocation without a verdict makes the score an error
+    `invalid`.  An invocation that expects no response is skipped, where ADK asks the judge to
+    compare with nothing.  Other than in ADK, one without a verdict makes the score an error
     instead of being left out; answers with several verdicts that differ are not read, where
     ADK takes the first; and any spacing of JSON is read.
     """
 
     needs_reference: ClassVar[bool] = True
     reads_intermediate: ClassVar[bool] = True
+    compares: ClassVar[Expectation | None] = "response"
     supports_scenario: ClassVar[bool] = False
     prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
         """Return the share of the invocations that are valid."""
         turns = await asyncio.gather(
-            *(self._judge(expected, actual, panel) for expected, actual in pairs(case, trace))
+            *(self._judge(case, *pair, panel) for pair in pairs(case, trace))
         )
         return summed_up(self, turns, mean(turns))
 
-    async def _judge(self, expected: Invocation, actual: Invocation, panel: Panel) -> JudgedTurn:
+    def measures(self, case: EvalCase, turn: Invocation) -> bool:
+        """Return True if there is a text to compare with."""
+        del case
+        return bool(final_text(turn, whole=self.include_intermediate_responses_in_final).strip())
+
+    async def _judge(
+        self, case: EvalCase, expected: Invocation, actual: Invocation, panel: Panel
+    ) -> JudgedTurn:
+        if not self.measures(case, expected):
+            return JudgedTurn(None)
         whole = self.include_intermediate_responses_in_final
         question = panel.question(
             PROMPT,

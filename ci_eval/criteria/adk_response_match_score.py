@@ -8,10 +8,11 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
 from ci_eval.criteria._rouge import rouge1_f
-from ci_eval.criteria._turns import Turn, averaged, pairs
+from ci_eval.criteria._turns import Turn, compared
 from ci_eval.plugins import Criterion, criterion
 from ci_eval.records import EvalCase, Invocation
 from ci_eval.results import Score
+from ci_eval.stated import Expectation
 from ci_eval.trials import Trace
 
 
@@ -20,13 +21,14 @@ class ResponseMatch(Criterion):
     """ROUGE-1 F of the final response: how many words it shares with the expected one.
 
     Words are stemmed; ideographs and the letters of scripts without spaces count one by
-    one.  The value is the mean over the invocations.  As in ADK 2.13.0: a missing reference
-    scores 0, and so do two empty texts.
+    one.  The value is the mean over the invocations that expect a response.  In ADK's own files, as
+    in ADK 2.13.0, a missing reference scores 0, and so do two empty texts.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
     needs_reference: ClassVar[bool] = True
-    needs_response: ClassVar[bool] = True
+    compares: ClassVar[Expectation | None] = "response"
+    counts_silence: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
     rules: ClassVar[Literal["adk", "adk@2.3"]] = "adk"
     """Whose words are counted."""
@@ -41,7 +43,12 @@ class ResponseMatch(Criterion):
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score each invocation and return the mean."""
-        return averaged(self, [self._turn(*pair) for pair in pairs(case, trace)])
+        return compared(self, case, trace, self._turn)
+
+    @property
+    def minds(self) -> frozenset[str]:
+        """Responses that are missing."""
+        return frozenset({"adk/response_match_score"})
 
     def _turn(self, expected: Invocation, actual: Invocation) -> Turn:
         value = rouge1_f(actual.response, expected.response, rules=self.rules)

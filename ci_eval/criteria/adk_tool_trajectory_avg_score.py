@@ -7,10 +7,11 @@ from pydantic import BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
-from ci_eval.criteria._turns import Turn, averaged, pairs
+from ci_eval.criteria._turns import Turn, compared
 from ci_eval.plugins import Criterion, criterion
 from ci_eval.records import EvalCase, Invocation, Json, ToolCall
 from ci_eval.results import Score
+from ci_eval.stated import SILENCE, Expectation
 from ci_eval.trials import Trace
 
 _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
@@ -31,12 +32,16 @@ class ToolTrajectory(Criterion):
     """The share of invocations whose tool calls match the expected ones.
 
     An invocation scores 1 or 0; the value is the mean.  Calls match when name and
-    arguments are equal; ids, results and texts are not compared.  As in ADK 2.13.0.
+    arguments are equal; ids, results and texts are not compared.  As in ADK 2.13.0.  An
+    invocation that does not state its tool calls is skipped; in ADK's own files it counts, as in
+    ADK, as one that expects none.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
     reads_tool_calls: ClassVar[bool] = True
     needs_reference: ClassVar[bool] = True
+    compares: ClassVar[Expectation | None] = "tool_calls"
+    counts_silence: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
 
     match_type: Annotated[
@@ -53,9 +58,10 @@ class ToolTrajectory(Criterion):
     """Known to ADK on every criterion; changes nothing here."""
 
     @property
-    def minds(self) -> bool:
-        """Whether expected calls without arguments match none."""
-        return self.missing_args == "never" and self.compares_args
+    def minds(self) -> frozenset[str]:
+        """What is not stated; and calls without arguments, where these match none."""
+        strict = self.missing_args == "never" and self.compares_args
+        return (super().minds if strict else frozenset()) | {SILENCE}
 
     @property
     def compares_args(self) -> bool:
@@ -69,7 +75,7 @@ class ToolTrajectory(Criterion):
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score each invocation and return the mean."""
-        return averaged(self, [self._turn(*pair) for pair in pairs(case, trace)])
+        return compared(self, case, trace, self._turn)
 
     def _turn(self, expected: Invocation, actual: Invocation) -> Turn:
         matches = self._matches(expected.tool_calls, actual.tool_calls)

@@ -18,6 +18,7 @@ from ci_eval.plugins import Asked, JudgedCriterion, Panel, criterion
 from ci_eval.questions import Question, UnreadableError
 from ci_eval.records import Content, EvalCase, Invocation, Json
 from ci_eval.results import Score
+from ci_eval.stated import Expectation
 from ci_eval.trials import Trace
 
 SCHEMA: Mapping[str, Json] = {
@@ -109,12 +110,14 @@ class SingleTurn(VertexJudged):
         """Return the mean over all invocations; without one of them there is none."""
         expected = case.conversation or (None,) * len(trace.invocations)
         pairs = zip(expected, trace.invocations, strict=True)
-        turns = await asyncio.gather(*(self._turn(panel, *pair) for pair in pairs))
+        turns = await asyncio.gather(*(self._turn(panel, case, *pair) for pair in pairs))
         return summed_up(self, turns, mean(turns))
 
     async def _turn(
-        self, panel: Panel, expected: Invocation | None, actual: Invocation
+        self, panel: Panel, case: EvalCase, expected: Invocation | None, actual: Invocation
     ) -> JudgedTurn:
+        if expected and not self.measures(case, expected):
+            return JudgedTurn(None)
         for name, text in (("message", actual.user), ("response", actual.response)):
             if not text:
                 return JudgedTurn(None, f"the service needs a {name} with text, and it has none")
@@ -143,11 +146,12 @@ class ResponseEvaluation(SingleTurn):
     """How coherent the responses are, from 1 to 5.
 
     The metric `coherence` of the Vertex AI evaluation service, whose definition is in Cloud
-    Storage; the mean over the invocations.  Other than in ADK, an invocation without a score
-    makes it an error instead of being left out.
+    Storage; the mean over the invocations that expect a response, the others are skipped.  Other
+    than in ADK, an invocation without a score makes it an error instead of being left out.
     """
 
     needs_reference: ClassVar[bool] = True
+    compares: ClassVar[Expectation | None] = "response"
     supports_scenario: ClassVar[bool] = False
     interval: ClassVar[tuple[float, float] | None] = (1.0, 5.0)
     metric: ClassVar[str] = "coherence_v1"

@@ -19,8 +19,8 @@ class ContainsKeywords(AgentFlowCriterion):
     """The share of the keywords that are in the last response.
 
     Capitals do not count, and neither do variants of a character that Unicode holds compatible,
-    such as full-width letters.  Observed semantics: only capitals do not count; no keywords at
-    all score 1.
+    such as full-width letters.  Observed semantics: only capitals do not count; without any
+    keyword every case is skipped.
     """
 
     example: ClassVar[Mapping[str, Json]] = {"keywords": ["refund", "7 days"]}
@@ -40,6 +40,11 @@ class ContainsKeywords(AgentFlowCriterion):
         elif self.whole_word:
             raise ValueError("the published package knows no 'whole_word'")
         return self
+
+    def lacks(self, case: EvalCase) -> str:
+        """Say that there is nothing to look for."""
+        del case
+        return "" if self.keywords else "no keywords are given"
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Look for the keywords in the last response."""

@@ -27,6 +27,10 @@ class Quality(AgentFlowJudged):
     aliases: ClassVar[tuple[str, ...]] = ("final_response_match_v2",)
     prompts: ClassVar[tuple[str, ...]] = (PROMPT, response_match.PROMPT)
 
+    def needs(self, case: EvalCase) -> str:
+        """Say that the package would pass it unseen, as no response is expected."""
+        return response_match.passed_by_package(case) if self.semantics == "observed" else ""
+
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask how good the last response is."""
         del case
@@ -35,7 +39,3 @@ class Quality(AgentFlowJudged):
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask how well the response says what is expected."""
         return response_match.asked_by_package(case, trace)
-
-    def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say that no response is expected, or given."""
-        return response_match.passed_by_package(case) or super().passed_over(case, trace)

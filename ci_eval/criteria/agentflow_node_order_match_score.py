@@ -8,6 +8,7 @@ from ci_eval.criteria._agentflow_observed import observed_share
 from ci_eval.criteria._sequences import MatchType, matches, share
 from ci_eval.plugins import criterion
 from ci_eval.records import EvalCase, Invocation, Json
+from ci_eval.stated import UNSTATED, Expectation
 
 _START: Final = "__start__"
 _END: Final = "__end__"
@@ -21,10 +22,11 @@ class NodeOrderMatch(Sequenced):
     The nodes of all invocations are one sequence.  Where graphs begin and end is compared only
     where it is expected: `__start__`, and `END`, which is the same as `__end__`.  A case that
     expects no nodes is skipped.  Observed semantics: a share of the expected nodes as for the
-    tool trajectory, with every name as it is; 1 where no nodes are expected.
+    tool trajectory, with every name as it is.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("node_order", "node_order_score")
+    compares: ClassVar[Expectation | None] = "nodes"
     unseen: ClassVar[str] = "the nodes that it visited: give them as `nodes` in each answer"
 
     match_type: MatchType = "EXACT"
@@ -36,10 +38,8 @@ class NodeOrderMatch(Sequenced):
 
     def lacks(self, case: EvalCase) -> str:
         """Say that there is nothing to compare with, where no nodes are expected."""
-        lacking = super().lacks(case)
-        if lacking or self.semantics == "observed" or any(turn.nodes for turn in _turns(case)):
-            return lacking
-        return "expects no nodes"
+        expected = any(turn.nodes for turn in case.conversation or ())
+        return super().lacks(case) or ("" if expected else UNSTATED["nodes"])
 
     def done(self, invocation: Invocation) -> Sequence[str] | None:
         """Return the nodes that were visited."""
@@ -60,10 +60,6 @@ class NodeOrderMatch(Sequenced):
     def shown(self, expected: Sequence[str], actual: Sequence[str]) -> dict[str, Json]:
         """Return both lists of nodes."""
         return {"expected_nodes": list(expected), "actual_nodes": list(actual)}
-
-
-def _turns(case: EvalCase) -> Sequence[Invocation]:
-    return case.conversation or ()
 
 
 def _without_ends(nodes: Sequence[str], *, but: set[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._scores import scored
 from ci_eval.plugins import criterion
 from ci_eval.records import EvalCase
+from ci_eval.stated import UNSTATED, Expectation
 from ci_eval.trials import Trace
 
 PROMPT = "agentflow/response_match_score"
@@ -27,12 +28,13 @@ class ResponseMatch(AgentFlowJudged):
 
     aliases: ClassVar[tuple[str, ...]] = ("response_match",)
     needs_reference: ClassVar[bool] = True
+    compares: ClassVar[Expectation | None] = "response"
     supports_scenario: ClassVar[bool] = False
     prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
 
     def needs(self, case: EvalCase) -> str:
-        """Say that no response is expected."""
-        return "" if last_expected(case) else "expects no response"
+        """Say that the package would pass it unseen, as no response is expected."""
+        return passed_by_package(case) if self.semantics == "observed" else ""
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask how well the response says what is expected."""
@@ -45,10 +47,6 @@ class ResponseMatch(AgentFlowJudged):
         """Ask the same of the first message and the last response."""
         return asked_by_package(case, trace)
 
-    def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say that no response is expected, or given."""
-        return passed_by_package(case) or super().passed_over(case, trace)
-
 
 def asked_by_package(case: EvalCase, trace: Trace) -> Ask:
     """Return what the package asks in two criteria of the same code."""
@@ -58,4 +56,4 @@ def asked_by_package(case: EvalCase, trace: Trace) -> Ask:
 
 def passed_by_package(case: EvalCase) -> str:
     """Say that there is nothing to compare with."""
-    return "" if last_given(case) else "no response is expected"
+    return "" if last_given(case) else UNSTATED["response"]

@@ -8,6 +8,7 @@ from ci_eval.criteria._rouge import rouge1_f, words
 from ci_eval.plugins import criterion
 from ci_eval.records import EvalCase, Status
 from ci_eval.results import Score
+from ci_eval.stated import UNSTATED, Expectation
 from ci_eval.trials import Trace
 
 
@@ -17,22 +18,21 @@ class RougeMatch(AgentFlowCriterion):
 
     Words are counted as often as they occur and cut as for `adk/response_match_score`, but not
     stemmed.  A case whose expected responses have no words is skipped.  Observed semantics: the
-    words are sets of what stands between punctuation; two texts without words score 1, and a
-    case that expects no response scores 0.5, or 1 where none was given.
+    words are sets of what stands between punctuation, and two texts without words score 1.
     """
 
     needs_reference: ClassVar[bool] = True
+    compares: ClassVar[Expectation | None] = "response"
     supports_scenario: ClassVar[bool] = False
 
     def lacks(self, case: EvalCase) -> str:
         """Say that there is nothing to compare with, where no words are expected."""
-        lacking = super().lacks(case)
-        if lacking or self.semantics == "observed":
-            return lacking
-        expected = last_expected(case)
-        if not expected:
-            return "expects no response"
-        return "" if words(expected, rules="agentflow") else "expects a response without words"
+        if unstated := super().lacks(case):
+            return unstated
+        if self.semantics == "observed":
+            return "" if last_given(case) else UNSTATED["response"]
+        there = words(last_expected(case), rules="agentflow")
+        return "" if there else "expects a response without words"
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score the last response."""
@@ -49,8 +49,6 @@ class RougeMatch(AgentFlowCriterion):
 
 
 def _observed(actual: str, expected: str) -> float:
-    if not expected:
-        return 0.5 if actual else 1.0
     done, wanted = _observed_words(actual), _observed_words(expected)
     if not done or not wanted:
         return float(not done and not wanted)

@@ -45,7 +45,8 @@ class SimulationGoals(AgentFlowJudged):
 
     def needs(self, case: EvalCase) -> str:
         """Say that the case has no goals."""
-        return "" if goals_of(case) else "has no texts under `goals` in its `metadata`, and no plan"
+        goals = stated_goals(case) if self.semantics == "observed" else goals_of(case)
+        return "" if goals else "has no texts under `goals` in its `metadata`, and no plan"
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask of each goal whether it was reached."""
@@ -60,9 +61,9 @@ class SimulationGoals(AgentFlowJudged):
         return Ask(OVERALL, OVERALL_FORM, as_observed(), data)
 
     def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say that there are no goals."""
-        del trace
-        return "" if stated_goals(case) else "there are no goals"
+        """Say that the package asks whatever the agent said."""
+        del case, trace
+        return ""
 
 
 def read(text: str, *, goals: tuple[str, ...]) -> Sample:

@@ -6,12 +6,13 @@ from typing import ClassVar, Literal, Self
 from pydantic import model_validator
 
 from ci_eval.criteria._patterns import Pattern, matches
-from ci_eval.criteria._responses import expects_response, said
+from ci_eval.criteria._responses import said
 from ci_eval.criteria._share import Share, Texts, share
-from ci_eval.criteria._turns import Turn, averaged, pairs
+from ci_eval.criteria._turns import Turn, averaged, compared
 from ci_eval.plugins import criterion
 from ci_eval.records import EvalCase, Json, Status
 from ci_eval.results import Score
+from ci_eval.stated import Expectation
 from ci_eval.trials import Trace
 
 
@@ -35,20 +36,17 @@ class ExactMatch(Share):
     ignore_case: bool = False
     """Take capital letters for small ones."""
 
-    def lacks(self, case: EvalCase) -> str:
-        """Say that no response is expected."""
-        return "" if self.expected is not None or expects_response(case) else "expects no response"
+    @property
+    def compared(self) -> Expectation | None:
+        """The expected response, unless there is a fixed text."""
+        return "reply" if self.expected is None else None
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Compare each response that is expected, or the last one with the fixed text."""
         if self.expected is not None:
             turns = [self._turn(self.expected, said(turn)) for turn in trace.invocations[-1:]]
             return averaged(self, turns)
-        compared = (
-            self._turn(said(expected), said(actual)) if expected.final_response else Turn(None)
-            for expected, actual in pairs(case, trace)
-        )
-        return averaged(self, list(compared))
+        return compared(self, case, trace, lambda *pair: self._turn(*map(said, pair)))
 
     def _turn(self, expected: str, actual: str) -> Turn:
         equal = self._plain(expected) == self._plain(actual)

@@ -18,6 +18,7 @@ from ci_eval.heads import Syntax
 from ci_eval.opening import open_evalset
 from ci_eval.records import Content, EvalCase, IntermediateData, Invocation, Json, Rubric
 from ci_eval.scenarios import of_metadata
+from ci_eval.stated import states
 
 _ADKS = ("name", "description", "creation_timestamp")
 _AGENTFLOWS = ("name", "description", "metadata")
@@ -105,7 +106,7 @@ def _own_turn(turn: Invocation) -> dict[str, Json]:
     found: dict[str, Json] = {"prompt": turn.user}
     if turn.final_response is not None:
         found["expected"] = turn.response
-    if turn.intermediate_data is not None:
+    if states(turn, "tool_calls"):
         found["expected_tools"] = [
             call.name if call.args is None else {"name": call.name, "args": call.args}
             for call in turn.tool_calls
@@ -143,7 +144,7 @@ def _agentflow_turn(turn: Invocation) -> dict[str, Json]:
     if turn.invocation_id:
         found["invocation_id"] = turn.invocation_id
     found["user_content"] = {"role": "user", "content": turn.user}
-    if turn.intermediate_data is not None:
+    if states(turn, "tool_calls"):
         found["expected_tool_trajectory"] = list(_agentflow_calls(turn))
     if turn.nodes is not None:
         found["expected_node_order"] = list(turn.nodes)

@@ -109,6 +109,8 @@ def note_persona(case: EvalCase, notes: Notes, loc: Loc) -> None:
 
 ADK_TRAJECTORY = "adk/tool_trajectory_avg_score"
 """Minds expected calls without arguments, which match none in ADK."""
+ADK_RESPONSES = "adk/response_match_score"
+"""Minds expected responses that are missing, which score 0 in ADK."""
 
 
 def within(element: Element, where: str) -> Callable[[Loc], tuple[int, str]]:

@@ -10,6 +10,7 @@ from ci_eval.agents_cli import is_agents_cli
 from ci_eval.documents import Loc
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import (
+    ADK_RESPONSES,
     ADK_TRAJECTORY,
     Notes,
     Problems,
@@ -24,6 +25,7 @@ from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import EvalSetReader, evalset
 from ci_eval.records import EvalCase, Json, Rubric
 from ci_eval.registry import did_you_mean
+from ci_eval.stated import SILENCE, states
 
 _ARRAYS = frozenset({"eval_cases", "evalCases"})
 _HEADER = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")
@@ -110,7 +112,7 @@ def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | Non
         ]
         value = {**value, "conversation": turns}
     try:
-        case = EvalCase.model_validate({**value, "line": element.line})
+        case = EvalCase.model_validate({**value, "line": element.line, "of_adk": True})
     except ValidationError as exc:
         for loc, message in explain(exc, EvalCase):
             notes.error(message, loc)
@@ -186,6 +188,15 @@ def _said(item: Any) -> Any:
     return item
 
 
+def note_silence(notes: Notes, loc: Loc) -> None:
+    """Warn that an invocation does not state the expected tool calls."""
+    message = (
+        "does not state the expected tool calls, which ADK's 'tool_trajectory_avg_score' takes for "
+        "none: an agent that calls no tool passes"
+    )
+    notes.warning(message, loc, concerns=SILENCE)
+
+
 def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") -> None:
     """Warn of what is read but hardly meant; `turns` is what the file calls the conversation."""
     known = [field for field in EvalCase.model_fields if field != "line"]
@@ -198,6 +209,11 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
     _note_untyped(case.rubrics, notes, ("rubrics",))
     for index, invocation in enumerate(case.conversation or ()):
         _note_untyped(invocation.rubrics, notes, (turns, index, "rubrics"))
+        if not states(invocation, "tool_calls"):
+            note_silence(notes, (turns, index))
+        if not states(invocation, "response"):
+            message = "expects no response, which scores 0 in ADK's 'response_match_score'"
+            notes.warning(message, (turns, index), concerns=ADK_RESPONSES)
         for call in invocation.tool_calls:
             if call.args is None:
                 message = (

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ci_eval.documents import Loc
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
-from ci_eval.evalsets.adk import from_older, note_oddities
+from ci_eval.evalsets.adk import from_older, note_oddities, note_silence
 from ci_eval.explain import explain
 from ci_eval.json_walk import Element, JsonFile
 from ci_eval.plugins import EvalSetReader, evalset
@@ -128,7 +128,7 @@ def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
 
 
 def _converted(case: dict[str, Any], line: int, notes: Notes) -> Iterator[EvalCase]:
-    checked = EvalCase.model_validate({**case, "line": line})
+    checked = EvalCase.model_validate({**case, "line": line, "of_adk": True})
     note_oddities(checked, notes, turns="data")
     yield checked
 
@@ -136,13 +136,17 @@ def _converted(case: dict[str, Any], line: int, notes: Notes) -> Iterator[EvalCa
 def _checked(model: type[_Older], value: Any, notes: Notes, loc: Loc) -> dict[str, Any] | None:
     """Return `value` as `model` has it, or note what is wrong with it."""
     try:
-        checked = model.model_validate(value).model_dump()
+        read = model.model_validate(value)
     except ValidationError as exc:
         for inner, message in explain(exc, model):
             notes.error(message, (*loc, *inner))
         return None
     _note_unknown(model, value, notes, loc)
-    return checked
+    turns = {(*loc, "data", at): each for at, each in enumerate(getattr(read, "data", ()))}
+    for place, part in ({tuple(loc): read} | turns).items():
+        if isinstance(part, _Turn) and "expected_tool_use" not in part.model_fields_set:
+            note_silence(notes, place)
+    return read.model_dump()
 
 
 def _note_unknown(model: type[BaseModel], value: dict[str, Any], notes: Notes, loc: Loc) -> None:

@@ -104,6 +104,9 @@ class AgentFlow(EvalSetReader):
     It begins like ADK's; its turns have `expected_…` keys, and a message has its text under
     `content`.  Of a message in blocks only the texts are read, as AgentFlow itself does.  A case
     without an id is named after what the user says, where AgentFlow names it anew at every load.
+    A turn without `expected_tool_trajectory` leaves open which tools are called, and an empty list
+    states that none are; an empty `expected_node_order`, which AgentFlow always writes, states
+    nothing.
     """
 
     @classmethod
@@ -237,12 +240,13 @@ def _invocation(turn: _Turn) -> Invocation:
         invocation_id=turn.invocation_id,
         user_content=Content.of_text(turn.user_content.text, role="user"),
         final_response=Content.of_text(final.text, role="model") if final and final.text else None,
-        intermediate_data=_trajectory(turn),
+        **_trajectory(turn),
         nodes=turn.expected_node_order or None,
     )
 
 
-def _trajectory(turn: _Turn) -> IntermediateData:
+def _trajectory(turn: _Turn) -> dict[str, Json]:
+    """Return the expected calls and responses; of calls that are not stated, that they are not."""
     uses, responses = [], []
     for number, call in enumerate(turn.expected_tool_trajectory, 1):
         identity = call.call_id or f"call-{number}"
@@ -252,8 +256,12 @@ def _trajectory(turn: _Turn) -> IntermediateData:
             found = call.result if isinstance(call.result, dict) else {"result": call.result}
             responses.append(FunctionResponse(id=identity, name=call.name, response=found))
     said = turn.expected_intermediate_responses
-    return IntermediateData(
+    stated = "expected_tool_trajectory" in turn.model_fields_set
+    if not (stated or said):
+        return {}
+    data = IntermediateData(
         tool_uses=tuple(uses),
         tool_responses=tuple(responses),
         intermediate_responses=tuple((each.role, (Part(text=each.text),)) for each in said),
     )
+    return {"intermediate_data": data, "unseen": not stated}

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ci_eval.agents_cli import AgentsCliCase, is_agents_cli, is_answered
-from ci_eval.dialogue import invocations
+from ci_eval.dialogue import as_expected, invocations
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._entries import Entry, Source
 from ci_eval.evalsets._names import MadeNames
@@ -23,8 +23,9 @@ class AgentsCliDataset(EvalSetReader):
 
     A case is the message in `prompt`, or the conversation in `agent_data.turns[].events`, whose
     messages of the user are sent one after the other here; what an agent says in it is what is
-    expected, where agents-cli hands it to the agent as the past.  A warning says so.  A case
-    without an id is named after what the user says, as with `cases`.
+    expected, where agents-cli hands it to the agent as the past.  A warning says so.
+    A conversation without any tool call leaves open which tools are called.  A case without an id
+    is named after what the user says, as with `cases`.
     """
 
     @classmethod
@@ -64,9 +65,4 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
     if any(turn.final_response for turn in conversation):
         message = "what an agent says in it is expected here; agents-cli hands it over as the past"
         entry.notes.warning(message, ("agent_data",))
-    # A message that nobody answered says nothing of the tools either.
-    turns = [
-        turn if turn.final_response else turn.model_copy(update={"intermediate_data": None})
-        for turn in conversation
-    ]
-    yield EvalCase(eval_id=case_id, conversation=tuple(turns), line=entry.line)
+    yield EvalCase(eval_id=case_id, conversation=as_expected(conversation), line=entry.line)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ci_eval.chat import is_message, is_talk, read_talk
-from ci_eval.dialogue import invocations
+from ci_eval.dialogue import as_expected, invocations
 from ci_eval.documents import read_text
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._entries import Entry, Source, spotted
@@ -30,7 +30,8 @@ class OpenAI(EvalSetReader):
     `developer` messages, and what the assistant says before the user, are left out.  The last
     text of the assistant that comes without calls is the expected final response, earlier ones
     are intermediate responses, and `tool_calls` (or the older `function_call`) are the expected
-    tools.  Their `arguments` are JSON in a text; where that is no object it stands under
+    tools; a conversation without any call, and without an empty `tool_calls`, leaves open which
+    tools are called.  Their `arguments` are JSON in a text; where that is no object it stands under
     `arguments`.  A `tool` or `function` message answers the call of its `tool_call_id`, else the
     first open call of its name; where it is no JSON object it stands under `result`.  Of the
     parts of a message, text, images, sounds and files are kept.
@@ -72,7 +73,9 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
         entry.notes.error(message, loc)
     if talk is None:
         return
-    conversation = invocations(talk.events())
+    # An empty list says what no list leaves open.
+    stated = any(each.tool_calls == () for each in talk.messages)
+    conversation = as_expected(invocations(talk.events()), stated=stated)
     case_id = talk.case or talk.id
     if case_id is None:
         case_id, twice = names.name((turn.user for turn in conversation), entry.line)

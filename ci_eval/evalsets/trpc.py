@@ -108,9 +108,10 @@ class TrpcAgentGo(EvalSetReader):
 
     `{"evalSetId", "evalCases": [{"evalId", "conversation": [{"userContent": {"content"}}]}]}`.
     The `tools` of a turn are the expected calls with what they answered; a turn without `tools`
-    expects none.  `arguments` that are no object stand under `arguments`, a `result` under
-    `result`.  Of `conversationScenario` the start and the plan are read.  A warning names what
-    has no place here: `contextMessages`, `actualConversation` and `toolMock`.
+    leaves open which are called, and an empty list states that none are.  `arguments` that are no
+    object stand under `arguments`, a `result` under `result`.  Of `conversationScenario` the start
+    and the plan are read.  A warning names what has no place here: `contextMessages`,
+    `actualConversation` and `toolMock`.
     """
 
     @classmethod
@@ -210,17 +211,19 @@ def _invocation(turn: _Turn) -> Invocation:
         for call, tool in zip(calls, tools, strict=True)
         if tool.result is not None
     ]
+    said = turn.intermediate_responses or ()
+    data = IntermediateData(
+        tool_uses=tuple(calls),
+        tool_responses=tuple(answers),
+        intermediate_responses=tuple(
+            (each.role or "agent", (Part(text=each.content),)) for each in said
+        ),
+    )
     return Invocation(
         invocation_id=turn.invocation_id,
         user_content=Content.of_text(turn.user_content.content, role="user"),
         final_response=Content.of_text(final.content, role="model") if final else None,
-        intermediate_data=IntermediateData(
-            tool_uses=tuple(calls),
-            tool_responses=tuple(answers),
-            intermediate_responses=tuple(
-                (each.role or "agent", (Part(text=each.content),))
-                for each in turn.intermediate_responses or ()
-            ),
-        ),
+        intermediate_data=data if turn.tools is not None or said else None,
+        unseen=turn.tools is None and bool(said),
         creation_timestamp=turn.creation_timestamp or 0.0,
     )

@@ -11,6 +11,7 @@ from ci_eval.excusing import gate_of
 from ci_eval.findings import Comparison, Delta, GroupKey, Report, Verdict
 from ci_eval.floors import Floor
 from ci_eval.gate import lacks_baseline
+from ci_eval.phrases import named
 from ci_eval.records import Record
 from ci_eval.stats import t_quantile
 
@@ -72,6 +73,8 @@ class ExplainedFloor(Record):
     missed: bool
     certain: bool
     """Whether it is missed for certain."""
+    open: bool = False
+    """Whether it is met or not by what could not be measured."""
 
 
 class Explanation(Record):
@@ -204,10 +207,9 @@ def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:
         lacks_baseline(report.comparison) and gate.on_missing == "threshold"
     )
     required = 1.0 if gate.min_pass_rate is None and by_threshold else gate.min_pass_rate
-    judged = totals.passed + totals.failed + totals.errors
-    if required is not None and judged:
+    if required is not None and totals.judged:
         floor = floors.pass_rate(totals, required, gate)
-        yield _floor("pass rate", floor, required, 1 - totals.failed / judged, None)
+        yield _floor("pass rate", floor, required, totals.pass_rate, None)
     for group in report.groups:
         least = gate.min_score.get(group.group.criterion)
         if least is not None:
@@ -226,6 +228,7 @@ def _floor(
         interval=floor.interval,
         missed=floor.missed,
         certain=floor.certain,
+        open=floor.open,
     )
 
 
@@ -249,7 +252,7 @@ def _turning(
             yield f"{name}: a drop of less than about {each.blocks_from:.3g} would not have blocked"
     yield from _turning_beside(report)
     for floor in required:
-        if floor.missed:
+        if floor.missed or floor.open:
             yield f"{floor.what}: at least {floor.required:g}"
     if report.verdict.outcome == "passed":
         yield from _closest(criteria)
@@ -290,8 +293,3 @@ def _closest(criteria: tuple[ExplainedCriterion, ...]) -> Iterator[str]:
 def _drop(each: ExplainedCriterion, effect: float) -> float:
     """Return by how much it got worse."""
     return effect if each.better == "lower" else -effect
-
-
-def named(key: GroupKey) -> str:
-    """Return the name of a group in a sentence."""
-    return f"{key.criterion} on {key.evalset} with {key.agent}"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from ci_eval.console import say, say_list, say_table
 from ci_eval.gating.costs import Cost
-from ci_eval.gating.explaining import named
 from ci_eval.gating.outlook import Break, Outlook, Sensitivity, Wanted
+from ci_eval.phrases import named
 from ci_eval.templating import counted, dollars, duration, percent, plain
 
 _HEADS = ("agent", "evalset", "criterion", "cases", "mean", "varies by", "finds a drop of")

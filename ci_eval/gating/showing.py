@@ -10,8 +10,8 @@ from ci_eval.gating.explaining import (
     ExplainedFloor,
     Explanation,
     Level,
-    named,
 )
+from ci_eval.phrases import named
 from ci_eval.templating import counted, difference, p_value, percent, plain
 
 _JUDGED_BY = {
@@ -127,6 +127,8 @@ def _floor(floor: ExplainedFloor, found: Explanation) -> str:
     line = f"{floor.what}{where}: {value}, required {floor.required:g}"
     if floor.interval:
         line += f", may be {percent(floor.interval[0])} to {percent(floor.interval[1])}"
+    if floor.open:
+        return f"{line}: depends on what could not be measured"
     if not floor.missed:
         return f"{line}: reached"
     if floor.certain:

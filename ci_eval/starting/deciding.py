@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ci_eval.errors import Problem, UsageError
+from ci_eval.needs import unjudged_case
 from ci_eval.records import Json
 from ci_eval.starting.choosing import Candidate, free_name, unique_names
 from ci_eval.starting.drafting import Draft, config_text
@@ -13,6 +14,7 @@ from ci_eval.starting.scoring import (
     anything_said,
     of_eval_config,
     of_preset,
+    with_anything_said,
     without_refused,
     written_out,
 )
@@ -50,6 +52,9 @@ def decide(survey: Survey, candidate: Candidate, preset: str | None, world: Worl
     evalsets = [each for each in survey.evalsets if each.path in candidate.evalsets]
     draft = _drafted(survey, candidate, evalsets, _scoring(survey, evalsets, preset))
     while errors := (tried := try_out(config_text(draft), world)).errors:
+        if unjudged := tuple(filter(None, map(unjudged_case, errors))):
+            draft = _judging(draft, unjudged)
+            continue
         wrong = [each for each in evalsets if any(error.file == each.path for error in errors)]
         scoring = _mended(survey, draft.scoring, errors, evalsets)
         if wrong and len(wrong) < len(evalsets):
@@ -62,6 +67,14 @@ def decide(survey: Survey, candidate: Candidate, preset: str | None, world: Worl
         else:
             raise UsageError(problems=errors)
     return replace(draft, asked=tried.asked)
+
+
+def _judging(draft: Draft, unjudged: tuple[str, ...]) -> Draft:
+    """Return `draft` with something that judges these cases, or else with their names."""
+    scoring = with_anything_said(draft.scoring)
+    if scoring.criteria.keys() != draft.scoring.criteria.keys():
+        return replace(draft, scoring=scoring)
+    return replace(draft, unjudged=(*draft.unjudged, *unjudged))
 
 
 def runs_module(candidate: Candidate) -> bool:

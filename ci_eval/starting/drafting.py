@@ -75,6 +75,8 @@ class Draft:
     scoring: Scoring
     asked: tuple[AskedModel, ...] = ()
     """The models that criteria ask."""
+    unjudged: tuple[str, ...] = ()
+    """Cases that no criterion could judge."""
     stores_itself: bool = False
     """Whether a workflow stores the runs of what was merged."""
 
@@ -95,7 +97,7 @@ def config_text(draft: Draft) -> str:
         _section("criteria", dict(scoring.criteria), [*notes, *scoring.notes]),
         (_JUDGE if draft.asked else "") + _OPTIONS,
         _BRANCH if draft.stores_itself else _FILE,
-        _GATE,
+        _GATE + _allowed(draft.unjudged),
     )
     return "\n".join(sections)
 
@@ -119,6 +121,16 @@ def recording_text(recordings: Iterable[Recording]) -> str:
 def filled(name: str, values: Mapping[str, str]) -> str:
     """Return the template `name` with its marks replaced; marks in a value stay what they are."""
     return re.sub("|".join(values), lambda mark: values[mark[0]], source(name))
+
+
+def _allowed(cases: tuple[str, ...]) -> str:
+    """Return the key of the gate that names cases which nothing can judge."""
+    if not cases:
+        return ""
+    listed = textwrap.indent(yaml_text({"allow_unjudged": list(cases)}), "  ")
+    return (
+        f"  # Cases that nothing here can judge: complete them, and leave them out here.\n{listed}"
+    )
 
 
 def _section(key: str, value: Mapping[str, Json], notes: Iterable[str]) -> str:

@@ -128,6 +128,16 @@ def anything_said() -> Scoring:
     return Scoring({"says_something": said}, [note])
 
 
+def with_anything_said(scoring: Scoring) -> Scoring:
+    """Return `scoring` with a criterion for the cases that the others cannot judge."""
+    note = (
+        "Some cases expect nothing that the other criteria can compare; of these "
+        "`says_something` only sees whether there is an answer."
+    )
+    criteria = {**scoring.criteria, **anything_said().criteria}
+    return Scoring(criteria, [*scoring.notes, note], scoring.dialect)
+
+
 def without_refused(scoring: Scoring, errors: Sequence[Problem]) -> Scoring | None:
     """Return `scoring` without the criteria that `errors` are about; `None` if there are none."""
     refused = {

@@ -133,6 +133,20 @@ def test_a_conversation_without_turns_is_never_passed(model: type[Criterion]):
     )
 
 
+@pytest.mark.parametrize("model", CRITERIA)
+@pytest.mark.parametrize("of_adk", [False, True])
+def test_what_needs_a_reference_scores_nothing_where_nothing_is_stated(
+    model: type[AnyCriterion], of_adk: bool
+):
+    asked = {"user_content": {"parts": [{"text": "Hi"}]}}
+    case = EvalCase.model_validate({"eval_id": "c", "conversation": [asked], "of_adk": of_adk})
+    # ADK's own number stands in ADK's own files, and nothing that a model judges does.
+    counts = of_adk and model.counts_silence and not model.judged
+
+    if model.needs_reference:
+        assert bool(made(model).hindrance(case)) is not counts
+
+
 @pytest.mark.parametrize("model", JUDGED)
 def test_every_prompt_of_a_judged_criterion_is_there_and_sound(model: type[JudgedCriterion]):
     prompts = Prompts()

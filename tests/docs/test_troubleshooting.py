@@ -14,8 +14,6 @@ PAGE = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^(?:- |  )(?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>$", re.MULTILINE)
 
 NOT_TOLD = {
-    "… below a threshold (pass rate …, required …)": "two branches of the gate taken for one",
-    "… of … failed, which alone does not block": "two branches of the gate taken for one",
     "… …, which is not JSON: …": "how `the agent …` goes on",
     "returned … MiB of JSON; 16 MiB is the most": "how `the agent …` goes on",
     "returned what …": "how `the agent …` goes on",

@@ -189,6 +189,34 @@ def test_with_a_recording_the_first_run_passes(repository, layout, capsys):
     assert agent == {"recorded": "traces/recorded.jsonl"}
 
 
+LED = {
+    "eval_id": "leads",
+    "conversation_scenario": {"starting_prompt": "Hi", "conversation_plan": "Be kind."},
+}
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["with an eval config", "without one"])
+def test_cases_that_nothing_could_judge_are_seen_to(repository, own, capsys):
+    more = {"evals/test_config.json": config(response_match_score=0.5)} if own else {}
+    unstated = turn("Hello", "Hi")
+    del unstated["intermediate_data"]
+    root = repository(
+        {
+            "evals/r1.evalset.json": evalset(case("greets", unstated)),
+            "evals/r2.evalset.json": evalset(LED, {"eval_id": "empty", "conversation": []}),
+            **more,
+        }
+    )
+
+    assert main(["init", "--yes"]) == 0
+    found = written(root)
+    assert {"response_match_score", "from"} & found["criteria"].keys()
+    assert "says_something" in found["criteria"]
+    assert found["gate"]["allow_unjudged"] == ["empty"]
+    assert len(found["evalsets"]) == 2
+    assert main(["validate"]) == 0, capsys.readouterr().err
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_without_one_the_first_run_is_incomplete_and_never_green(repository, layout, capsys):
     root = repository(LAYOUTS[layout])

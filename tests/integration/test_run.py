@@ -137,15 +137,112 @@ def test_a_case_without_turns_is_not_green(project):
     project.traces({"eval_id": "empty", "invocations": []})
     ended = project.ci_eval("run")
 
+    assert ended.code == 4
+    assert "no case can be scored by it: has no invocation" in ended.err
+
+
+def test_errors_are_no_passes_wherever_a_number_is_read(project, monkeypatch):
+    names = [f"case{number}" for number in range(10)]
+    project.evalset(*({**GREETS, "eval_id": name} for name in names))
+    project.traces({"eval_id": names[0], "invocations": [turn("Hello", "Nope")]})
+    project.config(CONFIG.replace("  tool_trajectory_avg_score: 1.0\n", ""))
+    project.add("gate: {min_pass_rate: 0.9, floors: point, max_errors: 9}\n")
+    (project.folder / "outputs").touch()
+    monkeypatch.setenv("GITHUB_OUTPUT", str(project.folder / "outputs"))
+    ended = project.ci_eval("run")
+
     assert ended.code == 6
-    assert "no case was judged by any criterion" in ended.err
+    said = "1 of 10 cases failed and 9 could not be measured (pass rate between 0.0% and 90.0%"
+    assert said in ended.err
+    assert "0/1, 9 not measured" in ended.err
+    outputs = (project.folder / "outputs").read_text()
+    assert "\n0.0000\n" in outputs
+    assert "\nincomplete\n" in outputs
+    comment = project.read("comment.md")
+    assert "0 of 10 cases passed, 1 failed, 9 not measured" in comment
+    assert "0/1&nbsp;passed, 9&nbsp;not&nbsp;measured" in comment
+    junit = project.read("junit.xml")
+    assert junit.count("<failure") == 1
+    assert junit.count("<error") == 9
+    explained = project.ci_eval("gate", "explain")
+    assert "pass rate: 0.000, required 0.9" in explained.err
+
+
+def test_a_dataset_of_agents_cli_that_states_nothing_does_not_pass(project):
+    asked = {"role": "user", "parts": [{"text": "Hi"}]}
+    cases = [{"eval_case_id": "hi", "prompt": asked}]
+    path = project.folder / "smoke.evalset.json"
+    path.write_text(json.dumps({"eval_cases": cases}))
+    project.traces({"eval_id": "hi", "invocations": [turn("Hi", "Hello!")]})
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "no case can be scored by it: does not state the expected tool calls" in ended.err
+
+
+def test_a_trajectory_is_compared_only_where_one_is_stated(project):
+    rows = ("{id: open, prompt: Hello}", "{id: none, prompt: Hi, expected_tools: []}")
+    text = "".join(f"- {row}\n" for row in rows)
+    (project.folder / "smoke.yaml").write_text(f"cases:\n{text}")
+    config = CONFIG.replace("smoke.evalset.json", "smoke.yaml")
+    config = config.replace("  response_match_score: 0.5\n", "")
+    says = "  says: {use: ci/regex, pattern: ., threshold: 1}\n"
+    project.config(f"{config}{says}")
+    project.traces(
+        {"eval_id": "open", "invocations": [turn("Hello", "x", ("f", {}))]},
+        {"eval_id": "none", "invocations": [turn("Hi", "x", ("f", {}))]},
+    )
+    ended = project.ci_eval("run")
+
+    assert ended.code == 1
+    assert project.scores() == {
+        "open": {"tool_trajectory_avg_score": None, "says": 1.0},
+        "none": {"tool_trajectory_avg_score": 0.0, "says": 1.0},
+    }
+
+
+def test_an_evalset_without_cases_beside_a_full_one_is_refused_by_its_name(project):
+    project.evalset(name="other")
+    project.config(CONFIG.replace("criteria:", "  other: other.evalset.json\ncriteria:"))
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "other.evalset.json:1: no case of it is selected, so the evalset 'other'" in ended.err
+
+
+def test_a_case_that_nothing_can_judge_is_refused_before_anything_is_run(project):
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "Ask for a refund."}
+    project.evalset(GREETS, {"eval_id": "leads", "conversation_scenario": scenario})
+    ended = project.ci_eval("run")
+
+    assert ended.code == 4
+    assert "smoke.evalset.json:30: case 'leads': no criterion that blocks can judge" in ended.err
+    assert not (project.folder / "ci-eval-report" / "traces.jsonl").exists()
+
+
+def test_a_case_that_turns_out_to_be_judged_by_nothing_leaves_no_verdict(project):
+    project.config(CONFIG.partition("criteria:")[0] + "criteria: {ci/tool_errors: 1}\n")
+    called = REFUNDS["conversation"][0]
+    answer = {"name": "refund", "response": {"result": "ok"}}
+    called["intermediate_data"] = {**called["intermediate_data"], "tool_responses": [answer]}
+    project.traces({"eval_id": "refunds", "invocations": [called]}, GREETS, TRACKS)
+    project.evalset(GREETS, REFUNDS)
+    ended = project.ci_eval("run")
+
+    assert ended.code == 6
+    assert "no criterion that blocks judged 1 case: smoke/greets" in ended.err
+    project.add("gate: {allow_unjudged: [{case: greets, evalset: smoke}]}\n")
+    ended = project.ci_eval("run")
+    assert ended.code == 0
+    assert "gate.allow_unjudged allows that no criterion that blocks judged 1 case" in ended.err
+    assert "unjudged allows that no criterion that blocks judged" in project.read("comment.md")
 
 
 def test_a_scenario_is_scored_only_from_a_recording(project):
     scenario = {"starting_prompt": "Hi", "conversation_plan": "Ask for a refund."}
     project.evalset(GREETS, {"eval_id": "leads", "conversation_scenario": scenario})
     project.traces(GREETS, {"eval_id": "leads", "invocations": [turn("Hi", "Hello!")]})
-    project.add("  tool_call_count_v1:\n")
+    project.add("  tool_call_count_v1:\ngate: {allow_unjudged: [leads]}\n")
     ended = project.ci_eval("run")
 
     assert ended.code == 0

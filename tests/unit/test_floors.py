@@ -40,9 +40,13 @@ def test_a_pass_rate_is_missed_below_it_and_not_at_it(passed, failed, required, 
     assert found.missed is found.certain is missed
 
 
-def test_what_was_not_measured_counts_as_passed():
-    assert not floors.pass_rate(totals(0, 1, errors=1), 0.5, POINT).missed
-    assert floors.pass_rate(totals(0, 2, errors=1), 0.5, POINT).missed
+def test_what_was_not_measured_may_have_passed_or_failed():
+    found = floors.pass_rate(totals(0, 1, errors=1), 0.5, POINT)
+    assert (found.best, found.worst, found.open) == ("met", "missed", True)
+    found = floors.pass_rate(totals(0, 2, errors=1), 0.5, POINT)
+    assert (found.best, found.worst, found.open) == ("missed", "missed", False)
+    found = floors.pass_rate(totals(2, 0, errors=1), 0.5, POINT)
+    assert (found.best, found.worst, found.open) == ("met", "met", False)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runs import FACTS, columns, meta, past, results
 
 from ci_eval import drifting, related
-from ci_eval.columns import Columns, Past
+from ci_eval.columns import Columns, Past, passes
 from ci_eval.compare import compare
 from ci_eval.config_file import GateOptions
 from ci_eval.findings import Comparison, Together, Verdict
@@ -130,6 +130,54 @@ def test_a_run_that_fails_whatever_is_missing_has_failed():
     assert verdict("x error\ny 0", min_pass_rate=0.5).outcome == "incomplete"
 
 
+def test_an_error_is_never_a_pass():
+    errors = "\n".join(f"case{n} error" for n in range(9))
+    options = {"min_pass_rate": 0.9, "floors": "point", "max_errors": 9}
+    found = verdict(f"x 0\n{errors}", **options)
+
+    assert found.outcome == "incomplete"
+    (told,) = said(found, "incomplete")
+    assert told.startswith("1 of 10 cases failed and 9 could not be measured (pass rate between ")
+    assert told.endswith("between 0.0% and 90.0%, required 90.0%)")
+    failed = verdict(f"x 0\ny 0\n{errors}", **options)
+    assert said(failed, "blocks") == [
+        "2 of 11 cases failed and 9 could not be measured (pass rate 0.0%, required 90.0%)"
+    ]
+    nine = "\n".join(f"case{n} 1" for n in range(9))
+    # Nine of ten pass, whatever the tenth had shown.
+    assert verdict(f"x error\n{nine}", **options).outcome == "passed"
+    assert verdict(f"x error\n{nine}", **options | {"min_pass_rate": 0.91}).outcome == "incomplete"
+
+
+@pytest.mark.parametrize("how", ["point", "interval"])
+def test_a_mean_with_a_floor_may_be_anything_that_is_possible(how):
+    def found(now: str) -> Verdict:
+        options = {"min_score": {"c": 0.5}, "floors": how, "max_errors": 40, "on_missing": "pass"}
+        return verdict(now, configured=True, **options)
+
+    good, bad, lost = (
+        "\n".join(f"{word}{n} {word}" for n in range(40)) for word in ("1", "0", "error")
+    )
+    assert found(f"{good}\nx error").outcome == "passed"
+    assert found(f"{bad}\nx error").outcome == "failed"
+    assert found(f"{good}\n{lost}").outcome == "passed"
+    # From a third to two thirds.
+    assert found(f"{good}\n{lost}\n{bad}").outcome == "incomplete"
+
+
+def test_what_is_missing_of_a_measure_without_bounds_may_have_been_anything():
+    slow = FACTS.model_copy(update={"better": "lower", "interval": None, "threshold": 9.0})
+    gate = GateOptions(min_score={"c": 5.0}, max_errors=1)
+
+    def found(now: str) -> Verdict:
+        return decided(gate, meta(facts=slow), columns(now, slow))
+
+    assert found("x 4\ny 4").outcome == "passed"
+    assert found("x 4\ny error").outcome == "incomplete"
+    assert found("x 8\ny 8").outcome == "failed"
+    assert found("x 8\ny error").outcome == "incomplete"
+
+
 def test_some_errors_may_be_allowed():
     found = verdict("x error\ny 1", max_errors=1)
 
@@ -143,8 +191,11 @@ def test_where_nothing_was_judged_there_is_no_verdict(now):
 
 
 def test_a_floor_of_what_measured_nothing_leaves_no_verdict():
-    facts = {"c": FACTS, "d": FACTS}
-    values = Columns.of([*results("x 1\ny 1"), *results("x skip\ny skip", criterion="d")])
+    warns = FACTS.model_copy(update={"tier": "warn"})
+    facts = {"c": FACTS, "d": warns}
+    values = Columns.of(
+        [*results("x 1\ny 1"), *results("x skip\ny skip", criterion="d", facts=warns)]
+    )
     run = meta(criteria=facts)
 
     def found(**floors: float) -> Verdict:
@@ -159,9 +210,62 @@ def test_a_floor_of_what_measured_nothing_leaves_no_verdict():
     assert found(other=0.5).outcome == "passed"
 
 
+def test_a_criterion_that_found_nothing_to_measure_leaves_no_verdict():
+    values = Columns.of([*results("x 1\ny 1"), *results("x skip\ny skip", criterion="d")])
+
+    def found(**more: object) -> Verdict:
+        return decided(GateOptions(), meta(criteria={"c": FACTS, "d": FACTS}, **more), values)
+
+    assert said(found(), "incomplete") == ["criteria that found nothing to measure in any case: d"]
+    # A part of the suite may well hold nothing for it.
+    assert found(filtered=True).outcome == "passed"
+    # One case is enough.
+    assert values.add(next(results("z 1", criterion="d"))) is None
+    assert found().outcome == "passed"
+
+
+def test_a_case_that_nothing_judged_leaves_no_verdict_unless_that_is_allowed():
+    now = "x 1\ny skip\nz skip"
+
+    assert said(verdict(now), "incomplete") == ["no criterion that blocks judged 2 cases: e/y, e/z"]
+    assert verdict(now, allow_unjudged=["y"]).outcome == "incomplete"
+    assert verdict(now, allow_unjudged=["y", {"case": "z", "evalset": "other"}]).outcome != "passed"
+    allowed = verdict(now, allow_unjudged=["y", {"case": "z", "evalset": "e"}])
+    assert allowed.outcome == "passed"
+    (told,) = said(allowed, "warns")
+    assert told.startswith("gate.allow_unjudged allows that no criterion that blocks judged 2 ca")
+    # Where nothing at all was judged, there is no verdict whatever is allowed.
+    assert verdict("x skip", allow_unjudged=["x"]).outcome == "incomplete"
+    assert verdict(now, now, now).outcome == "incomplete"
+
+
+def test_what_only_warns_or_informs_judges_no_case():
+    warns = FACTS.model_copy(update={"tier": "warn"})
+    informs = FACTS.model_copy(update={"informational": True})
+    run = meta(criteria={"c": FACTS, "w": warns, "i": informs})
+    values = Columns.of(
+        [
+            *results("x 1\ny skip"),
+            *results("y 1\nz 1", criterion="w", facts=warns),
+            *results("y 1\nu 1", criterion="i", facts=informs),
+        ]
+    )
+    found = decided(GateOptions(), run, values)
+
+    assert said(found, "incomplete") == ["no criterion that blocks judged 3 cases: e/y, e/z, e/u"]
+    assert count_cases(run, values, GateOptions()).cases == 4
+
+
+def test_a_case_in_quarantine_that_nothing_can_judge_is_named_all_the_same():
+    quarantine = {"case": "y", "owner": "the team", "until": "2026-12-31"}
+
+    assert verdict("x 1\ny 0", quarantine=[quarantine]).outcome == "passed"
+    assert verdict("x 1\ny skip", quarantine=[quarantine]).outcome == "incomplete"
+
+
 def test_a_floor_is_reached_where_only_one_evalset_was_measured():
     values = Columns.of([*results("x 1"), *results("x skip", evalset="f")])
-    gate, run = GateOptions(min_score={"c": 0.5}), meta()
+    gate, run = GateOptions(min_score={"c": 0.5}, allow_unjudged=["x"]), meta()
     found = decided(gate, run, values)
 
     assert found.outcome == "passed"
@@ -329,7 +433,10 @@ def test_an_error_in_the_place_of_what_blocked_leaves_no_verdict(now, before):
     missing = f"{first.rpartition(' ')[0]} error\n{rest}"
 
     assert verdict(missing, before, before).outcome == "incomplete"
-    assert verdict(missing, before, before, max_errors=1).outcome == "passed"
+    # To allow an error is not to take it for a pass.
+    allowed = verdict(missing, before, before, max_errors=1)
+    assert allowed.outcome == "incomplete"
+    assert "an error may hide that this got worse: c on e with a" in said(allowed, "incomplete")
 
 
 def test_a_criterion_that_could_not_be_measured_is_not_hidden_by_one_that_fails_as_before():
@@ -463,8 +570,27 @@ gates = st.fixed_dictionaries(
 )
 
 
+UNTIL = {"until": "2026-12-31"}
+lax = st.builds(
+    lambda strict, lenient: strict | lenient,
+    gates,
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "max_errors": st.sampled_from([1, 2, 9]),
+            "on_missing": st.sampled_from(["threshold", "pass", "warn", "fail"]),
+            "on_vanished": st.sampled_from(["pass", "warn", "fail"]),
+            "accept": st.just([{"criterion": "c", "reason": "meant", **UNTIL}]),
+            "quarantine": st.just([{"case": "case1", "owner": "the team", **UNTIL}]),
+            "allow_unjudged": st.just(["case0"]),
+        },
+    ),
+)
+"""Everything that can be said of a gate."""
+
+
 @st.composite
-def suites(draw: st.DrawFn) -> Suite:
+def suites(draw: st.DrawFn, gates: st.SearchStrategy[dict[str, object]] = gates) -> Suite:
     """Draw runs of some cases that are repeated, so that there are many and yet not too many."""
     facts = {name: draw(st.sampled_from(KINDS)) for name in draw(st.sampled_from(["c", "cd"]))}
     agents = draw(st.sampled_from(["a", "a", "ab"]))
@@ -474,7 +600,7 @@ def suites(draw: st.DrawFn) -> Suite:
     kinds = draw(st.integers(1, min(count, 3)))
     good, bad = (
         st.sampled_from(["1", "1", "1", "0", "0.6"]),
-        st.sampled_from(["0", "0", "0.3", "1", "error"]),
+        st.sampled_from(["0", "0", "0.3", "0.6", "1", "error", "skip"]),
     )
 
     def words(of: st.SearchStrategy[str], size: int) -> list[str]:
@@ -538,6 +664,22 @@ def test_an_error_never_turns_anything_into_passed(suite: Suite, picked):
         place = [*suite.now][case % len(suite.now)]
         word = at % len(suite.now[place])
         if suite.now[place][word] not in "|!":
+            broken = broken.with_word(place, word, "error")
+
+    assert broken.verdict().outcome != "passed"
+
+
+@settings(patient, max_examples=300)
+@given(suites(lax), places)
+def test_a_pass_that_becomes_an_error_never_turns_anything_into_passed(suite: Suite, picked):
+    before = suite.verdict().outcome
+    assume(before != "passed")
+    broken = suite
+    for case, at, _ in picked:
+        place = [*suite.now][case % len(suite.now)]
+        word, facts = at % len(suite.now[place]), suite.facts[place[1]]
+        given_ = suite.now[place][word]
+        if given_ in LEVELS and facts.threshold is not None and passes(float(given_), facts):
             broken = broken.with_word(place, word, "error")
 
     assert broken.verdict().outcome != "passed"

@@ -38,6 +38,12 @@ def of_gate(now: dict[str, object], before: dict[str, object]) -> list[str]:
             {"min_score": {"c": 0.7}},
             "gate.min_score.c: 0.7 → 0.6",
         ),
+        ({"allow_unjudged": ["x"]}, {}, "gate.allow_unjudged: x is added"),
+        (
+            {"allow_unjudged": ["x", {"case": "y*", "evalset": "e"}]},
+            {"allow_unjudged": [{"case": "x", "reason": "small talk"}]},
+            "gate.allow_unjudged: e/y* is added",
+        ),
         ({"accept": [ACCEPTED]}, {}, f"gate: x is accepted until {UNTIL}"),
         ({"quarantine": [QUARANTINED]}, {}, f"gate: x is quarantined until {UNTIL}"),
     ],

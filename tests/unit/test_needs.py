@@ -39,21 +39,22 @@ class Suite:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "traces.jsonl").touch()
+        self.more = ""
 
     def config(self, *criteria: str) -> Config:
         lines = ["agents: {bot: {recorded: traces.jsonl}}", "evalsets: {e: e.json}", "criteria:"]
         path = self.folder / "ci-eval.yaml"
-        path.write_text("\n".join((*lines, *(f"  {each}" for each in criteria))))
+        path.write_text("\n".join((*lines, *(f"  {each}" for each in criteria), self.more)))
         world = World(env={}, root=self.folder, now=lambda: 0.0)
         return load(path, shown="ci-eval.yaml", world=world)
 
     def problems(
-        self, *evalsets: PlannedEvalSet, criteria: tuple[str, ...], partly: bool = False
+        self, *evalsets: PlannedEvalSet, criteria: tuple[str, ...], **how: bool
     ) -> list[str]:
         config = self.config(*criteria)
         named = {each.opened.header.eval_set_id: each for each in evalsets}
         pairs = {("bot", name): config.criteria for name in named}
-        found = needs.problems(config, named, pairs, partly=partly)
+        found = needs.problems(config, named, pairs, **{"partly": False, **how})
         return [f"{problem.severity} {problem}" for problem in found]
 
 
@@ -62,6 +63,7 @@ def suite(tmp_path: Path) -> Suite:
     return Suite(tmp_path)
 
 
+SAYS = "says: {use: ci/regex, pattern: x, threshold: 1}"
 TRAJECTORY = "tool_trajectory_avg_score: 1"
 WORDS = "response_match_score: 0.5"
 ASSERTIONS = "ci/assertions: 1"
@@ -73,7 +75,67 @@ def test_criteria_and_cases_that_fit_need_no_word(suite: Suite) -> None:
 
 def test_one_case_that_can_be_scored_is_enough_wherever_it_is(suite: Suite) -> None:
     evalsets = planned("e", SCENARIO), planned("f", SCENARIO, GREETS)
-    assert suite.problems(*evalsets, criteria=(TRAJECTORY,)) == []
+    assert suite.problems(*evalsets, criteria=(TRAJECTORY, SAYS)) == []
+
+
+def test_a_case_that_nothing_can_judge_is_named_with_the_reason(suite: Suite) -> None:
+    evalsets = planned("e", GREETS, SCENARIO), planned("f", GREETS)
+    said = (
+        "error e.json:20: case 'leads': no criterion that blocks can judge it ({}"
+        "tool_trajectory_avg_score: needs a written conversation, not a scenario); "
+        "add a criterion that can, or name the case under gate.allow_unjudged"
+    )
+
+    assert suite.problems(*evalsets, criteria=(TRAJECTORY,)) == [said.format("")]
+    # What only warns or informs judges nothing.
+    assert suite.problems(
+        *evalsets, criteria=(TRAJECTORY, SAYS.replace("1}", "1, tier: warn}"), "ci/latency_s:")
+    ) == [said.format("")]
+    assert suite.problems(*evalsets, criteria=(TRAJECTORY, SAYS)) == []
+    # Of a part of the criteria nobody expects that they judge all.
+    assert suite.problems(*evalsets, criteria=(TRAJECTORY,), partly=True) == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "refused"),
+    [
+        ("leads", False),
+        ("{case: le*, evalset: e}", False),
+        ("{evalset: e}", False),
+        ("{case: leads, agent: bot}", False),
+        ("{case: leads, agent: other}", True),
+        ("{case: leads, evalset: f}", True),
+        ("greets", True),
+    ],
+)
+def test_a_case_that_nothing_can_judge_may_be_allowed(
+    suite: Suite, allowed: str, refused: bool
+) -> None:
+    suite.more = f"gate: {{allow_unjudged: [{allowed}]}}"
+    found = suite.problems(planned("e", GREETS, SCENARIO), criteria=(TRAJECTORY,))
+
+    assert bool(found) is refused
+
+
+def test_a_case_without_invocation_is_one_that_nothing_can_judge(suite: Suite) -> None:
+    evalset = planned("e", GREETS, {"eval_id": "empty", "conversation": []})
+    (said,) = suite.problems(evalset, criteria=(TRAJECTORY, SAYS))
+
+    assert said.startswith("error e.json:20: case 'empty': no criterion that blocks can judge it")
+
+
+def test_of_many_cases_that_nothing_can_judge_the_number_is_told(suite: Suite) -> None:
+    many = [{**SCENARIO, "eval_id": f"leads{number}"} for number in range(25)]
+    found = suite.problems(planned("e", GREETS, *many), criteria=(TRAJECTORY,))
+
+    assert len(found) == 20
+    assert found[-1].endswith("gate.allow_unjudged (and 5 more cases)")
+
+
+def test_adk_would_try_it_all_the_same(suite: Suite) -> None:
+    for evalset in (planned("e", GREETS, SCENARIO), planned("e", SCENARIO)):
+        (said,) = suite.problems(evalset, criteria=(TRAJECTORY,), as_adk=True)
+        assert said.startswith("warning ")
 
 
 @pytest.mark.parametrize("only", [(), ("leads",)])
@@ -98,14 +160,13 @@ def test_what_a_criterion_needs_of_a_case_may_be_missing_everywhere(suite: Suite
     ]
 
 
-def test_responses_that_are_missing_are_warned_of_where_they_score_0(suite: Suite) -> None:
-    evalset = planned("e", GREETS, SILENT, TWO_TURNS, SCENARIO)
-    said = "the case expects no response somewhere, which scores 0 in 'response_match_score'"
-    assert suite.problems(evalset, criteria=(TRAJECTORY, WORDS)) == [
-        f"warning e.json:20: {said}",
-        f"warning e.json:30: {said}",
-    ]
-    assert suite.problems(evalset, criteria=(TRAJECTORY,)) == []
+def test_a_case_that_states_nothing_of_what_is_compared_cannot_be_judged(suite: Suite) -> None:
+    (said,) = suite.problems(planned("e", GREETS, SILENT, TWO_TURNS), criteria=(TRAJECTORY, WORDS))
+    assert said.startswith("error e.json:20: case 'silent': no criterion that blocks can judge it")
+    assert "response_match_score: expects no response" in said
+    # Silence counts in ADK's own files.
+    of_adk = planned("e", GREETS, {**SILENT, "of_adk": True})
+    assert suite.problems(of_adk, criteria=(TRAJECTORY, WORDS)) == []
 
 
 ASSERTING = {**GREETS, "assertions": [{"contains": "help"}]}

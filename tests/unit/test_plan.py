@@ -32,7 +32,7 @@ def case(name: str, **more: object) -> dict[str, Any]:
     text = {"parts": [{"text": "x"}]}
     return {
         "eval_id": name,
-        "conversation": [{"user_content": text, "final_response": text}],
+        "conversation": [{"user_content": text, "final_response": text, "intermediate_data": {}}],
         **more,
     }
 
@@ -53,6 +53,7 @@ class Suite:
         self.evalset("full.json", case("a"), case("c_1"), case("c_2"))
 
     def config(self, text: str) -> None:
+        self.text = text
         (self.folder / "ci-eval.yaml").write_text(text)
 
     def evalset(self, name: str, *cases: dict[str, Any]) -> None:
@@ -134,6 +135,7 @@ def test_a_matrix_narrows_who_meets_whom(suite: Suite) -> None:
 matrix:
   - {agents: [old], evalsets: [smoke], criteria: [tool_call_count_v1]}
   - {agents: [new], evalsets: [full]}
+gate: {allow_unjudged: [{agent: old, evalset: smoke}]}
 """
     )
     planned = suite.plan()
@@ -191,19 +193,34 @@ def test_empty_evalsets_leave_nothing(suite: Suite) -> None:
     suite.evalset("smoke.json")
     suite.evalset("full.json")
     assert suite.nothing() == "nothing to run: the evalsets hold no case"
+
+
+@pytest.mark.parametrize("tags", ["", ", tags: [rare]"])
+def test_an_evalset_without_a_case_beside_a_full_one_is_refused(suite: Suite, tags: str) -> None:
+    suite.evalset("smoke.json", *([case("b")] if tags else []))
     suite.evalset("full.json", case("a"))
-    assert cases(suite.plan()) == {"full": ["a"]}
+    suite.evalsets(f"  smoke: {{path: smoke.json{tags}}}\n  full: full.json\n")
+    (said,) = suite.refusal()
+    assert said.startswith("smoke.json:1: no case of it is selected, so the evalset 'smoke' judges")
+    # A part of the suite may have no case of it.
+    assert cases(suite.plan(cases=("a",))) == {"full": ["a"]}
+    suite.config(f"{suite.text}gate: {{allow_unjudged: [{{evalset: smoke}}]}}\n")
+    planned = suite.plan()
+    assert cases(planned) == {"full": ["a"]}
+    (told,) = map(str, planned.warnings)
+    assert told == "smoke.json:1: no case of it is selected, which gate.allow_unjudged allows"
 
 
-def test_a_case_without_a_turn_is_tried_and_warned_of(suite: Suite) -> None:
-    suite.evalset("smoke.json", {"eval_id": "a", "conversation": []})
-    planned = suite.plan(evalsets=("smoke",))
-    assert planned.count == 2
-    assert list(map(str, planned.warnings)) == [
-        (
-            "smoke.json:1: eval_cases[0].conversation: "
-            "has no invocation, so there is nothing to measure"
-        )
+def test_a_case_without_a_turn_is_refused(suite: Suite) -> None:
+    suite.evalset("smoke.json", case("b"), {"eval_id": "a", "conversation": []})
+    assert any("case 'a': no criterion that blocks" in each for each in suite.refusal())
+
+
+def test_what_may_be_unjudged_and_is_not_there_is_warned_of(suite: Suite) -> None:
+    suite.config(f"{CONFIG}gate: {{allow_unjudged: [a, nobody, {{case: a, agent: other}}]}}\n")
+    assert [str(each) for each in suite.plan().warnings if "covers" in each.message] == [
+        "ci-eval.yaml:10: gate.allow_unjudged[1]: covers no case",
+        "ci-eval.yaml:10: gate.allow_unjudged[2]: covers no case",
     ]
 
 
@@ -406,6 +423,7 @@ def test_a_criterion_that_no_case_can_be_scored_by_is_refused(suite: Suite) -> N
     why = "no case can be scored by it: needs a written conversation, not a scenario"
     assert suite.refusal() == [f"ci-eval.yaml:8: criteria.tool_trajectory_avg_score: {why}"]
     suite.evalset("full.json", scenario("b"), case("c"))
+    suite.config(f"{CONFIG}gate: {{allow_unjudged: [a, b]}}\n")
     assert suite.plan().count == 6
 
 
@@ -416,8 +434,8 @@ def test_a_case_that_expects_no_response_is_warned_of_where_it_scores_0(suite: S
     suite.evalset("full.json", case("a"), bare)
     assert list(map(str, suite.plan().warnings)) == [
         (
-            "full.json:1: the case expects no response somewhere, "
-            "which scores 0 in 'response_match_score'"
+            "full.json:1: eval_cases[1].conversation[0]: expects no response, "
+            "which scores 0 in ADK's 'response_match_score'"
         )
     ]
 
@@ -426,10 +444,9 @@ def test_warnings_about_many_cases_are_bounded(suite: Suite) -> None:
     suite.config(CONFIG.replace("tool_trajectory_avg_score: 1", "response_match_score: 1"))
     bare = [{"eval_id": f"{n}", "conversation": [{"user_content": {}}]} for n in range(50)]
     suite.evalset("full.json", *bare)
-    assert len(suite.plan(evalsets=("full",)).warnings) == 1  # one line, so they are all alike
-    path = suite.folder / "full.json"
-    path.write_text(path.read_text().replace('{"eval_id"', '\n{"eval_id"'))
-    assert len(suite.plan(evalsets=("full",)).warnings) == 20
+    warnings = suite.plan(evalsets=("full",)).warnings
+    assert len(warnings) == 5
+    assert warnings[-1].message.endswith("(and in 45 more places, down to line 1)")
 
 
 # --- Opening one file -----------------------------------------------------------------------
@@ -491,12 +508,14 @@ def test_a_warning_for_the_sake_of_one_criterion_is_told_where_it_is_used(
     head = CONFIG.partition("criteria:")[0]
     suite.config(f"{head}criteria:\n  {criteria}\n")
     suite.evalset("smoke.json", without_args("a"))
+    suite.evalset("full.json", without_args("a"))
 
     assert any("has no 'args'" in each.message for each in suite.plan().warnings) is told
 
 
 def test_a_need_is_one_of_the_suite_and_not_of_what_is_asked_for_this_time(suite: Suite) -> None:
-    suite.config(CONFIG.partition("criteria:")[0] + "criteria: {ci/required_tools: 1}\n")
+    criteria = "criteria: {ci/required_tools: 1}\ngate: {allow_unjudged: [plain]}\n"
+    suite.config(CONFIG.partition("criteria:")[0] + criteria)
     suite.evalset("smoke.json", case("plain"), without_args("calls"))
 
     assert suite.plan(cases=("plain",)).count == 2
@@ -506,7 +525,8 @@ def test_a_need_is_one_of_the_suite_and_not_of_what_is_asked_for_this_time(suite
 
 
 def test_cases_may_be_named_behind_a_file_of_any_syntax(suite: Suite) -> None:
-    (suite.folder / "smoke.yaml").write_text("- {id: a, prompt: x}\n- {id: b, prompt: y}\n")
+    rows = ("- {id: a, prompt: x}\n", "- {id: b, prompt: y, expected_tools: []}\n")
+    (suite.folder / "smoke.yaml").write_text("".join(rows))
     suite.evalsets("  smoke: smoke.yaml:b\n")
 
     assert cases(suite.plan()) == {"smoke": ["b"]}

@@ -76,6 +76,7 @@ evalsets:
   smoke: smoke.evalset.json
 criteria:
   tool_trajectory_avg_score: 1
+gate: {allow_unjudged: [b]}
 """
 
 
@@ -125,6 +126,7 @@ def said(found: Checked) -> list[str]:
                 "agents": {"bot": {"recorded": "traces.jsonl"}},
                 "evalsets": {"smoke": "smoke.evalset.json"},
                 "criteria": {"tool_trajectory_avg_score": 1},
+                "gate": {"allow_unjudged": ["b"]},
             },
             "config",
             2,
@@ -272,6 +274,13 @@ def test_a_table_that_is_none_is_told_so() -> None:
     assert said(checked("a.csv", "x" * 200_000)) == [
         "error a.csv:1: is not CSV: field larger than field limit (131072)"
     ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_case_that_nothing_can_judge_is_told_beforehand() -> None:
+    checked("smoke.evalset.json", EVALSET)
+    (said_,) = said(checked("a.yaml", CONFIG.partition("gate:")[0]))
+    assert said_.startswith("error smoke.evalset.json:1: case 'b': no criterion that blocks can ")
 
 
 @pytest.mark.usefixtures("folder")

@@ -236,10 +236,14 @@ def test_samples_vote_as_in_adk(key: str, ours: Any):
     assert result(score) == (ADK[key]["score"] if ours is None else ours)
 
 
-@seen
-def test_without_a_reference_a_response_is_compared_with_nothing():
+def test_without_a_reference_nobody_is_asked():
+    # ADK has the judge compare with nothing, and takes its word (`frm2.no_reference`).
+    assert MATCH.hindrance(expecting("")) == "expects no response"
     found = judged(MATCH, expecting(""), did("a"), VALID)
-    assert result(found.score) == ADK["frm2.no_reference"]["score"]
+    assert (found.score.status, found.asked) == ("skipped", [])
+    # Of several invocations those that expect a response count.
+    found = judged(MATCH, expecting("", "a"), did("b", "a"), VALID)
+    assert (found.score.value, len(found.asked)) == (1.0, 1)
 
 
 # Rubrics

@@ -35,7 +35,7 @@ def rows(path: Path) -> Iterator[Any]:
 def scored(
     name: str, expected: list[Invocation], actual: list[Invocation], **options: Any
 ) -> Score:
-    case = EvalCase(eval_id="c", conversation=tuple(expected))
+    case = EvalCase(eval_id="c", conversation=tuple(expected), of_adk=True)
     trace = Trace(key=KEY, invocations=tuple(actual))
     return criterion[name].model_validate(options).score(case, trace)
 

@@ -35,6 +35,45 @@ def test_where_all_pass_the_code_says_so(shop):
     assert "reports: ci-eval-report" in ended.err
 
 
+LED = {
+    "eval_id": "leads",
+    "conversation_scenario": {"starting_prompt": "Hi", "conversation_plan": "Be kind."},
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "seen"),
+    [(LED, GREETS["conversation"]), ({"eval_id": "empty", "conversation": []}, [])],
+)
+def test_a_case_that_nothing_can_judge_has_failed_as_in_adk(shop, other, seen):
+    shop.write("evals/a.json", evalset("a", GREETS, other))
+    shop.traces([("greets", GREETS["conversation"]), (other["eval_id"], seen)])
+
+    ended = shop.adk("agents/shop", "evals/a.json")
+
+    assert ended.code == ExitCode.FAILED
+    assert ended.out.endswith("a:\n  Tests passed: 1\n  Tests failed: 1\n")
+    assert f"no criterion that blocks judged 1 case: a/{other['eval_id']}" in ended.err
+
+
+def test_where_nothing_at_all_can_be_judged_all_have_failed_as_in_adk(shop):
+    shop.write("evals/a.json", evalset("a", LED))
+    shop.traces([("leads", GREETS["conversation"])])
+
+    ended = shop.adk("agents/shop", "evals/a.json")
+
+    assert ended.code == ExitCode.FAILED
+    assert ended.out.endswith("a:\n  Tests passed: 0\n  Tests failed: 1\n")
+
+
+def test_an_evalset_without_cases_changes_nothing_as_in_adk(shop):
+    shop.write("evals/a.json", evalset("a", GREETS))
+    shop.write("evals/b.json", evalset("b"))
+    only(shop, GREETS)
+
+    assert shop.adk("agents/shop", "evals/a.json", "evals/b.json").code == ExitCode.PASSED
+
+
 def test_our_reports_are_written_too(shop):
     shop.adk("agents/shop", "smoke:greets", "--out", "mine", "--record", "again.jsonl")
 

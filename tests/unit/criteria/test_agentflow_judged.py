@@ -219,17 +219,24 @@ def test_what_is_compared_is_the_last_turn_that_expects_a_response() -> None:
     assert text.index("It is in Oslo.") < text.index("The reference response") < text.index("In O")
 
 
-def test_a_case_that_expects_no_response_is_skipped_or_as_observed_passed() -> None:
+@pytest.mark.parametrize("semantics", ["documented", "observed"])
+def test_a_case_that_expects_no_response_is_skipped(semantics: str) -> None:
     case = expecting({"user_content": {"parts": [{"text": "Hi"}]}})
-    documented, observed = (
-        made("response_match_score", semantics=each) for each in ("documented", "observed")
-    )
+    found = made("response_match_score", semantics=semantics)
 
-    assert documented.lacks(case) == "expects no response"
-    assert observed.lacks(case) == ""
-    found = judged(observed, case, did(*TALK[:1]), GOOD)
-    assert (found.score.value, found.asked) == (1.0, [])
-    assert found.score.reason == "no response is expected, which the package passes"
+    assert found.hindrance(case) == "expects no response"
+    assert found.hindrance(expecting(*TALK)) == ""
+
+
+def test_what_the_package_passes_for_want_of_a_reference_is_skipped() -> None:
+    asked = {"user_content": {"parts": [{"text": "Hi"}]}}
+    nothing = expecting(asked)
+    # The package looks at the last response that is given, even where it is empty.
+    last_empty = expecting(*TALK, {**asked, "final_response": {"parts": [{"text": ""}]}})
+    for case in (nothing, last_empty):
+        for name in ("response_match_score", "llm_judge"):
+            assert made(name, semantics="observed").hindrance(case) == "expects no response"
+    assert made("llm_judge").hindrance(nothing) == ""
 
 
 def test_an_empty_response_is_judged_and_as_observed_passed() -> None:

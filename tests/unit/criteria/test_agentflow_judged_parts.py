@@ -243,13 +243,13 @@ def test_without_goals_the_plan_is_the_only_one() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"goals": []}, {"goals": "a"}, {"goals": ["", 7]}, "x"])
-def test_a_case_without_goals_is_skipped_and_as_observed_passed(metadata: Any) -> None:
-    case = expecting("Hello!", metadata=metadata)
-    observed = SimulationGoals(semantics="observed")
+@pytest.mark.parametrize("semantics", ["documented", "observed"])
+def test_a_case_without_goals_is_skipped(metadata: Any, semantics: str) -> None:
+    found = SimulationGoals.model_validate({"semantics": semantics})
 
-    assert SimulationGoals().lacks(case).startswith("has no texts under `goals`")
-    assert observed.lacks(case) == ""
-    assert judged(observed, case, SAID, reached(False)).score.value == 1.0
+    assert found.lacks(expecting("Hello!", metadata=metadata)).startswith("has no texts under `go")
+    # A plan is a goal, but for the package.
+    assert bool(found.lacks(SCENARIO)) is (semantics == "observed")
 
 
 @pytest.mark.parametrize(

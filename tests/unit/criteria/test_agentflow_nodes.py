@@ -108,8 +108,16 @@ def test_what_was_compared_is_kept_where_it_did_not_pass() -> None:
 @pytest.mark.parametrize("expected", [(None,), ("",), (None, "")])
 def test_a_case_that_expects_no_nodes_is_skipped(expected: tuple[Nodes, ...]) -> None:
     assert NodeOrderMatch().lacks(case_of(*expected)) == "expects no nodes"
-    assert NodeOrderMatch(semantics="observed").lacks(case_of(*expected)) == ""
+    assert NodeOrderMatch(semantics="observed").lacks(case_of(*expected)) == "expects no nodes"
     assert NodeOrderMatch().lacks(case_of(*expected, "a")) == ""
+
+
+def test_a_turn_that_states_no_nodes_is_left_out() -> None:
+    score = scored(["a", None, "b"], ["a", "x y", "b"])
+
+    assert (score.value, [part.value for part in score.invocations]) == (1.0, [1.0, None, 1.0])
+    # An empty list states that there are none.
+    assert scored(["a", ""], ["a", "x"]).value == 0.0
 
 
 @pytest.mark.parametrize("semantics", ["documented", "observed"])

@@ -96,21 +96,21 @@ def test_a_case_that_expects_no_words_is_skipped(
 
 @pytest.mark.parametrize(
     ("expected", "actual", "value"),
-    [
-        ([None], "something", 0.5),
-        ([None], "", 1.0),
-        (["said", ""], "said", 0.5),  # the last one counts, even where it is empty
-        (["said", None], "said", 1.0),
-        (["?!"], "...", 1.0),
-        (["?!"], "word", 0.0),
-    ],
+    [(["said", None], "said", 1.0), (["?!"], "...", 1.0), (["?!"], "word", 0.0)],
 )
-def test_the_package_scores_what_expects_nothing(
+def test_the_package_scores_what_expects_no_words(
     expected: list[str | None], actual: str, value: float
 ) -> None:
     others: list[str | None] = ["x"] * (len(expected) - 1)
 
     assert rouge(expected, [*others, actual], semantics="observed") == value
+
+
+@pytest.mark.parametrize("expected", [(None,), ("",), ("said", "")])
+def test_what_the_package_scores_unseen_is_skipped(expected: tuple[str | None, ...]) -> None:
+    observed = RougeMatch(semantics="observed")
+
+    assert observed.hindrance(case_of(*expected)) == "expects no response"
 
 
 def test_both_texts_are_kept_where_they_did_not_pass() -> None:

@@ -233,9 +233,18 @@ def test_calls_that_nobody_recorded_are_not_taken_for_none(
 
 
 @pytest.mark.parametrize("model", [ToolNameMatch, ToolTrajectory])
-def test_an_expected_turn_without_a_trajectory_expects_no_calls(model: type[OfToolCalls]) -> None:
-    assert scored(model, [None], [""]).value == 1.0
-    assert scored(model, [None], ["a"]).value == 0.0
+@pytest.mark.parametrize("semantics", ["documented", "observed"])
+def test_a_turn_that_does_not_state_its_calls_is_left_out(
+    model: type[OfToolCalls], semantics: str
+) -> None:
+    unstated = EvalCase.model_validate({"eval_id": "c", "conversation": [invocation(None)]})
+    criterion = model.model_validate({"semantics": semantics})
+    assert criterion.hindrance(unstated).startswith("does not state the expected tool calls")
+
+    score = scored(model, ["a", None], ["a", "bc"], semantics=semantics)
+    assert (score.value, [part.value for part in score.invocations]) == (1.0, [1.0, None])
+    assert scored(model, [""], [""]).value == 1.0
+    assert scored(model, [""], ["a"]).value == 0.0
 
 
 # --- Options --------------------------------------------------------------------------------

@@ -18,10 +18,14 @@ def invocation(response: str | list[dict[str, Any]] | None) -> dict[str, Any]:
     return {"user_content": {"parts": [{"text": "x"}]}, **final}
 
 
+def of_adk(*expected: Any, of_adk: bool = True) -> EvalCase:
+    """Return a case of ADK's own files."""
+    turns = [invocation(each) for each in expected]
+    return EvalCase.model_validate({"eval_id": "c", "conversation": turns, "of_adk": of_adk})
+
+
 def scored(expected: list[Any], actual: list[Any], criterion: ResponseMatch | None = None) -> Score:
-    case = EvalCase.model_validate(
-        {"eval_id": "c", "conversation": [invocation(each) for each in expected]}
-    )
+    case = of_adk(*expected)
     trace = Trace.model_validate({"key": KEY, "invocations": [invocation(each) for each in actual]})
     return (criterion or ResponseMatch(threshold=0.5)).score(case, trace)
 
@@ -44,6 +48,18 @@ def test_a_response_scores_the_words_it_shares(
     expected: str | None, actual: str | None, value: float
 ) -> None:
     assert scored([expected], [actual]).value == pytest.approx(value, abs=1e-15)
+
+
+def test_in_files_that_are_not_adks_a_response_that_is_not_stated_is_left_out() -> None:
+    criterion = ResponseMatch(threshold=0.5)
+    for nothing in (None, ""):
+        assert criterion.hindrance(of_adk(nothing, of_adk=False)) == "expects no response"
+        assert criterion.hindrance(of_adk(nothing)) == ""
+    actual = [invocation("one"), invocation("two")]
+    trace = Trace.model_validate({"key": KEY, "invocations": actual})
+    found = criterion.score(of_adk("one", None, of_adk=False), trace)
+    assert (found.value, [part.value for part in found.invocations]) == (1.0, [1.0, None])
+    assert criterion.score(of_adk("one", None), trace).value == 0.5
 
 
 def test_every_text_of_a_response_counts_thoughts_too() -> None:

@@ -9,8 +9,10 @@ from project import GREETS, REFUNDS, TRACKS, turn
 
 from ci_eval.editing.converting import Written, convert, migrate, migrate_folder, save
 from ci_eval.errors import EvalSetError, UsageError
+from ci_eval.evalsets._reading import ADK_RESPONSES
 from ci_eval.opening import open_evalset
 from ci_eval.records import EvalCase, SessionInput
+from ci_eval.stated import SILENCE, states
 
 OLDER_TURN = {
     "query": "Refund 7",
@@ -53,7 +55,9 @@ def reread(folder, written: Written):
 
 
 def messages(written):
-    return [problem.message for problem in written.warnings]
+    """Return what is said of the conversion, not of what ADK makes of silence in the source."""
+    topics = (SILENCE, ADK_RESPONSES)
+    return [problem.message for problem in written.warnings if problem.concerns not in topics]
 
 
 # --- By choice --------------------------------------------------------------------------------
@@ -159,6 +163,26 @@ def test_our_own_format_keeps_all_that_it_has_words_for(folder, cases, out):
     assert messages(written) in ([], ["the format 'cases' does not keep 'eval_set_id'"])
     expected = [EvalCase.model_validate(case).model_dump(exclude_defaults=True) for case in cases]
     assert reread(folder, written) == expected
+
+
+@pytest.mark.parametrize("by", ["agentflow", "adk", "cases"])
+def test_what_is_not_stated_stays_apart_from_an_empty_list(folder, by):
+    source = folder / "open.yaml"
+    source.write_text(
+        "cases:\n"
+        "- {id: open, prompt: Hello}\n"
+        "- {id: none, prompt: Hi, expected_tools: []}\n"
+        "- {id: some, prompt: Hey, expected: Yes, expected_tools: [{name: f, args: {}}]}\n"
+    )
+    there = convert(str(source), by, "there.json")
+    save([there])
+    back = convert("there.json", "cases", "back.yaml")
+    save([back])
+    cases = list(open_evalset(folder / "back.yaml", shown="back.yaml").cases())
+
+    assert messages(there) == []
+    assert [states(case.conversation[0], "tool_calls") for case in cases] == [False, True, True]
+    assert [states(case.conversation[0], "reply") for case in cases] == [False, False, True]
 
 
 # --- From older formats -----------------------------------------------------------------------

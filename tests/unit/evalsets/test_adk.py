@@ -38,9 +38,27 @@ def only(folder: Path, case: object) -> EvalCase:
     return found
 
 
-def said(folder: Path, value: object) -> list[str]:
+def said(folder: Path, value: object, *, silence: bool = False) -> list[str]:
     """Return the problems, without the name of the file."""
-    return told(lambda: opened(folder, value), "a.evalset.json")
+    return told(lambda: opened(folder, value), "a.evalset.json", silence=silence)
+
+
+def test_what_is_not_stated_and_counts_all_the_same_is_warned_of(tmp_path: Path) -> None:
+    empty = {"parts": [{"text": " "}]}
+    silent = turn(final_response=empty)
+    stated = turn(final_response=HELLO, intermediate_data={"tool_uses": []})
+    both = {**stated, "conversation": [*stated["conversation"], *silent["conversation"]]}
+    text = in_lines(json.dumps(stated) + ",", json.dumps({**both, "eval_id": "b"}))
+    where = "eval_cases[1].conversation[1]"
+
+    assert said(tmp_path, text, silence=True) == [
+        (
+            f"warning: 3: {where}: does not state the expected tool calls, which ADK's "
+            "'tool_trajectory_avg_score' takes for none: an agent that calls no tool passes"
+        ),
+        f"warning: 3: {where}: expects no response, which scores 0 in ADK's 'response_match_score'",
+    ]
+    assert only(tmp_path, stated).of_adk
 
 
 # --- What is read ---------------------------------------------------------------------------
@@ -174,7 +192,6 @@ def test_what_the_cases_offer_is_counted(tmp_path: Path) -> None:
         ),
     ).facts
     assert (facts.cases, facts.scenarios, facts.with_rubrics) == (4, 1, 2)
-    assert facts.without_response == [1]
 
 
 def test_a_long_file_is_read_again_instead_of_kept(
@@ -490,8 +507,9 @@ def test_many_warnings_take_no_time(tmp_path: Path) -> None:
     cases = [{**CASE, "eval_id": f"{n}", "rubric": 1} for n in range(5_000)]
     found = opened(tmp_path, in_lines(",\n".join(map(json.dumps, cases))))
     assert found.facts.cases == 5_000
-    assert [problem.line for problem in found.warnings] == [2, 3, 4, 5, 6]
-    assert found.warnings[-1].message.endswith("(and in 4995 more places, down to line 5001)")
+    misspelt = [each for each in found.warnings if not each.concerns]
+    assert [problem.line for problem in misspelt] == [2, 3, 4, 5, 6]
+    assert misspelt[-1].message.endswith("(and in 4995 more places, down to line 5001)")
 
 
 @pytest.mark.parametrize("name", ["human_answers", "humanAnswers"])

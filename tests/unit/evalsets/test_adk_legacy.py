@@ -1,13 +1,11 @@
 """ADK's older formats: a list of cases, and a list of turns that is one case."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
+from problems import told
 
-from ci_eval.errors import EvalSetError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets.adk_legacy import AdkFlat, AdkLegacy
 from ci_eval.opening import reader_of
@@ -28,16 +26,9 @@ def opened(reader: EvalSetReader, folder: Path, value: object) -> OpenedEvalSet:
     return reader.read(path, shown="a.test.json")
 
 
-def said(reader: EvalSetReader, folder: Path, value: object) -> list[str]:
+def said(reader: EvalSetReader, folder: Path, value: object, *, silence: bool = False) -> list[str]:
     """Return the problems, without the name of the file."""
-    try:
-        problems: Sequence[Any] = opened(reader, folder, value).warnings
-    except EvalSetError as exc:
-        problems = exc.problems
-    return [
-        "warning: " * (problem.severity == "warning") + str(problem).removeprefix("a.test.json:")
-        for problem in problems
-    ]
+    return told(lambda: opened(reader, folder, value), "a.test.json", silence=silence)
 
 
 # --- Telling them apart ---------------------------------------------------------------------
@@ -103,7 +94,6 @@ def test_a_reference_may_be_missing(tmp_path: Path, reference: dict[str, object]
     found = opened(AdkFlat(), tmp_path, [{**THANK, **reference}])
     (case,) = found.cases()
     assert (case.conversation or ())[0].response == ""
-    assert found.facts.without_response == [1]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +153,26 @@ def test_a_call_whose_arguments_are_null_is_warned_of(tmp_path: Path) -> None:
     assert flat.startswith(f"warning: 2: [1]: {begin}")
     (legacy,) = said(AdkLegacy(), tmp_path, f'[{{"name": "a", "data": [\n{call}]}}]')
     assert legacy.startswith(f"warning: 2: [0].data[0]: {begin}")
+
+
+@pytest.mark.parametrize("reference", [{}, {"reference": None}, {"reference": ""}])
+def test_what_is_not_stated_and_counts_all_the_same_is_warned_of(
+    tmp_path: Path, reference: dict[str, object]
+) -> None:
+    bare = {**THANK, **reference}
+    bare.pop("expected_tool_use", None)
+    full = {"query": "x", "reference": "y", "expected_tool_use": []}
+    for reader, value, where in (
+        (AdkFlat(), [full, bare], "[1]"),
+        (AdkLegacy(), [{"name": "a", "data": [full, bare]}], "[0].data[1]"),
+    ):
+        found = said(reader, tmp_path, value, silence=True)
+        assert [each.partition(", ")[0] for each in found] == [
+            f"warning: 1: {where}: does not state the expected tool calls",
+            f"warning: 1: {where}: expects no response",
+        ]
+        (case,) = opened(reader, tmp_path, value).cases()
+        assert case.of_adk
 
 
 def test_a_case_without_a_turn_is_warned_of(tmp_path: Path) -> None:
@@ -265,4 +275,4 @@ def test_a_conversation_of_thousands_of_turns_takes_no_time(tmp_path: Path) -> N
     for found in (legacy, flat):
         (case,) = found.cases()
         assert len(case.conversation or ()) == 2_000
-        assert len(found.warnings) == 5
+        assert sum(not each.concerns for each in found.warnings) == 5

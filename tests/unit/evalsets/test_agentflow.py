@@ -18,7 +18,8 @@ from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.fingerprint import of_case
 from ci_eval.heads import read_head
 from ci_eval.opening import open_evalset, reader_of
-from ci_eval.records import EvalCase, ToolCall
+from ci_eval.records import EvalCase, IntermediateData, ToolCall
+from ci_eval.stated import states
 
 DUMP = Path(__file__).parents[2] / "vectors" / "agentflow-0.10.1.evalset.json"
 EMPTY = {"eval_set_id": "s", "name": "", "description": "", "eval_cases": [], "metadata": {}}
@@ -109,10 +110,31 @@ def test_a_case_by_hand_is_the_same_as_when_the_package_has_written_it(tmp_path:
                 "expected_tool_trajectory": [{"name": "greet"}],
                 "expected_final_response": {"role": "assistant", "content": "Hi there!"},
             },
-            {"user_content": {"role": "user", "content": "And now?"}},
+            # The package writes the list whether or not anything was said.
+            {
+                "user_content": {"role": "user", "content": "And now?"},
+                "expected_tool_trajectory": [],
+            },
         ],
     }
     assert of_case(only(tmp_path, by_hand)) == of_case(chat)
+
+
+def test_a_turn_without_a_trajectory_leaves_open_which_tools_are_called(tmp_path: Path) -> None:
+    said_ = {"expected_intermediate_responses": [{"role": "assistant", "content": "Wait."}]}
+    turns = [{}, {"expected_tool_trajectory": []}, said_, {"expected_tool_trajectory": [], **said_}]
+    case = only(
+        tmp_path,
+        {"eval_id": "a", "conversation": [{"user_content": HELLO, **each} for each in turns]},
+    )
+    conversation = case.conversation or ()
+
+    assert [states(each, "tool_calls") for each in conversation] == [False, True, False, True]
+    # What it says on the way is kept in any case.
+    third = conversation[2].intermediate_data
+    assert isinstance(third, IntermediateData)
+    assert third.intermediate_responses
+    assert not case.of_adk
 
 
 # --- Which reader -------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from ci_eval.evalsets.trpc import TrpcAgentGo
 from ci_eval.opening import open_evalset
 from ci_eval.plugins import EvalSetReader
 from ci_eval.records import EvalCase
+from ci_eval.stated import states
 
 
 def opened(folder: Path, value: object, name: str = "a.json") -> OpenedEvalSet:
@@ -61,9 +62,36 @@ def test_conversations_are_what_is_expected(tmp_path: Path, text: str, name: str
     assert talk(case) == [("Hi", "Hello")]
     assert case.eval_id.startswith("hi-")
     assert case.line == 1
-    (turn,) = case.conversation or ()
-    assert turn.intermediate_data is not None
-    assert turn.tool_calls == ()
+    assert not case.of_adk
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALLING = [
+    {"role": "assistant", "tool_calls": [CALL]},
+    {"role": "tool", "tool_call_id": "c", "content": "1"},
+    {"role": "assistant", "content": "Bye."},
+]
+
+
+@pytest.mark.parametrize(
+    ("messages", "stated"),
+    [
+        # Nothing is said of tools,
+        (HELLO["messages"], [False]),
+        ([*HELLO["messages"], HELLO["messages"][0]], [False, False]),
+        # or that none is called,
+        ([HELLO["messages"][0], {**HELLO["messages"][1], "tool_calls": []}], [True]),
+        # here in the first turn alone.
+        ([*HELLO["messages"], HELLO["messages"][0], *CALLING], [True, True]),
+        ([*HELLO["messages"], HELLO["messages"][0], *CALLING, HELLO["messages"][0]], [1, 1, 0]),
+    ],
+)
+def test_a_conversation_without_calls_leaves_open_which_tools_are_called(
+    tmp_path: Path, messages: list[Any], stated: list[bool]
+) -> None:
+    (case,) = cases(tmp_path, json.dumps(messages), "a.json")
+
+    assert [states(each, "tool_calls") for each in case.conversation or ()] == stated
 
 
 def test_a_conversation_may_have_an_id_and_tags(tmp_path: Path) -> None:
@@ -200,6 +228,22 @@ def test_an_evalset_of_trpc_agent_go_is_read(tmp_path: Path) -> None:
     assert read.session_input
     assert (read.session_input.app_name, read.session_input.state) == ("math", {"k": 1})
     assert [rubric.rubric_content.text_property for rubric in read.rubrics or ()] == ["It is 8."]
+
+
+def test_a_turn_of_trpc_agent_go_without_tools_leaves_open_which_are_called(
+    tmp_path: Path,
+) -> None:
+    way = {"intermediateResponses": [{"content": "Wait."}]}
+    turns = [{}, {"tools": []}, way, {"tools": [], **way}]
+    asked = [{"userContent": {"content": "Hi"}, **each} for each in turns]
+    (case,) = cases(tmp_path, trpc({"evalId": "a", "conversation": asked}))
+
+    assert [states(each, "tool_calls") for each in case.conversation or ()] == [
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_scenario_of_trpc_agent_go_is_read(tmp_path: Path) -> None:
