@@ -121,10 +121,11 @@ def _cassette(judging: Judging, world: World, secrets: Secrets | None = None) ->
     options = judging.options
     if options.mode == "off":
         return None
-    path = contained(world.root, options.cassette)
+    written = options.mode != "replay"
+    path = contained(world.root, options.cassette, written=written)
     cassette = Cassette(path, shown=world.shown(options.cassette), secrets=secrets)
     cassette.load()
-    if options.mode != "replay":
+    if written:
         cassette.begin()
     return cassette
 

@@ -343,6 +343,7 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
     from ci_eval import console, pipeline, wiring
     from ci_eval.config_file import GateOptions
     from ci_eval.documents import refuse_links_out
+    from ci_eval.redacting import Secrets
 
     refuse_links_out(out)
     observed = wiring.recall(run)
@@ -351,7 +352,7 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
         reports = loaded.reports
     else:
         found, reports = pipeline.judge(observed, GateOptions(), None), {}
-    pipeline.write_report(found, observed.run, Path(out), reports)
+    pipeline.write_report(found, observed.run, Path(out), reports, Secrets(os.environ))
     console.say_report(found, out)
     if as_json:
         _print_report(found)

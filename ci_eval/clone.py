@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ci_eval.git import GitError, Repository
+from ci_eval.isolation import belongs_to_agents
 
 _MAX_SMALL = 64 * 1024
 _MAX_SHALLOW = 64 * 1024 * 1024
@@ -158,9 +159,9 @@ def top_of(folder: Path) -> Path | None:
     """Return the top of the work tree that `folder` is in, if it is in one.
 
     That is the nearest folder with an entry `.git`, which no commit can bring along.  It counts
-    only if it belongs to us, to root, or to whoever owns the folder that it is in: an agent that
-    runs as a user of its own cannot make one.  A folder that merely looks like a bare repository
-    never counts, for a pull request can bring it along.
+    only if it belongs to us, to root, or to whoever owns the folder that it is in, and neither
+    belongs to the account of agents.  A folder that merely looks like a bare repository never
+    counts, for a pull request can bring it along.
     """
     found = _nearest(folder)
     return found[0] if found else None
@@ -180,6 +181,8 @@ def _nearest(folder: Path) -> tuple[Path, Path] | None:
 def _is_trusted(path: Path) -> bool:
     if sys.platform == "win32":  # where agents run as we do
         return path.exists()
+    if belongs_to_agents(path) or belongs_to_agents(path.parent):
+        return False
     try:
         owner = path.lstat().st_uid
         return owner in (os.geteuid(), 0, path.parent.stat().st_uid)

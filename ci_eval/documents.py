@@ -17,6 +17,7 @@ from typing import IO, Any, NoReturn
 
 from ci_eval.clone import top_of
 from ci_eval.errors import Problem, Severity, UsageError
+from ci_eval.isolation import account, belongs_to_agents
 
 Loc = Sequence[int | str]
 """The way to a value: keys and positions, from the outside in."""
@@ -90,39 +91,65 @@ def _is_utf16(data: bytes) -> bool:
     return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
-def contained(root: Path, given: str) -> Path:
-    """Return the path `given`, from `root`, unless a symlink leads it out of the repository.
+def contained(root: Path, given: str, *, written: bool = False) -> Path:
+    """Return the path `given` of a configuration, from `root`, unless it leads where it must not.
 
-    A configuration may name a file elsewhere in so many words; a link that leads out of the
-    repository is how a pull request would have a file of the machine read and shown.
+    A pull request writes the configuration, and what is read for it can be shown or sent away.  So
+    no path leads into git's own folder, and none out of the repository through a link.  Where
+    agents are kept apart from us, in the container, none leads out of it at all: there lie the
+    runner's tokens and command files.  What is `written` is in no folder that an agent made, which
+    could put a link in its place.
 
     Raises:
-        UsageError: a link leads out, or `given` is no path.
+        UsageError: it does, or `given` is no path.
 
     """
+    meant, inside, is_out = _resolved(root, given)
+    if is_out and account() is not None:
+        message = "is outside of the repository, where nothing is read or written in the container"
+        raise UsageError(problems=[Problem(message, given)])
+    if written:
+        _refuse_folders_of_agents(meant, inside, given)
+    return meant
+
+
+def refuse_links_out(*given: str | None) -> None:
+    """Refuse outputs, by their paths from the working directory, that a link leads elsewhere.
+
+    Raises:
+        UsageError: it leads out of the repository, or into git's own folder.
+
+    """
+    for each in given:
+        if each is not None:
+            meant, inside, _ = _resolved(Path.cwd(), each)
+            _refuse_folders_of_agents(meant, inside, each)
+
+
+def _resolved(root: Path, given: str) -> tuple[Path, Path, bool]:
+    """Return a path, the top of the repository, and whether the path is outside of it."""
     if "\0" in given:
         raise UsageError(problems=[Problem("is not a path: no path holds U+0000", given)])
     inside = top_of(root) or Path(os.path.normpath(root))
     meant = Path(os.path.normpath(root / given))
     try:
-        leads_out = not meant.resolve().is_relative_to(inside.resolve())
+        resolved, top = meant.resolve(), inside.resolve()
     except (OSError, ValueError, RuntimeError) as exc:  # a link to itself, in some Pythons
         raise UsageError(problems=[Problem("leads nowhere", given)]) from exc
-    if leads_out and meant.is_relative_to(inside):
+    is_out = not resolved.is_relative_to(top)
+    if is_out and meant.is_relative_to(inside):
         raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
-    return meant
+    within = resolved.parts if is_out else resolved.relative_to(top).parts
+    if any(part.lower() == ".git" for part in within):
+        raise UsageError(problems=[Problem("is in git's own folder", given)])
+    return meant, inside, is_out
 
 
-def refuse_links_out(*given: str | None) -> None:
-    """Refuse paths, from the working directory, that a link leads out of the repository.
-
-    Raises:
-        UsageError: one of them does, see `contained`.
-
-    """
-    for each in given:
-        if each is not None:
-            contained(Path.cwd(), each)
+def _refuse_folders_of_agents(meant: Path, inside: Path, given: str) -> None:
+    for folder in meant.parents:
+        if folder != inside and folder.is_relative_to(inside) and belongs_to_agents(folder):
+            message = "is in a folder that an agent made, which could have it lead elsewhere"
+            raise UsageError(problems=[Problem(message, given)])
 
 
 def dotted(loc: Loc) -> str:

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ci_eval import isolation
 
@@ -86,6 +86,16 @@ def refused(declared: Mapping[str, str | None]) -> Iterator[str]:
             )
         elif not name or "=" in name or "\0" in name + (declared[name] or ""):
             yield f"{name!r} cannot be the name or hold the value of an environment variable"
+
+
+def _sendable(name: str) -> str:
+    for message in refused({name: None}):
+        raise ValueError(message)
+    return name
+
+
+KeyName = Annotated[str, Field(min_length=1), AfterValidator(_sendable)]
+"""The name of the variable that holds a provider's key: none of those that no agent gets."""
 
 
 def unset(declared: Mapping[str, str | None], ours: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +42,21 @@ class Account(NamedTuple):
 
 def account() -> Account | None:
     """Return whom agents run as; `None` where they run as we do."""
-    if sys.platform != "linux" or os.getresuid()[2] != 0:
+    return None if sys.platform != "linux" or os.getresuid()[2] != 0 else _known_account()
+
+
+def belongs_to_agents(path: Path) -> bool:
+    """Return whether what is at `path` belongs to the account of agents, where there is one."""
+    agent = _known_account()
+    try:
+        return agent is not None and path.lstat().st_uid == agent.uid
+    except OSError:
+        return False
+
+
+@cache
+def _known_account() -> Account | None:
+    if sys.platform != "linux":
         return None
     import pwd
 

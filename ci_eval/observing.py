@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval import confiding, phrases, team, templating
+from ci_eval import phrases, team, templating
 from ci_eval.columns import Columns
 from ci_eval.execute import Conduct, ToTry, execute
 from ci_eval.findings import GroupKey, Totals
@@ -106,7 +106,6 @@ def observe(
     When all have landed, `again` says what is to be drawn again; nothing ends it.
     """
     path = outputs.folder / "run.json"
-    outputs = replace(outputs, secrets=confiding.secrets(plan.config, world, outputs.secrets))
     with ExitStack() as stack:
         traces = outputs.folder / "traces.jsonl"
         journal = stack.enter_context(

@@ -1,10 +1,10 @@
 """The line, from a configuration to documents, as it reads aloud."""
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from secrets import token_hex
 
 from ci_eval import __version__, confiding, plugins, rewriting, team
 from ci_eval.columns import Columns, Past
@@ -24,6 +24,7 @@ from ci_eval.observing import Observed, Outputs, Tally, observe
 from ci_eval.plan import Plan
 from ci_eval.plugins import JudgedCriterion, Reporter, WorkerCriterion
 from ci_eval.records import Json, Status
+from ci_eval.redacting import Secrets
 from ci_eval.rerunning import Redraw, affordable, wanted
 from ci_eval.results import CriterionFacts, JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.run_file import replacing
@@ -50,6 +51,8 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     if plan.config.mock:
         raise NothingSelectedError("nothing was run: `mock_mode` of the eval config asks for that")
     _clear(outputs.folder)
+    secrets = confiding.secrets(plan.config, world, outputs.secrets)
+    outputs = replace(outputs, secrets=secrets)
     before = load_baseline(plan.config, world)
     team.check(plan, world)
     meta = describe(plan, world)
@@ -59,8 +62,8 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     with room_for_agents(world, confiding.files(plan.config, world)) as around:
         observed = observe(plan, meta, around, outputs, again)
     found = judge(observed, plan.config.gate, before, rewritten=own)
-    report = outputs.secrets.cleaned(found)  # the baseline may be older than what is known of them
-    write_report(report, observed.run, outputs.folder, plan.config.reports)
+    report = secrets.cleaned(found)  # a stored baseline may be older than what is secret now
+    write_report(report, observed.run, outputs.folder, plan.config.reports, secrets)
     return report
 
 
@@ -198,16 +201,25 @@ def refuse_incomplete(observed: Observed, gate: GateOptions) -> None:
 
 
 def write_report(
-    report: Report, observed: Run, folder: Path, configured: Mapping[str, Reporter]
+    report: Report,
+    observed: Run,
+    folder: Path,
+    configured: Mapping[str, Reporter],
+    secrets: Secrets,
 ) -> None:
-    """Write every document that a report becomes, as configured or plainly, and the report."""
+    """Write every document that a report becomes, as configured or plainly, and the report.
+
+    What a template of the repository adds may hold one of the `secrets`, too.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / REPORT) as file:
         file.write(report.model_dump_json(indent=1) + "\n")
     for name in plugins.reporter:
         reporter = configured.get(name) or plugins.reporter[name]()
         with replacing(folder / reporter.file) as file:
-            file.writelines(reporter.render(report, observed.results))
+            chunks = reporter.render(report, observed.results)
+            is_ours = getattr(reporter, "template", None) is None
+            file.writelines(chunks if is_ours else [secrets.text("".join(chunks))])
 
 
 def describe(plan: Plan, world: World) -> RunMeta:
@@ -216,7 +228,7 @@ def describe(plan: Plan, world: World) -> RunMeta:
     config = plan.config
     agents = tuple(dict.fromkeys(agent for agent, _ in plan.pairs))
     return RunMeta(
-        run_id=f"{created:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}",
+        run_id=f"{created:%Y%m%dT%H%M%SZ}-{token_hex(4)}",
         suite=config.suite,
         created=created.isoformat(timespec="seconds"),
         version=__version__,

@@ -37,8 +37,8 @@ def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
     they made can be changed and removed by the group that the folder belongs to.
 
     Raises:
-        UsageError: such a file is too long, or `.ci-eval` or what is in it is a link that leads
-            out of the repository.
+        UsageError: such a file cannot be handed over, or `.ci-eval` or what is in it is a link
+            that leads out of the repository.
 
     """
     ours = contained(world.root, OURS)
@@ -50,14 +50,16 @@ def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
         return
     ours.mkdir(exist_ok=True)
     with ExitStack() as stack:
+        # Read with our own rights, before anything is closed: never by root.
+        contents = {name: _content(name, path) for name, path in files.items()}
         with as_root():
             for path in _private(world):
                 _set_mode(path, remove=stat.S_IRWXO, stack=stack)
             _set_mode(world.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
             copies = {
-                name: _copied(name, path, agent, world.root, stack)
-                for name, path in files.items()
-                if not _all_may_read(path)
+                name: _copied(files[name].name, content, agent, world.root, stack)
+                for name, content in contents.items()
+                if not _all_may_read(files[name])
             }
         try:
             yield replace(world, env={**world.env, **copies})
@@ -136,17 +138,38 @@ def _all_may_read(path: Path) -> bool:
     return bool(modes[0] & stat.S_IROTH) and all(mode & stat.S_IXOTH for mode in modes[1:])
 
 
-def _copied(name: str, path: Path, agent: Account, root: Path, stack: ExitStack) -> str:
-    """Copy a file for agents and for us, until the stack is closed; return where to."""
+def _content(name: str, path: Path) -> bytes:
+    """Return the content of a file that a variable names; only Linux has agents apart from us.
+
+    Raises:
+        UsageError: it is too long, a link leads there, or we may not read it ourselves.
+
+    """
     if sys.platform == "win32":
-        return str(path)
-    if path.stat().st_size > MAX_FILE:
-        message = f"{name} names {str(path)!r}, which agents cannot read, and which is too long"
-        raise UsageError(message, hint=f"let everybody read it in a step before: chmod o+r {path}")
+        return b""
+    shown = f"{name} names {str(path)!r}, which agents are to read, and which"
+    hint = "name a regular file that the owner of the workspace can read, without links"
+    if os.path.realpath(path) != os.path.normpath(path) or path.is_relative_to("/proc"):
+        raise UsageError(f"{shown} is a link", hint=hint)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(MAX_FILE + 1)
+    except OSError as exc:
+        raise UsageError(f"{shown} cannot be read: {exc.strerror}", hint=hint) from exc
+    if len(content) > MAX_FILE:
+        raise UsageError(f"{shown} has more than {MAX_FILE >> 20} MiB", hint=hint)
+    return content
+
+
+def _copied(name: str, content: bytes, agent: Account, root: Path, stack: ExitStack) -> str:
+    """Write a copy for agents and for us, until the stack is closed; return where it is."""
+    if sys.platform == "win32":
+        return name
     folder = Path(tempfile.mkdtemp(prefix="ci-eval-"))
     stack.callback(shutil.rmtree, folder, ignore_errors=True)
-    copy = folder / path.name
-    copy.write_bytes(path.read_bytes())
+    copy = folder / name
+    copy.write_bytes(content)
     group = root.stat().st_gid
     for each, mode in ((copy, 0o440), (folder, 0o550)):
         each.chmod(mode)

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from ci_eval.cleaning import one_line
 from ci_eval.dialogue import as_response
-from ci_eval.documents import read_text
+from ci_eval.documents import contained, read_text
 from ci_eval.errors import TrialError, UsageError
 from ci_eval.records import (
     CannedResults,
@@ -96,7 +96,7 @@ class Prompted(Record):
         if isinstance(self.instruction, str):
             return self.instruction
         path = self.instruction.file
-        return read_text(world.root / path, shown=world.shown(path))
+        return read_text(contained(world.root, path), shown=world.shown(path))
 
 
 # --- The instruction --------------------------------------------------------------------------

@@ -21,7 +21,7 @@ TOKENS = ("INPUT_GITHUB-TOKEN", "INPUT_GITHUB_TOKEN", "GITHUB_TOKEN")
 _OF_USER = ("http.", "https.", "credential.", "ssh.", "gitproxy.")
 _OF_USER_TOO = ("core.sshcommand", "core.askpass", "core.gitproxy")
 """Settings of the user that say how remotes are reached."""
-_OF_CLONE = ("extraheader", "proxy", "sslcainfo", "sslcapath", "sslcert", "sslkey", "sslverify")
+_OF_CLONE = ("extraheader", "sslcainfo", "sslcapath", "sslcert", "sslkey")
 """Those of the settings `http.…` that count in the clone's own settings, too."""
 _WITHOUT_HOOKS = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),

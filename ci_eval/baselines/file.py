@@ -66,7 +66,7 @@ class FileStore(BaselineStore):
 
     def _path(self, world: World) -> Path:
         try:
-            return contained(world.root, self.path)
+            return contained(world.root, self.path, written=True)
         except UsageError as exc:
             raise BaselineError(problems=exc.problems) from exc
 

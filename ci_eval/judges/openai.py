@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from ci_eval.environments import KeyName
 from ci_eval.errors import JudgeError
 from ci_eval.judges._openai_calls import REFUSED_BY, Api, Call, RefusedError, Structured
 from ci_eval.net import Address, address, retry_after, seconds
@@ -49,7 +50,7 @@ class OpenAI(Judge):
 
     base_url: Address | None = None
     """Where requests go; left out, `OPENAI_BASE_URL`, else OpenAI."""
-    api_key_env: str | None = Field(default=None, min_length=1)
+    api_key_env: KeyName | None = None
     """The variable that holds the key; left out, `OPENAI_API_KEY` or `AZURE_OPENAI_API_KEY`."""
     azure_endpoint: Address | None = None
     """The address of a resource of Azure; left out, `AZURE_OPENAI_ENDPOINT`."""

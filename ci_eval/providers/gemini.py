@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from ci_eval.environments import KeyName
 from ci_eval.errors import JudgeError
 from ci_eval.json_text import parse_json
 from ci_eval.net import MAX_BODY, Address, address, client_session, retry_after
@@ -107,7 +108,7 @@ class GeminiAccess(Record):
     """The project of Google Cloud, for Vertex AI; left out, `GOOGLE_CLOUD_PROJECT`."""
     location: str | None = Field(default=None, min_length=1)
     """The region, for Vertex AI; left out, `GOOGLE_CLOUD_LOCATION`, else `global`."""
-    api_key_env: str | None = Field(default=None, min_length=1)
+    api_key_env: KeyName | None = None
     """The variable that holds the key; left out, `GOOGLE_API_KEY`, then `GEMINI_API_KEY`."""
 
     def missing(self, env: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ Its first argument names the trap.  Whatever starts the program `payload` leaves
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -135,6 +136,26 @@ def odd_files():
     suid.chmod(0o6777)
     (HERE / ("n" * 255)).touch()
     tried((HERE / os.fsdecode(b"\xff\xfe::set-output name=verdict::passed\n")).touch)
+
+
+def suite_of_its_own():
+    """Make a folder with a configuration, and a repository above it that has a remote."""
+    made = HERE / "made"
+    shop = made / "shop"
+    shop.mkdir(parents=True)
+    repository(made / ".git")
+    remote = made / "bare"
+    repository(remote)
+    for name in ("pre-receive", "update", "post-receive", "post-update"):
+        program(remote / "hooks" / name)
+    (made / ".git/config").write_text(f'[remote "origin"]\n\turl = {remote}\n')
+    (remote / "config").write_text("[core]\n\tbare = true\n")
+    for name in ("evals", "traces"):
+        shutil.copytree(HERE / name, shop / name)
+    text = (HERE / "ci-eval.yaml").read_text()
+    agent = text.index("{command"), text.index("}", text.index("{command")) + 1
+    recorded = text[: agent[0]] + "{recorded: traces/weather.jsonl}" + text[agent[1] :]
+    (shop / "ci-eval.yaml").write_text(recorded.replace("branch}", "branch, branches: ['*']}"))
 
 
 def race():

@@ -100,6 +100,7 @@ class Job:
         given |= {"comment": "off" if network == "none" else "update", **inputs}
         files = self._new_files()
         env = self._github_env("/github/workspace", "/github/file_commands")
+        env["RUNNER_TEMP"] = "/github/runner_temp"
         env |= {f"INPUT_{name.replace(' ', '_').upper()}": given[name] for name in given}
         mounts = {
             self.folder / "temp": "/github/runner_temp",

@@ -7,6 +7,7 @@ configuration, or a verdict that is not its own.
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,7 +79,7 @@ class Target:
     def _outside(self) -> dict[str, object]:
         """Return all that is not the agent's to change, in each detail."""
         found: dict[str, object] = {"socket": _status(self.socket)}
-        ours = ("ci-eval-report", "set_output", "step_summary")
+        ours = ("ci-eval-report", "second", "set_output", "step_summary")
         for folder in ("home", "temp", "workflow", "workspace"):
             for path in sorted((self.job.folder / folder).rglob("*")):
                 shown = str(path.relative_to(self.job.folder))
@@ -212,6 +213,98 @@ def test_links_that_are_committed_are_not_written_through(target: Target, link: 
     step = target.job.uses_action(given)
     assert (step.exit_code, step.outputs["verdict"]) == (4, "usage-error"), step.stderr
     assert "is a link that leads out of the repository" in step.stderr
+    target.stays_as_it_was()
+
+
+MODEL = "agents: {weather: {openai_chat: m, base_url: 'http://127.0.0.1:9', results: {}, %s}}\n"
+JUDGE = "judge: {provider: openai, model: m, base_url: 'http://127.0.0.1:9', api_key_env: %s}\n"
+PATHS = {
+    "template": "reports: [{markdown: {template: %s}}, {summary: {template: %s}}]\n",
+    "cassette": "judge: {provider: scripted, cassette: %s}\n",
+    "baseline": "baseline: {store: file, path: %s}\n",
+    "evalset": "evalsets: {smoke: %s}\n",
+    "criteria": "criteria: {from: %s}\n",
+    "env_file": "judge: {env_file: %s}\n",
+    "recording": "agents: {weather: {recorded: %s}}\n",
+    "instruction": MODEL % "instruction: {file: %s}",
+}
+CLOSED = (
+    *(".git/config", "deps/lib/.git/config", "link", "/github/runner_temp/token"),
+    *("/proc/self/environ", "/github/file_commands/add_path", "/github/home/key"),
+)
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_no_path_of_the_configuration_reads_or_writes_what_is_closed(
+    target: Target, kind: str
+) -> None:
+    path = target.job.workspace / target.config
+    key = PATHS[kind].partition(":")[0]
+    text = path.read_text(encoding="utf-8")
+    kept = "".join(
+        part for part in re.split(r"(?m)^(?=\w)", text) if not part.startswith(f"{key}:")
+    )
+    if "judge" in PATHS[kind]:
+        kept = kept.replace("criteria:\n", "criteria:\n  final_response_match_v2: 0.5\n")
+    (target.suite / "link").symlink_to(os.path.relpath(target.job.workspace / ".git", target.suite))
+    target.ready()
+    up = os.path.relpath(target.job.workspace, target.suite)
+    for number, closed in enumerate(CLOSED):
+        place = closed if closed.startswith("/") or closed == "link" else f"{up}/{closed}"
+        given = PATHS[kind].replace("%s", f"{place}/config" if closed == "link" else place)
+        other = target.suite / f"ci-eval-{number}.yaml"
+        other.write_text(kept + given, encoding="utf-8")
+    target.job.give(target.suite)
+    target.before = target._outside()
+    for number, closed in enumerate(CLOSED):
+        config = target.config.with_name(f"ci-eval-{number}.yaml")
+        step = target.job.uses_action({"config": str(config)})
+        assert step.exit_code == 4, (closed, step.stderr)
+        assert "git's own folder" in step.stderr or "outside of the repository" in step.stderr
+        assert SECRET not in step.stderr + step.stdout + step.summary
+        target.stays_as_it_was()
+
+
+@pytest.mark.parametrize("name", ["INPUT_GITHUB-TOKEN", "ACTIONS_RUNTIME_TOKEN", "GITHUB_TOKEN"])
+def test_no_token_of_the_job_is_a_key_of_a_judge(target: Target, name: str) -> None:
+    config = target.job.workspace / target.config
+    text = config.read_text(encoding="utf-8")
+    text = text.replace("criteria:\n", "criteria:\n  final_response_match_v2: 0.5\n")
+    config.write_text(text + JUDGE % name, encoding="utf-8")
+    target.ready()
+    step = target.job.uses_action({"config": str(target.config), "github-token": SECRET})
+    assert (step.exit_code, step.outputs["verdict"]) == (4, "usage-error"), step.stderr
+    assert f"{name!r} is never given to an agent" in step.stderr
+    assert SECRET not in step.stderr + step.stdout
+
+
+@pytest.mark.parametrize("leads_to", ["/proc/self/environ", "/github/runner_temp/token"])
+def test_a_file_of_credentials_that_a_pull_request_replaced_is_not_handed_over(
+    target: Target, leads_to: str
+) -> None:
+    target.answered_by("links")
+    config = target.job.workspace / target.config
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("links]", "links], env: [CREDENTIALS]"), encoding="utf-8")
+    (target.job.workspace / "creds.json").symlink_to(leads_to)
+    target.ready()
+    target.job.env["CREDENTIALS"] = "/github/workspace/creds.json"
+    step = target.job.uses_action({"config": str(target.config)})
+    assert (step.exit_code, step.outputs["verdict"]) == (4, "usage-error"), step.stderr
+    assert "which is a link" in step.stderr
+    target.stays_as_it_was()
+
+
+def test_a_repository_in_a_folder_that_an_agent_made_is_none(target: Target) -> None:
+    """The second step runs in a folder that the agent of the first one made."""
+    target.answered_by("suite_of_its_own")
+    target.ready()
+    target.job.uses_action({"config": str(target.config)})
+    target.job.env |= ON_MAIN
+    made = str(target.config.parent / "made/shop/ci-eval.yaml")
+    step = target.job.uses_action({"config": made, "baseline-save": "auto", "out": "second"})
+    run = json.loads((target.job.workspace / "second/run.json").read_text(encoding="utf-8"))
+    assert run["meta"]["commit"] == target.head, step.stderr
     target.stays_as_it_was()
 
 

@@ -10,10 +10,12 @@ import pytest
 from repos import ENV, Repo, make_hub
 from repos import clone as cloned
 
+from ci_eval import isolation
 from ci_eval.baselines._data_branch import Change, opened
 from ci_eval.baselines._remote import Remote
 from ci_eval.clone import NO_CLONE, Clone, top_of
 from ci_eval.git import GitError
+from ci_eval.isolation import Account
 from ci_eval.lineage import current_branch, default_branch, trace
 
 as_root = pytest.mark.skipif(
@@ -380,6 +382,19 @@ def test_what_belongs_to_another_user_than_its_folder_is_no_clone(
     found = evals(attack.repo)
     assert (found.top, found.head) == (attack.repo.folder, attack.repo.head)
     attack.everything(found)
+
+
+@as_root
+def test_nothing_that_agents_own_is_a_clone_even_in_a_folder_of_theirs(
+    attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = a_repository(attack)
+    for path in (entry, entry.parent):
+        os.lchown(path, SOMEBODY, SOMEBODY)
+    assert top_of(entry.parent) == entry.parent
+    theirs = Account(SOMEBODY, SOMEBODY, "/home/a")
+    monkeypatch.setattr(isolation, "_known_account", lambda: theirs)
+    assert top_of(entry.parent) == attack.repo.folder
 
 
 @as_root

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from repos import git_init
 
+from ci_eval import documents
 from ci_eval.documents import (
     MAX_CONFIG,
     MAX_YAML_DEPTH,
@@ -18,8 +19,10 @@ from ci_eval.documents import (
     read_text,
     read_yaml,
     reading,
+    refuse_links_out,
 )
 from ci_eval.errors import UsageError
+from ci_eval.isolation import Account
 
 NOT_ROOT = pytest.mark.skipif(
     os.name != "posix" or os.geteuid() == 0, reason="nothing is unreadable to root"
@@ -161,6 +164,46 @@ def test_a_folder_that_leads_out_is_refused_with_all_in_it(
     (repository / "out").symlink_to(tmp_path)
     said = refusal(lambda: contained(repository, "out/secret"))
     assert said == "out/secret: is a link that leads out of the repository"
+
+
+@pytest.mark.parametrize("given", [".git/config", "suite/../.GIT/config", "deps/lib/.git/config"])
+def test_nothing_is_read_of_gits_own_folders(repository: Path, given: str) -> None:
+    assert refusal(lambda: contained(repository, given)) == f"{given}: is in git's own folder"
+    git_init(repository / "deps/lib")
+    (repository / "link").symlink_to(repository / ".git")
+    said = refusal(lambda: contained(repository, "link/config"))
+    assert said == "link/config: is in git's own folder"
+    said = refusal(lambda: refuse_links_out(str(repository / "link")))
+    assert said == f"{repository}/link: is in git's own folder"
+
+
+def test_in_the_container_no_path_of_a_configuration_leads_out(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "account", lambda: Account(58734, 58734, "/home/a"))
+    assert contained(repository / "suite", "../a.json") == repository / "a.json"
+    for given in ("../secret", "/proc/self/environ", "/github/file_commands/add_path"):
+        said = refusal(lambda path=given: contained(repository, path))
+        assert said.startswith(f"{given}: is outside of the repository")
+    refuse_links_out(str(repository.parent / "report"))  # who starts the command says where to
+
+
+def test_nothing_is_written_in_a_folder_that_an_agent_made(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "made/deep").mkdir(parents=True)
+    monkeypatch.chdir(repository)
+    made = repository / "made"
+    monkeypatch.setattr(documents, "belongs_to_agents", lambda path: path == made)
+    assert contained(repository, "made/deep/x") == made / "deep/x"
+    for refused in (
+        lambda: contained(repository, "made/deep/x", written=True),
+        lambda: refuse_links_out("made/deep/x"),
+    ):
+        assert refusal(refused).endswith(
+            "x: is in a folder that an agent made, which could have it lead elsewhere"
+        )
+    assert contained(repository, "suite/x", written=True) == repository / "suite/x"
 
 
 def test_outside_a_repository_the_folder_of_the_configuration_is_the_border(tmp_path: Path) -> None:

@@ -385,8 +385,50 @@ def test_a_file_that_is_too_long_to_be_handed_over_is_refused(workspace: Path) -
         """,
     )
     assert found["said"].startswith("LONG names ")
-    assert found["said"].endswith("which agents cannot read, and which is too long")
+    assert found["said"].endswith("which agents are to read, and which has more than 1 MiB")
     assert found["mode"] == "0o40755"
+
+
+@needs_root
+@pytest.mark.parametrize("target", ["/proc/self/environ", "secret"])
+def test_a_link_is_not_handed_over(workspace: Path, target: str) -> None:
+    (workspace.parent / "secret").write_text("a secret")
+    (workspace.parent / "secret").chmod(0o600)
+    (workspace / "credentials.json").symlink_to(workspace.parent / target)
+    (workspace / "folder").symlink_to(workspace.parent)
+    found = as_action(
+        workspace,
+        """
+        from ci_eval.errors import UsageError
+        for name in ("credentials.json", "folder/secret"):
+            files["CREDENTIALS"] = root / name
+            try:
+                with workspace.room_for_agents(world, files):
+                    found[name] = "it ran"
+            except UsageError as exc:
+                found[name] = str(exc).rpartition(" ")[2]
+        """,
+    )
+    assert found == {"credentials.json": "link", "folder/secret": "link"}
+
+
+@needs_root
+def test_a_file_that_only_root_could_read_is_not_handed_over(workspace: Path) -> None:
+    (workspace.parent / "roots").write_text("a secret")
+    (workspace.parent / "roots").chmod(0o600)
+    found = as_action(
+        workspace,
+        """
+        from ci_eval.errors import UsageError
+        files["ROOTS"] = root.parent / "roots"
+        try:
+            with workspace.room_for_agents(world, files):
+                found["said"] = "it ran"
+        except UsageError as exc:
+            found["said"] = str(exc)
+        """,
+    )
+    assert found["said"].endswith("which cannot be read: Permission denied")
 
 
 @needs_root
