@@ -12,16 +12,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from ci_eval.errors import UsageError
 from ci_eval.json_text import parse_json
 from ci_eval.questions import Answer
 from ci_eval.redacting import Secrets
 
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""The longest line that holds an answer."""
 VERSION = 1
 """Raised when a reader of the old form would go wrong."""
 _HEAD = b'{"ci-eval cassette":%d}\n'
-_OPENING = re.compile(rb'\{"ci-eval cassette":(\d+)[,}]')
+_OPENING = re.compile(rb'\{"ci-eval cassette":([0-9]{1,9})[,}]')
 _LINE = re.compile(rb'\{"key":"([0-9a-f]{32})",')
 _FAR = 1 << 40
 """A place in the file where nothing ever is."""
@@ -59,7 +62,7 @@ class Cassette:
             return
         at = 0
         with self._path.open("rb") as file:
-            for number, line in enumerate(file):
+            for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
                 elif (found := _LINE.match(line)) and line.endswith(b"}\n"):
@@ -126,7 +129,7 @@ class Cassette:
         with self._locked():
             last: dict[bytes, bytes] = {}
             with self._path.open("rb") as lines:
-                for line in lines:
+                for line in _lines(lines):
                     found = _LINE.match(line)
                     if found and line.endswith(b"}\n"):
                         last[found[1]] = line
@@ -151,6 +154,11 @@ class Cassette:
         file = os.open(self._path, flags, 0o644)
         _lock(file)
         return file
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is too long pieces, which hold no answer."""
+    return iter(lambda: file.readline(MAX_LINE_BYTES), b"")
 
 
 def _lock(file: int) -> None:

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Annotated, Any, NoReturn
+
+from pydantic import AfterValidator, Field
 
 from ci_eval.errors import Problem, Severity, UsageError
 
@@ -28,6 +30,10 @@ MAX_YAML_NODES = 200_000
 """The most values a YAML file may unfold to; anchors can make a small file huge."""
 MAX_YAML_DEPTH = 100
 """How deep they may be nested; what parses YAML has no limit but the end of its stack."""
+MAX_NAME = 255
+"""The longest name of a file, in bytes, as usual file systems have it."""
+MAX_PATH = 3000
+"""The longest path in a configuration, in bytes: Linux takes 4,096, and the folder counts."""
 MAX_KEY = 100
 """How much of a key is shown."""
 _CHUNK = 1 << 20
@@ -99,8 +105,9 @@ def contained(root: Path, given: str) -> Path:
         UsageError: a link leads out, or `given` is no path.
 
     """
-    if "\0" in given:
-        raise UsageError(problems=[Problem("is not a path: no path holds U+0000", given)])
+    fault = fault_of_path(given)
+    if fault:
+        raise UsageError(problems=[Problem(fault, _short(given))])
     inside = repository_of(root) or Path(os.path.normpath(root))
     meant = Path(os.path.normpath(root / given))
     try:
@@ -110,6 +117,27 @@ def contained(root: Path, given: str) -> Path:
     if leads_out and meant.is_relative_to(inside):
         raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
     return meant
+
+
+def fault_of_path(given: str) -> str:
+    """Return why no file can have the path `given`; empty where one can."""
+    if "\0" in given:
+        return "is not a path: no path holds U+0000"
+    data = given.encode(errors="surrogatepass")
+    if max(map(len, data.split(b"/"))) > MAX_NAME:
+        return f"is not a path: no name in it may be longer than {MAX_NAME} bytes"
+    return f"is not a path: it is longer than {MAX_PATH} bytes" if len(data) > MAX_PATH else ""
+
+
+def _checked_path(given: str) -> str:
+    fault = fault_of_path(given)
+    if fault:
+        raise ValueError(fault)
+    return given
+
+
+PathText = Annotated[str, Field(min_length=1), AfterValidator(_checked_path)]
+"""A path in a configuration, of a file that may exist."""
 
 
 def repository_of(folder: Path) -> Path | None:

@@ -5,12 +5,10 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ci_eval.bounds import MAX_VALUE, Value
 from ci_eval.extension import Plugin
 from ci_eval.records import EvalCase, Json, Status
 from ci_eval.results import InvocationScore, Score, Tier
-
-MAX_VALUE = 1e15
-"""What is greater comes from an agent that reports nonsense, and would spoil every sum."""
 
 
 class AnyCriterion(Plugin):
@@ -44,7 +42,7 @@ class AnyCriterion(Plugin):
     absent_in: ClassVar[frozenset[str]] = frozenset()
     """Dialects that do not know it."""
 
-    threshold: float | None = None
+    threshold: Value | None = None
     """The value from which on a case passes (up to which, where lower is better)."""
     enabled: bool = True
     """Whether it is used. One that is switched off is not missed in a comparison."""

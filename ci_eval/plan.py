@@ -12,7 +12,7 @@ from ci_eval import needs
 from ci_eval.adk_storage import evalset_place
 from ci_eval.config import Config
 from ci_eval.config_file import EvalSetSpec
-from ci_eval.documents import Loc, contained, repository_of
+from ci_eval.documents import Loc, contained, fault_of_path, repository_of
 from ci_eval.errors import NothingSelectedError, Problem, Severity, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.excusing import concerns
@@ -194,6 +194,10 @@ class _Planner:
         single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
         if is_place(path):
             return self._objects(entry, single)
+        fault = fault_of_path(path)
+        if fault:
+            self._problem(fault, ("evalsets", entry))
+            return {}
         if (self.world.root / path).is_dir():
             message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
             self._problem(message, ("evalsets", entry))

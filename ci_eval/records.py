@@ -20,6 +20,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from ci_eval.bounds import Moment, Seconds, Total
+
 SCHEMA_VERSION = 1
 """The version of every stored file; raised when a reader of the old one would go wrong."""
 
@@ -232,16 +234,16 @@ class Invocation(AdkRecord):
     user_content: Content
     final_response: Content | None = None
     intermediate_data: IntermediateDataType | None = None
-    creation_timestamp: float = 0.0
+    creation_timestamp: Moment = 0.0
     rubrics: tuple[Rubric, ...] | None = None
     app_details: AppDetails | None = None
-    duration: float | None = None
+    duration: Seconds | None = None
     """Seconds from the message to the final response."""
-    model_duration: float | None = None
+    model_duration: Seconds | None = None
     """Seconds of these in which a model was at work."""
-    tool_duration: float | None = None
+    tool_duration: Seconds | None = None
     """Seconds of these in which a tool was at work and no model."""
-    cost_usd: float | None = None
+    cost_usd: Total | None = None
     """What the models cost, where the agent says so; ours, ADK has no such field."""
     nodes: tuple[str, ...] | None = None
     """The nodes of a graph as they were visited, `None` where nobody looked; ours, too."""
@@ -363,7 +365,7 @@ class EvalCase(AdkRecord):
     conversation: tuple[Invocation, ...] | None = None
     conversation_scenario: ConversationScenario | None = None
     session_input: SessionInput | None = None
-    creation_timestamp: float = 0.0
+    creation_timestamp: Moment = 0.0
     rubrics: tuple[Rubric, ...] | None = None
     final_session_state: dict[str, Json] | None = {}
     tags: tuple[str, ...] = ()
