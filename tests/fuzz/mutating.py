@@ -20,10 +20,50 @@ NUMBERS = (
     *(float("nan"), float("inf"), float("-inf"), 1.7976931348623157e308, 0.1 + 0.2),
 )
 TEXTS = (
-    *("", " ", "\0", "\ud800", "\udfff x", "\u202e", "\ufeff", "x" * 300, "ab " * 5000, "/", "..", "::"),
-    *("0", "-1", "1e999", "nan", "true", "null", "{}", "[", "gr\u00fc\u00df", "\U0001f600", "2026-13-45"),
-    *("2026-01-01T00:00:00+00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "%s{x!r}"),
-    *("a|b\n| c", "<script>", "##[error]x", "]]>", "\\", '"', "{{ x }}", "0x" + "f" * 298, "9" * 310),
+    *(
+        "",
+        " ",
+        "\0",
+        "\ud800",
+        "\udfff x",
+        "\u202e",
+        "\ufeff",
+        "x" * 300,
+        "ab " * 5000,
+        "/",
+        "..",
+        "::",
+    ),
+    *(
+        "0",
+        "-1",
+        "1e999",
+        "nan",
+        "true",
+        "null",
+        "{}",
+        "[",
+        "gr\u00fc\u00df",
+        "\U0001f600",
+        "2026-13-45",
+    ),
+    *(
+        "2026-01-01T00:00:00+00:00",
+        "0001-01-01T00:00:00+23:59",
+        "9999-12-31T23:59:59-23:59",
+        "%s{x!r}",
+    ),
+    *(
+        "a|b\n| c",
+        "<script>",
+        "##[error]x",
+        "]]>",
+        "\\",
+        '"',
+        "{{ x }}",
+        "0x" + "f" * 298,
+        "9" * 310,
+    ),
 )
 OTHERS: tuple[Any, ...] = (None, True, False, [], {}, [[]], [{}], {"": ""})
 
@@ -62,7 +102,9 @@ class Mutator:
                     lines = lines or [""]
                 case _:
                     value = self._mutated(json.loads(lines[at]), draw)
-                    lines[at] = _written(value, draw, most).decode(errors="replace").replace("\n", " ")
+                    lines[at] = (
+                        _written(value, draw, most).decode(errors="replace").replace("\n", " ")
+                    )
         return ("\n".join(lines) + draw.choice(("\n", "\n", ""))).encode()
 
     def _mutated(self, value: Any, draw: random.Random) -> Any:
@@ -128,7 +170,13 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
     waiting = [value]
     while waiting and len(found) < 5000:
         holder = waiting.pop()
-        keys = list(holder) if isinstance(holder, dict) else range(len(holder)) if isinstance(holder, list) else ()
+        keys = (
+            list(holder)
+            if isinstance(holder, dict)
+            else range(len(holder))
+            if isinstance(holder, list)
+            else ()
+        )
         for key in keys:
             found.append((holder, key))
             waiting.append(holder[key])

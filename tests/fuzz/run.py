@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -78,7 +79,8 @@ def _fuzz(name: str, seconds: int) -> bool:
     started = time.monotonic()
     command = [sys.executable, __file__, "--one", "--seconds", str(seconds), name]
     ended = subprocess.run(command, capture_output=True, check=False, timeout=seconds + 120)
-    said = ended.stderr.decode(errors="replace")
+    lines = ended.stderr.decode(errors="replace").splitlines()
+    said = "\n".join(line for line in lines if not line.startswith("INFO: Instr"))
     runs = _DONE.search(said)
     took = time.monotonic() - started
     if ended.returncode == 0 and runs:
@@ -97,7 +99,8 @@ def _fuzz_here(name: str, seconds: int) -> int:
     from fuzz.mutating import Mutator
 
     target = TARGETS[name]
-    mutator = Mutator(target.form, _words(name), atheris.Mutate)
+    # What `Mutate` is, is known once `Fuzz` was called.
+    mutator = Mutator(target.form, _words(name), lambda data, most: atheris.Mutate(data, most))
     ram = "/dev/shm" if Path("/dev/shm").is_dir() else None
     FOUND.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=ram) as scratch:
@@ -110,7 +113,11 @@ def _fuzz_here(name: str, seconds: int) -> int:
             folder.mkdir()
             path = folder / name_of(name)
             path.write_bytes(data)
-            attempt(target, path)
+            try:
+                attempt(target, path)
+            except Exception:
+                traceback.print_exc()
+                raise
 
         arguments = [
             *(sys.argv[0], str(learnt), str(CORPUS / name)),

@@ -115,7 +115,10 @@ def _packed(baseline: Path, report: Path, run: Path) -> None:
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as zipped:
             zipped.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
         write(target, f"{name}.zip", packed.getvalue())
-    write("digest", "baseline.txt", check_run._digest(baseline.read_bytes()))
+    document = json.loads(baseline.read_bytes())
+    document["runs"] = [{**document["runs"][0], "commit": COMMIT}]
+    document["results"] = [each for each in document["results"] if each[0] == 0]
+    write("digest", "baseline.txt", check_run._digest(json.dumps(document).encode()))
     noted = [note(past) for past in stored_runs(baseline, "baseline.json")]
     index = [each.model_copy(update={"commit": COMMIT}) for each in noted]
     write("index", "two.json", index_text("shop", index))
@@ -183,7 +186,11 @@ def recordings() -> None:
     write("recording_adk_session", "one.json", session)
     write("recording_adk_session", "list.json", [session, session])
     turns = [{"events": session["events"]}]
-    cli = {"eval_case_id": "greets", "agent_data": {"turns": turns}, "responses": [{"response": content("x", "model")}]}
+    cli = {
+        "eval_case_id": "greets",
+        "agent_data": {"turns": turns},
+        "responses": [{"response": content("x", "model")}],
+    }
     write("recording_agents_cli", "one.json", {"eval_cases": [cli, {**cli, "eval_case_id": None}]})
     talk = {"messages": TALK, "eval_id": "greets", "metadata": {"a": 1}}
     write("recording_openai", "two.jsonl", f"{json.dumps(talk)}\n{json.dumps(talk)}\n")
@@ -230,7 +237,11 @@ def _phoenix() -> list[spans.Sketch]:
         "llm.token_count.prompt": 7,
     }
     tool = {"openinference.span.kind": "TOOL", "tool.name": "refund", "input.value": '{"a": 1}'}
-    agent = {"openinference.span.kind": "AGENT", "input.value": "Hello", "metadata": '{"eval_id": "greets"}'}
+    agent = {
+        "openinference.span.kind": "AGENT",
+        "input.value": "Hello",
+        "metadata": '{"eval_id": "greets"}',
+    }
     return [
         spans.span("agent", 0, 3, agent),
         spans.span("tool", 1, 2, tool, parent="agent"),
@@ -253,9 +264,17 @@ def evalsets() -> None:
     scenario = {"starting_prompt": "Hi", "conversation_plan": "Greet.", "user_persona": "NOVICE"}
     cases = [{"evalId": "s", "conversationScenario": scenario, "creationTimestamp": 1.5}]
     write("evalset_adk", "scenario.json", {"eval_set_id": "s", "eval_cases": cases})
-    old = {"query": "Hello", "reference": "Hi", "expected_tool_use": [{"tool_name": "t", "tool_input": {}}]}
+    old = {
+        "query": "Hello",
+        "reference": "Hi",
+        "expected_tool_use": [{"tool_name": "t", "tool_input": {}}],
+    }
     write("evalset_adk_legacy", "list.json", [old, old])
-    named = {"name": "n", "data": [old], "initial_session": {"state": {}, "app_name": "a", "user_id": "u"}}
+    named = {
+        "name": "n",
+        "data": [old],
+        "initial_session": {"state": {}, "app_name": "a", "user_id": "u"},
+    }
     write("evalset_adk_legacy", "named.json", [named])
     for file in sorted((ROOT / "tests/vectors").glob("agentflow-*.evalset.json")):
         write("evalset_agentflow", "one.json", file.read_bytes())
@@ -315,7 +334,12 @@ def configurations() -> None:
         {"case": "greets", "label": [0.7, "fail"], "repeat": 1, "criterion": "c"},
     ]
     write("labels", "two.jsonl", "".join(json.dumps(each) + "\n" for each in lines))
-    pull = {"number": 7, "merged": True, "base": {"ref": "main", "sha": COMMIT}, "head": {"sha": COMMIT}}
+    pull = {
+        "number": 7,
+        "merged": True,
+        "base": {"ref": "main", "sha": COMMIT},
+        "head": {"sha": COMMIT},
+    }
     write("github_event", "pull.json", {"pull_request": pull, "action": "opened"})
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ci_eval import console, pipeline, plugins, validate
-from ci_eval.adk_storage import evalset_place  # noqa: F401
 from ci_eval.agents.recorded import Recorded
 from ci_eval.baselines import artifact, check_run
 from ci_eval.baselines._document import stored_runs, with_run
@@ -29,6 +28,7 @@ from ci_eval.fingerprint import of_case, of_question
 from ci_eval.gating import comparing, explaining, outlook, outlook_shown, showing, shown_runs
 from ci_eval.gating.costs import taken
 from ci_eval.journal import Journal
+from ci_eval.json_text import RESULT_DEPTH, parse_json
 from ci_eval.lineage import Lineage, event
 from ci_eval.noted import note, note_run
 from ci_eval.observing import Observed
@@ -37,7 +37,7 @@ from ci_eval.pipeline import Before
 from ci_eval.posting import artifacts
 from ci_eval.posting.artifacts import LIMITS
 from ci_eval.records import EvalCase
-from ci_eval.report_file import read_report
+from ci_eval.report_file import read_report, report_in
 from ci_eval.run_file import read_run, replacing
 from ci_eval.score import score
 from ci_eval.trials import Trace, Trial, TrialKey
@@ -122,8 +122,8 @@ def _show(report: Any, observed: Observed) -> None:
             pass
     showing.show(explaining.explain(report))
     comparing.show_comparison(report, "the baseline")
-    again = type(report).model_validate_json(report.model_dump_json())
-    assert again.verdict == report.verdict, "a report that cannot be read again"
+    again = report_in(report.model_dump_json(), shown=SHOWN)
+    assert again.verdict == report.verdict, "a report is read again"
 
 
 def baseline(path: Path) -> None:
@@ -208,7 +208,8 @@ def _score(trial: Trial, trace: Trace) -> None:
     for each in result.scores:
         unexpected = ("OverflowError", "RecursionError", "MemoryError", "ValidationError")
         assert not each.reason.startswith(unexpected), each.reason
-    assert type(result).model_validate_json(result.model_dump_json()) == result
+    stored = parse_json(result.model_dump_json(), max_depth=RESULT_DEPTH)
+    assert type(result).model_validate(stored) == result, "a result is read again"
 
 
 def cassette(path: Path) -> None:
@@ -284,7 +285,7 @@ def labels(path: Path) -> None:
     run = path.with_name("run.json")
     run.write_text(_RUN)
     found = read_run(run, shown=SHOWN)
-    read_labels(path, POINTERS, choose_of(found, None, SHOWN), shown=SHOWN)
+    read_labels(path, POINTERS, choose_of(found, "c", SHOWN), shown=SHOWN)
 
 
 _RUN = (
