@@ -19,6 +19,8 @@ from ci_eval.json_text import parse_json
 from ci_eval.questions import Answer
 from ci_eval.redacting import Secrets
 
+MAX_BYTES = 1 << 30
+"""The longest file."""
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line that holds an answer."""
 VERSION = 1
@@ -26,6 +28,7 @@ VERSION = 1
 _HEAD = b'{"ci-eval cassette":%d}\n'
 _OPENING = re.compile(rb'\{"ci-eval cassette":([0-9]{1,9})[,}]')
 _LINE = re.compile(rb'\{"key":"([0-9a-f]{32})",')
+_ANEW = "record it anew under another name, or remove it"
 _FAR = 1 << 40
 """A place in the file where nothing ever is."""
 
@@ -55,11 +58,14 @@ class Cassette:
         """Note which answers the file holds.
 
         Raises:
-            UsageError: it is no cassette, or one of another version.
+            UsageError: it is no cassette, one of another version, or too long.
 
         """
         if not self._path.exists():
             return
+        if self._path.stat().st_size > MAX_BYTES:
+            message = f"{self._shown} is longer than {MAX_BYTES >> 20} MiB, the most for a cassette"
+            raise UsageError(message, hint=_ANEW)
         at = 0
         with self._path.open("rb") as file:
             for number, line in enumerate(_lines(file)):
@@ -77,8 +83,7 @@ class Cassette:
             message = f"is a cassette of version {int(found[1])}; this ci-eval reads {VERSION}"
         else:
             message = "is no cassette of ci-eval"
-        hint = "record it anew under another name, or remove it"
-        raise UsageError(f"{self._shown} {message}", hint=hint)
+        raise UsageError(f"{self._shown} {message}", hint=_ANEW)
 
     def begin(self) -> None:
         """See to it that the file is there and can be written.

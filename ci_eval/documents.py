@@ -36,6 +36,10 @@ MAX_PATH = 3000
 """The longest path in a configuration, in bytes: Linux takes 4,096, and the folder counts."""
 MAX_KEY = 100
 """How much of a key is shown."""
+MAX_WALKED = 4 << 30
+"""The longest JSON document that is walked, such as a run or a baseline, in bytes."""
+MAX_LINES = 64 << 30
+"""The longest file of lines, such as `traces.jsonl`, in bytes."""
 _CHUNK = 1 << 20
 
 
@@ -49,23 +53,25 @@ def read_text(path: Path, *, shown: str, most: int = MAX_TEXT) -> str:
     with reading(path, shown=shown) as file:
         text = file.read(most + 1)
     if len(text) > most:
-        message = f"is longer than {most >> 20} MiB, which is the most for such a file"
-        raise UsageError(problems=[Problem(message, shown)])
+        raise UsageError(problems=[_too_long(most, shown)])
     return text
 
 
 @contextmanager
-def reading(path: Path, *, shown: str) -> Iterator[IO[str]]:
+def reading(path: Path, *, shown: str, most: int = MAX_LINES) -> Iterator[IO[str]]:
     """Open the file at `path` as UTF-8, and say what is wrong with it while it is read.
 
     Raises:
-        UsageError: it is not there, not a file, cannot be read, or is not UTF-8.
+        UsageError: it is not there, not a file, cannot be read, is not UTF-8, or has more than
+            `most` bytes.
 
     """
     try:
         if not path.is_file():
             what = "is not a file" if path.exists() else "no such file"
             raise UsageError(problems=[Problem(what, shown)])
+        if path.stat().st_size > most:
+            raise UsageError(problems=[_too_long(most, shown)])
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as exc:
@@ -73,6 +79,10 @@ def reading(path: Path, *, shown: str) -> Iterator[IO[str]]:
     except OSError as exc:
         problem = Problem(f"cannot be read: {exc.strerror or exc}", shown)
         raise UsageError(problems=[problem]) from exc
+
+
+def _too_long(most: int, shown: str) -> Problem:
+    return Problem(f"is longer than {most >> 20} MiB, which is the most for such a file", shown)
 
 
 def _not_utf8(path: Path, shown: str) -> Problem:

@@ -148,7 +148,7 @@ def refuse_many(text: str, at: int, end: int) -> None:
 
     """
     if end - at > MAX_VALUES and sum(text.count(sign, at, end) for sign in ",[{") > MAX_VALUES:
-        raise NotJsonError(f"holds more than {MAX_VALUES:,} values", at)
+        raise NotJsonError(f"holds more than {MAX_VALUES:,} values, too many to hold in memory", at)
 
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from ci_eval.documents import Loc, reading
+from ci_eval.documents import MAX_WALKED, Loc, reading
 from ci_eval.errors import Problem, UsageError
 from ci_eval.json_text import (
     MAX_DEPTH,
@@ -74,7 +74,7 @@ class JsonFile:
             UsageError: the document is no JSON, or neither a list nor an object.
 
         """
-        with reading(self._path, shown=self._shown) as file:
+        with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
             yield from _walk(_Cursor(file, self._shown, self._max_depth), arrays)
 
 

@@ -4,6 +4,7 @@ An input is parsed, one to four of its values are changed, mostly to extremes, a
 again.  What is no JSON or YAML any more, and what has another form, is changed byte by byte.
 """
 
+import copy
 import json
 import random
 import re
@@ -121,15 +122,15 @@ class Mutator:
             case 0:
                 del holder[key]
             case 1 if isinstance(holder, list):
-                holder.insert(key, json.loads(json.dumps(holder[key])))
+                holder.insert(key, copy.deepcopy(holder[key]))
             case 1 | 2 if isinstance(holder, dict):
                 holder[draw.choice(self._words or ("x",))] = holder.pop(key)
             case 3 if isinstance(holder, dict):
                 other, at = draw.choice(_places(value)[1:])
-                holder[draw.choice(self._words or ("x",))] = json.loads(json.dumps(other[at]))
+                holder[draw.choice(self._words or ("x",))] = copy.deepcopy(other[at])
             case 4:
                 other, at = draw.choice(_places(value)[1:])
-                holder[key] = json.loads(json.dumps(other[at]))
+                holder[key] = copy.deepcopy(other[at])
             case 5 if isinstance(holder, list):
                 holder[key : key + 1] = [holder[key]] * draw.choice((2, 10, 300))
             case _:
@@ -138,19 +139,16 @@ class Mutator:
 
     def _instead(self, value: Any, draw: random.Random) -> Any:
         kind = draw.randrange(10)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            if kind < 2:
-                return draw.choice((value + 1, value - 1, -value, value * 10, value / 3))
-            return draw.choice(NUMBERS) if kind < 9 else draw.choice(TEXTS)
-        if kind == 0:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and kind < 2:
+            return draw.choice((value + 1, value - 1, -value, value * 10, value / 3))
+        if kind == 2:
             return _nested(value, draw.choice((1, 2, 60, 190, 230, 400)), draw)
-        if kind < 4:
-            return draw.choice(NUMBERS)
-        if kind < 7:
-            return draw.choice(TEXTS)
-        if isinstance(value, str) and value and kind == 7:
+        if kind == 3 and isinstance(value, str):
             return value + draw.choice(TEXTS)
-        return draw.choice(OTHERS)
+        # Mostly a number for a number: what has another type is refused early.
+        choice = NUMBERS if is_number and kind < 8 else (*NUMBERS, *TEXTS, *OTHERS)
+        return copy.deepcopy(draw.choice(choice))
 
 
 def _parsed(text: str, form: str) -> Any:
@@ -158,7 +156,7 @@ def _parsed(text: str, form: str) -> Any:
         import yaml
 
         try:
-            return json.loads(json.dumps(yaml.safe_load(text)))
+            return copy.deepcopy(yaml.safe_load(text))
         except yaml.YAMLError as exc:
             raise ValueError(str(exc)) from exc
     return json.loads(text)

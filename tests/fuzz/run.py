@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -36,6 +37,7 @@ def main() -> int:
     """Run what the arguments ask for, and return how it ended."""
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument("--seconds", type=int, default=3600, help="for all targets together")
+    asked.add_argument("--jobs", type=int, default=1, help="so many targets at once")
     asked.add_argument("--replay", action="store_true", help="run the corpus once")
     asked.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked.add_argument("targets", nargs="*", metavar="TARGET")
@@ -50,7 +52,10 @@ def main() -> int:
         return _replay(names, given)
     if given:
         asked.error(f"no target is called {given[0]}: there are {', '.join(TARGETS)}")
-    failed = [name for name in names if not _fuzz(name, max(1, options.seconds // len(names)))]
+    seconds = max(1, options.seconds // len(names))
+    with ThreadPoolExecutor(options.jobs) as jobs:
+        ended = jobs.map(lambda name: _fuzz(name, seconds), names)
+        failed = [name for name, is_good in zip(names, ended, strict=True) if not is_good]
     print(f"{len(names)} targets, found something in: {', '.join(failed) or 'none'}")
     return 1 if failed else 0
 
@@ -99,8 +104,12 @@ def _fuzz_here(name: str, seconds: int) -> int:
     from fuzz.mutating import Mutator
 
     target = TARGETS[name]
+
     # What `Mutate` is, is known once `Fuzz` was called.
-    mutator = Mutator(target.form, _words(name), lambda data, most: atheris.Mutate(data, most))
+    def bytewise(data: bytes, most: int) -> bytes:
+        return atheris.Mutate(data, most)
+
+    mutator = Mutator(target.form, _words(name), bytewise)
     ram = "/dev/shm" if Path("/dev/shm").is_dir() else None
     FOUND.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=ram) as scratch:

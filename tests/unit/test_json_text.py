@@ -65,7 +65,7 @@ def test_whole_numbers_are_read_as_long_as_a_float_can_hold_them(sign: str) -> N
 
 def test_more_values_than_memory_should_hold_are_refused_before_they_are_made() -> None:
     signs = "[" + "," * MAX_VALUES  # no JSON either, which nobody gets to see
-    assert refusal(signs) == ("holds more than 5,000,000 values", 0)
+    assert refusal(signs) == ("holds more than 5,000,000 values, too many to hold in memory", 0)
     assert parse_json(json.dumps("," * MAX_VALUES)[:-2] + '"') == "," * (MAX_VALUES - 1)
 
 

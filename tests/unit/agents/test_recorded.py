@@ -142,8 +142,10 @@ def test_of_several_agents_that_of_the_same_name_is_replayed(tmp_path: Path) -> 
     by_nobody = {**row, "agent": "third", "invocations": []}
     assert Recording(tmp_path, by_another, by_nobody).failure() == (
         "not_recorded",
-        "traces.jsonl has this case of several agents, 'other', 'third', and none has the name of "
-        "this agent; name the agent like the one that is meant",
+        (
+            "traces.jsonl has this case of several agents, 'other', 'third', and none has the name "
+            "of this agent; name the agent like the one that is meant"
+        ),
     )
 
 
