@@ -33,6 +33,7 @@ from ci_eval.cli import main  # noqa: E402
 from ci_eval.fingerprint import of_case  # noqa: E402
 from ci_eval.journal import Journal  # noqa: E402
 from ci_eval.noted import note  # noqa: E402
+from ci_eval.posting import layout, sections  # noqa: E402
 from ci_eval.questions import Answer  # noqa: E402
 from ci_eval.records import FunctionCall, Invocation  # noqa: E402
 from ci_eval.resuming import Answered, Begun  # noqa: E402
@@ -340,6 +341,16 @@ def configurations() -> None:
         "base": {"ref": "main", "sha": COMMIT},
         "head": {"sha": COMMIT},
     }
+    write("given_case", "adk.json", CASES[1])
+    write("given_case", "ours.json", {"id": "a", "prompt": "Hello", "expected": "Hi"})
+    write("given_adk", "session.json", {"app_name": "a", "user_id": "u", "state": {"x": 1}})
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "Greet.", "user_persona": "NOVICE"}
+    write("given_adk", "scenarios.json", {"scenarios": [scenario]})
+    jobs = [
+        sections.Section("shop", name, outcome, f"It {outcome}.", COMMIT, run=7)
+        for name, outcome in (("a", "passed"), ("b (x, y)", "failed"))
+    ]
+    write("comment", "two.md", layout.compose(jobs, 65_536))
     write("github_event", "pull.json", {"pull_request": pull, "action": "opened"})
 
 
@@ -370,11 +381,10 @@ version: 1
 name: shop
 dialect: adk
 agents:
-  bot: {recorded: given.jsonl}
-  web: {http: "http://127.0.0.1:1/x", timeout_s: 3}
-  prog: {command: [true], cwd: .}
+  bot: {recorded: traces.jsonl}
+  web: {http: "http://127.0.0.1:1/x"}
 evalsets:
-  smoke: {path: smoke.evalset.json, cases: ["a*"], tags: [t]}
+  smoke: {path: smoke.evalset.json, cases: ["gre*"]}
   all: "*.evalset.json"
 criteria:
   tool_trajectory_avg_score: {threshold: 1.0, match_type: IN_ORDER}
@@ -384,7 +394,8 @@ criteria:
   ci/cost_usd: {threshold: 0.1}
   ci/tokens: {}
   ci/numeric: {tolerance: 0.1, threshold: 1}
-judge: {provider: scripted, answers: a.jsonl, samples: 5}
+  final_response_match_v2: 0.5
+judge: {provider: scripted, samples: 5, answers: [{criterion: c, contains: x, answer: [y]}]}
 run: {repeats: 2, concurrency: 8, timeout_s: 120, retries: 1}
 baseline: {store: file, path: b.json, window: 5, search: 50}
 gate:

@@ -7,8 +7,9 @@ one trial (`TrialError`).
 
 import asyncio
 import io
+import json
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from ci_eval.calibrating.stored import POINTERS
 from ci_eval.cassette import Cassette
 from ci_eval.columns import Past
 from ci_eval.config_file import GateOptions
+from ci_eval.editing import given
 from ci_eval.errors import CiEvalError, TrialError
 from ci_eval.fingerprint import of_case, of_question
 from ci_eval.gating import comparing, explaining, outlook, outlook_shown, showing, shown_runs
@@ -34,7 +36,7 @@ from ci_eval.noted import note, note_run
 from ci_eval.observing import Observed
 from ci_eval.opening import open_evalset
 from ci_eval.pipeline import Before
-from ci_eval.posting import artifacts
+from ci_eval.posting import artifacts, layout, sections
 from ci_eval.posting.artifacts import LIMITS
 from ci_eval.records import EvalCase
 from ci_eval.report_file import read_report, report_in
@@ -261,6 +263,18 @@ def evalset(path: Path) -> None:
 
 def config(path: Path) -> None:
     """A configuration, or ADK's or AgentFlow's eval config, as `validate` and `run` read it."""
+    _beside(path)
+    _checked(path)
+
+
+def _beside(path: Path) -> None:
+    """Write what a configuration may name, so that it is planned, too."""
+    path.with_name("traces.jsonl").write_text('{"eval_id": "greets", "invocations": []}\n')
+    evalset = {"eval_set_id": "smoke", "eval_cases": [CASE.model_dump(exclude_unset=True)]}
+    path.with_name("smoke.evalset.json").write_text(json.dumps(evalset))
+
+
+def _checked(path: Path) -> None:
     checked = validate.check(str(path), lambda _: world(path))
     console.say_problems(checked.problems)
     checked.as_json()
@@ -268,16 +282,15 @@ def config(path: Path) -> None:
 
 def criteria_file(path: Path) -> None:
     """An eval config that a configuration names."""
+    _beside(path)
+    _checked(path)
     for dialect in ("adk", "agentflow"):
-        path.with_name("ci-eval.yaml").write_text(
-            f"dialect: {dialect}\nagents: {{bot: {{recorded: t.jsonl}}}}\n"
-            f"evalsets: {{smoke: none.json}}\ncriteria: {{from: {path.name}}}\n"
+        naming = path.with_name("ci-eval.yaml")
+        naming.write_text(
+            f"dialect: {dialect}\nagents: {{bot: {{recorded: traces.jsonl}}}}\n"
+            f"evalsets: {{smoke: smoke.evalset.json}}\ncriteria: {{from: {path.name}}}\n"
         )
-        try:
-            validate.load(path.with_name("ci-eval.yaml"), shown=SHOWN, world=world(path))
-        except EXPECTED:
-            continue
-    config(path)
+        _checked(naming)
 
 
 def labels(path: Path) -> None:
@@ -293,6 +306,21 @@ _RUN = (
     '"version":"0","criteria":{"c":{"criterion":"adk/final_response_match_v2","threshold":0.5}}},'
     '"results":[]}'
 )
+
+
+def given_case(path: Path) -> None:
+    """A case, for `evalset add` and `update`."""
+    for case in given.from_file(path, shown=SHOWN):
+        of_case(case)
+
+
+def given_adk(path: Path) -> None:
+    """Scenarios and sessions, as ADK's own command takes them."""
+    for read in (given.read_session, given.read_initial_session):
+        with suppress(*EXPECTED):
+            read(path, shown=SHOWN)
+    for case in given.from_scenarios(path, None, shown=SHOWN, now=1.8e9):
+        of_case(case)
 
 
 # --- What comes from GitHub -----------------------------------------------------------------
@@ -311,6 +339,14 @@ def baseline_archive(path: Path) -> None:
 def report_archive(path: Path) -> None:
     """An artifact that holds a report."""
     artifacts.read(path.read_bytes(), SHOWN)
+
+
+def comment(path: Path) -> None:
+    """The comment that is on a pull request already."""
+    there = sections.read("shop", path.read_bytes().decode(errors="replace"))
+    if there:
+        body = layout.compose(sections.merged(there), 65_536)
+        assert sections.read("shop", body), "what is posted is read again"
 
 
 def digest(path: Path) -> None:
@@ -348,6 +384,9 @@ TARGETS = {
     "eval_config_adk": Target(criteria_file),
     "eval_config_agentflow": Target(criteria_file),
     "labels": Target(labels, "jsonl"),
+    "given_case": Target(given_case),
+    "given_adk": Target(given_adk),
+    "comment": Target(comment, "bytes"),
     "github_event": Target(github_event),
     "baseline_archive": Target(baseline_archive, "bytes"),
     "report_archive": Target(report_archive, "bytes"),
