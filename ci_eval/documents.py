@@ -40,6 +40,8 @@ MAX_WALKED = 4 << 30
 """The longest JSON document that is walked, such as a run or a baseline, in bytes."""
 MAX_LINES = 64 << 30
 """The longest file of lines, such as `traces.jsonl`, in bytes."""
+_MAX_BITS = 1023
+"""The longest whole number: as a float it is still finite."""
 _CHUNK = 1 << 20
 
 
@@ -355,7 +357,10 @@ class _Builder:
         if len(text) > 300:
             self._refuse(node, "the number is too long")
         if kind == "int":
-            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+            whole = int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+            if whole.bit_length() > _MAX_BITS:
+                self._refuse(node, "the number is too long")
+            return whole
         number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
         if not math.isfinite(number):
             self._refuse(node, f"{node.value!r} is not a finite number")

@@ -572,6 +572,16 @@ def test_what_is_no_count_of_tokens_is_none(tmp_path: Path, count: object) -> No
     assert [each.usage_metadata for each in turn.events] == [{"candidates_token_count": 3}]
 
 
+@pytest.mark.parametrize("number", ["--5", "-", "5-", "\u0663", "9" * 40])
+def test_a_whole_number_that_is_none_is_a_text(tmp_path: Path, number: str) -> None:
+    (raw,) = console(chat("chat", 0, 1, [ASKED], [SAID]))
+    pairs = [
+        {"key": name, "value": {"stringValue": each}} for name, each in raw["attributes"].items()
+    ]
+    given = [*pairs, {"key": "gen_ai.usage.input_tokens", "value": {"intValue": number}}]
+    assert only(tmp_path, [{**raw, "attributes": given}]).user
+
+
 def test_files_and_images_in_messages_are_kept(tmp_path: Path) -> None:
     asked = message(
         "user",
