@@ -137,15 +137,17 @@ def _lines(path: Path, shown: str) -> Iterator[Recording]:
     for element in walk_lines(path, shown=shown, refuse=refuse, max_depth=TRACE_DEPTH):
         try:
             found = _Observed.model_validate(element.value)
-            key = numbering.number(found, found.agent, taken)
+            if found.eval_id is not None:
+                key = numbering.number(found, found.agent, taken)
+                taken.add(key)
+                found = found.model_copy(update={"repeat": key[-1]})
         except ValidationError as exc:
             for loc, message in explain(exc, _Observed):
                 refuse(message, element.line, dotted(loc))
         except ValueError as exc:
             refuse(str(exc), element.line)
         else:
-            taken.add(key)
-            yield found.model_copy(update={"repeat": key[-1]})
+            yield found
         if len(problems) >= MAX_PROBLEMS:
             break
     if problems:

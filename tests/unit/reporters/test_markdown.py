@@ -683,7 +683,7 @@ def hostile(texts: Sequence[str]) -> Report:
     other = group.model_copy(update={"criterion": f"{criterion} 2"})
     history = (
         Noted(run_id=value, created=kind, groups=(NotedGroup(group=group, value=0.5),)),
-        Noted(run_id=reason, created=kind, groups=(NotedGroup(group=group, value=1e300),)),
+        Noted(run_id=reason, created=kind, groups=(NotedGroup(group=group, value=1e15),)),
         Noted(run_id=case, created=kind, groups=(NotedGroup(group=group, value=0.6),)),
     )
     report = Report(
