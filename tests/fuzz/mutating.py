@@ -56,16 +56,25 @@ OTHERS: tuple[Any, ...] = (None, True, False, [], {}, [[]], [{}], {"": ""})
 
 
 class Mutator:
-    """Changes inputs of one form; `words` are keys that mean something to the reader."""
+    """Changes inputs of one form.
 
-    def __init__(self, form: str, words: tuple[str, ...], bytewise: Bytewise) -> None:
+    `words` are keys that mean something to the reader.  Half of the time one of the `seeds` is
+    changed instead: what a fuzzer keeps is mostly what is refused early.
+    """
+
+    def __init__(
+        self, form: str, words: tuple[str, ...], bytewise: Bytewise, seeds: tuple[bytes, ...] = ()
+    ) -> None:
         self._form = form
+        self._seeds = seeds
         self._words = words
         self._bytewise = bytewise
 
     def __call__(self, data: bytes, most: int, seed: int) -> bytes:
         """Return `data`, changed, in at most so many bytes."""
         draw = random.Random(seed)
+        if self._seeds and draw.random() < 0.5:
+            data = draw.choice(self._seeds)
         if self._form == "bytes" or draw.random() < 0.1:
             return self._bytewise(data, most)
         try:
@@ -101,7 +110,13 @@ class Mutator:
 
     def _once(self, value: Any, draw: random.Random) -> Any:
         """Change one value, or one entry of one list or object."""
-        holder, key = draw.choice(_places(value))
+        places = _places(value)
+        numbers = [each for each in places if each[0] is not None and _is_number(each[0][each[1]])]
+        if numbers and draw.random() < 0.4:
+            holder, key = draw.choice(numbers)
+            holder[key] = self._instead(holder[key], draw)
+            return value
+        holder, key = draw.choice(places)
         if holder is None:
             return self._instead(value, draw)
         match draw.randrange(12):
@@ -125,7 +140,7 @@ class Mutator:
 
     def _instead(self, value: Any, draw: random.Random) -> Any:
         kind = draw.randrange(10)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_number = _is_number(value)
         if is_number and kind < 2:
             return draw.choice((value + 1, value - 1, -value, value * 10, value / 3))
         if kind == 2:
@@ -135,6 +150,10 @@ class Mutator:
         # Mostly a number for a number: what has another type is refused early.
         choice = NUMBERS if is_number and kind < 8 else (*NUMBERS, *TEXTS, *OTHERS)
         return copy.deepcopy(draw.choice(choice))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _parsed(text: str, form: str) -> Any:

@@ -110,7 +110,8 @@ def _fuzz_here(name: str, seconds: int) -> int:
     def bytewise(data: bytes, most: int) -> bytes:
         return atheris.Mutate(data, most)
 
-    mutator = Mutator(target.form, _words(name), bytewise)
+    seeds = tuple(file.read_bytes() for file in sorted((CORPUS / name).iterdir()))
+    mutator = Mutator(target.form, _words(name), bytewise, seeds)
     ram = "/dev/shm" if Path("/dev/shm").is_dir() else None
     FOUND.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=ram) as scratch:
