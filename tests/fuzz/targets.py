@@ -27,7 +27,15 @@ from ci_eval.config_file import GateOptions
 from ci_eval.editing import given
 from ci_eval.errors import CiEvalError, TrialError
 from ci_eval.fingerprint import of_case, of_question
-from ci_eval.gating import comparing, explaining, outlook, outlook_shown, showing, shown_runs
+from ci_eval.gating import (
+    comparing,
+    explaining,
+    outlook,
+    outlook_shown,
+    reading,
+    showing,
+    shown_runs,
+)
 from ci_eval.gating.costs import taken
 from ci_eval.journal import Journal
 from ci_eval.json_text import RESULT_DEPTH, parse_json
@@ -163,7 +171,7 @@ def index(path: Path) -> None:
 
 def report_json(path: Path) -> None:
     """`gate explain`, of a report of one's own."""
-    report = read_report(path, shown=SHOWN)
+    report = reading.report_of(str(path.rename(path.with_name("report.json"))), None, usual=None)
     showing.show(explaining.explain(report))
     comparing.show_comparison(report, "the baseline")
 

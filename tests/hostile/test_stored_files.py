@@ -133,6 +133,31 @@ def test_a_steady_baseline_tells_the_power_of_several_looks(project: Project) ->
     assert all(0 < each["level"] < 1 for each in ended.json["criteria"])
 
 
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ({"criteria": {}}, "the run has no criterion 'tool_trajectory_avg_score'"),
+        ({"level": 0.0}, ""),
+        ({"level": 1e-320, "cases": 1}, ""),
+    ],
+)
+def test_a_report_that_contradicts_itself_is_explained_or_refused(
+    project: Project, edit: dict[str, Any], said: str
+) -> None:
+    def contradict(report: Any) -> None:
+        for delta in report["comparison"]["deltas"]:
+            delta.update({"level": 0.01, "p_value": 0.5, "interval": [-0.5, 0.5], "steady": False})
+            delta.update({key: value for key, value in edit.items() if key in delta})
+        report["meta"].update({key: value for key, value in edit.items() if key == "criteria"})
+
+    file = "ci-eval-report/report.json"
+    change(file, contradict)
+    ended = project.ci_eval("gate", "explain")
+    assert ended.code == (4 if said else 0), ended.err
+    if said:
+        assert f"{file}: {said}" in ended.err
+
+
 # --- Names ----------------------------------------------------------------------------------
 
 LONG = "x" * 300
