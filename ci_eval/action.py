@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from ci_eval import isolation
-from ci_eval.documents import contained, read_text
+from ci_eval.documents import read_text
 from ci_eval.errors import ExitCode, Problem, UsageError
+from ci_eval.paths import contained
 from ci_eval.posting.options import MODES, WHENS
 from ci_eval.registry import did_you_mean
 

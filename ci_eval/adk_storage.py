@@ -20,9 +20,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Protocol
 
-from ci_eval.documents import contained
 from ci_eval.errors import UsageError
 from ci_eval.gcs import Bucket
+from ci_eval.paths import contained
 from ci_eval.places import Place
 from ci_eval.run_file import replacing
 

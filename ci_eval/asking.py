@@ -15,9 +15,10 @@ from typing import TypeVar
 
 from ci_eval.calling import Budget, Line, Meter
 from ci_eval.cassette import Cassette
-from ci_eval.documents import contained, read_text
+from ci_eval.documents import read_text
 from ci_eval.errors import JudgeError, UsageError
 from ci_eval.judging import Judging, Simulation, endpoint, identity
+from ci_eval.paths import contained
 from ci_eval.plugins import Judge, JudgedCriterion
 from ci_eval.prompting import Prompts
 from ci_eval.questions import Answer, Question, Reading, UnreadableError, Wording

@@ -12,17 +12,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from ci_eval.errors import UsageError
 from ci_eval.json_text import parse_json
 from ci_eval.questions import Answer
 from ci_eval.redacting import Secrets
 
+MAX_BYTES = 1 << 30
+"""The longest file."""
+MAX_LINE_BYTES = 16 * 1024 * 1024
+"""The longest line that holds an answer."""
 VERSION = 1
 """Raised when a reader of the old form would go wrong."""
 _HEAD = b'{"ci-eval cassette":%d}\n'
-_OPENING = re.compile(rb'\{"ci-eval cassette":(\d+)[,}]')
+_OPENING = re.compile(rb'\{"ci-eval cassette":([0-9]{1,9})[,}]')
 _LINE = re.compile(rb'\{"key":"([0-9a-f]{32})",')
+_ANEW = "record it anew under another name, or remove it"
 _FAR = 1 << 40
 """A place in the file where nothing ever is."""
 
@@ -52,14 +58,17 @@ class Cassette:
         """Note which answers the file holds.
 
         Raises:
-            UsageError: it is no cassette, or one of another version.
+            UsageError: it is no cassette, one of another version, or too long.
 
         """
         if not self._path.exists():
             return
+        if self._path.stat().st_size > MAX_BYTES:
+            message = f"{self._shown} is longer than {MAX_BYTES >> 20} MiB, the most for a cassette"
+            raise UsageError(message, hint=_ANEW)
         at = 0
         with self._path.open("rb") as file:
-            for number, line in enumerate(file):
+            for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
                 elif (found := _LINE.match(line)) and line.endswith(b"}\n"):
@@ -74,8 +83,7 @@ class Cassette:
             message = f"is a cassette of version {int(found[1])}; this ci-eval reads {VERSION}"
         else:
             message = "is no cassette of ci-eval"
-        hint = "record it anew under another name, or remove it"
-        raise UsageError(f"{self._shown} {message}", hint=hint)
+        raise UsageError(f"{self._shown} {message}", hint=_ANEW)
 
     def begin(self) -> None:
         """See to it that the file is there and can be written.
@@ -126,7 +134,7 @@ class Cassette:
         with self._locked():
             last: dict[bytes, bytes] = {}
             with self._path.open("rb") as lines:
-                for line in lines:
+                for line in _lines(lines):
                     found = _LINE.match(line)
                     if found and line.endswith(b"}\n"):
                         last[found[1]] = line
@@ -151,6 +159,11 @@ class Cassette:
         file = os.open(self._path, flags, 0o644)
         _lock(file)
         return file
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is too long pieces, which hold no answer."""
+    return iter(lambda: file.readline(MAX_LINE_BYTES), b"")
 
 
 def _lock(file: int) -> None:

@@ -198,7 +198,7 @@ class _Ended(NamedTuple):
 
 def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
     from ci_eval import console, observing, wiring
-    from ci_eval.documents import refuse_links_out
+    from ci_eval.paths import refuse_links_out
     from ci_eval.redacting import Secrets
 
     refuse_links_out(str(folder), options["record"], options["adk_results"])
@@ -342,7 +342,7 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
     """
     from ci_eval import console, pipeline, wiring
     from ci_eval.config_file import GateOptions
-    from ci_eval.documents import refuse_links_out
+    from ci_eval.paths import refuse_links_out
     from ci_eval.redacting import Secrets
 
     refuse_links_out(out)

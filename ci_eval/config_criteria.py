@@ -8,11 +8,12 @@ from pydantic import ValidationError
 
 from ci_eval import presets
 from ci_eval.criterion_names import Dialect, resolve
-from ci_eval.documents import Document, Loc, contained
+from ci_eval.documents import Document, Loc
 from ci_eval.errors import Problem, Severity, UnknownPluginError, UsageError
 from ci_eval.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.explain import describe, explain
 from ci_eval.measures import AnyCriterion
+from ci_eval.paths import contained
 from ci_eval.plugins import WorkerCriterion
 from ci_eval.world import World
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from ci_eval.bounds import MAX_SECONDS, Value
 from ci_eval.criterion_names import Dialect
 from ci_eval.explain import describe
 from ci_eval.gcs import GcsOptions
@@ -24,7 +25,7 @@ class RunOptions(Record):
     """How often each case is tried; a case is scored by the mean over its repeats."""
     concurrency: int = Field(default=8, ge=1, le=10_000)
     """How many trials may be under way at once."""
-    timeout_s: float = Field(default=120.0, gt=0)
+    timeout_s: float = Field(default=120.0, gt=0, le=MAX_SECONDS)
     """Seconds that one trial may take; it is killed then, and is an error."""
     retries: int = Field(default=0, ge=0, le=10)
     """How often a trial that could not be observed is started again."""
@@ -138,7 +139,7 @@ class GateOptions(Record):
     min_pass_rate: float | None = Field(default=None, ge=0, le=1)
     """The share of cases that must pass, whatever a case with an error would have shown. Left out,
     every case that was measured must pass in `threshold` mode."""
-    min_score: dict[str, float] = Field(default_factory=dict)
+    min_score: dict[str, Value] = Field(default_factory=dict)
     """For a criterion, the mean that must be reached."""
     floors: Literal["interval", "point"] = "interval"
     """How `min_pass_rate` and `min_score` are judged. `interval`: what was measured must be below

@@ -6,10 +6,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from ci_eval import plugins
-from ci_eval.documents import Document, Loc, contained
+from ci_eval.documents import Document, Loc
 from ci_eval.errors import Problem, UsageError
 from ci_eval.explain import describe, explain
 from ci_eval.judging import JudgeOptions, Judging, Simulation
+from ci_eval.paths import contained
 from ci_eval.plugins import Judge, Simulator
 from ci_eval.prompting import SUFFIX, Prompts
 from ci_eval.registry import did_you_mean

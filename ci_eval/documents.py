@@ -6,7 +6,6 @@ is there twice is refused.
 
 import codecs
 import math
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from ci_eval.clone import top_of
 from ci_eval.errors import Problem, Severity, UsageError
-from ci_eval.isolation import account, belongs_to_agents
 
 Loc = Sequence[int | str]
 """The way to a value: keys and positions, from the outside in."""
@@ -32,6 +29,12 @@ MAX_YAML_DEPTH = 100
 """How deep they may be nested; what parses YAML has no limit but the end of its stack."""
 MAX_KEY = 100
 """How much of a key is shown."""
+MAX_WALKED = 4 << 30
+"""The longest JSON document that is walked, such as a run or a baseline, in bytes."""
+MAX_LINES = 64 << 30
+"""The longest file of lines, such as `traces.jsonl`, in bytes."""
+_MAX_BITS = 1023
+"""The longest whole number: as a float it is still finite."""
 _CHUNK = 1 << 20
 
 
@@ -45,23 +48,25 @@ def read_text(path: Path, *, shown: str, most: int = MAX_TEXT) -> str:
     with reading(path, shown=shown) as file:
         text = file.read(most + 1)
     if len(text) > most:
-        message = f"is longer than {most >> 20} MiB, which is the most for such a file"
-        raise UsageError(problems=[Problem(message, shown)])
+        raise UsageError(problems=[_too_long(most, shown)])
     return text
 
 
 @contextmanager
-def reading(path: Path, *, shown: str) -> Iterator[IO[str]]:
+def reading(path: Path, *, shown: str, most: int = MAX_LINES) -> Iterator[IO[str]]:
     """Open the file at `path` as UTF-8, and say what is wrong with it while it is read.
 
     Raises:
-        UsageError: it is not there, not a file, cannot be read, or is not UTF-8.
+        UsageError: it is not there, not a file, cannot be read, is not UTF-8, or has more than
+            `most` bytes.
 
     """
     try:
         if not path.is_file():
             what = "is not a file" if path.exists() else "no such file"
             raise UsageError(problems=[Problem(what, shown)])
+        if path.stat().st_size > most:
+            raise UsageError(problems=[_too_long(most, shown)])
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as exc:
@@ -69,6 +74,10 @@ def reading(path: Path, *, shown: str) -> Iterator[IO[str]]:
     except OSError as exc:
         problem = Problem(f"cannot be read: {exc.strerror or exc}", shown)
         raise UsageError(problems=[problem]) from exc
+
+
+def _too_long(most: int, shown: str) -> Problem:
+    return Problem(f"is longer than {most >> 20} MiB, which is the most for such a file", shown)
 
 
 def _not_utf8(path: Path, shown: str) -> Problem:
@@ -89,67 +98,6 @@ def _not_utf8(path: Path, shown: str) -> Problem:
 
 def _is_utf16(data: bytes) -> bool:
     return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-
-
-def contained(root: Path, given: str, *, written: bool = False) -> Path:
-    """Return the path `given` of a configuration, from `root`, unless it leads where it must not.
-
-    A pull request writes the configuration, and what is read for it can be shown or sent away.  So
-    no path leads into git's own folder, and none out of the repository through a link.  Where
-    agents are kept apart from us, in the container, none leads out of it at all: there lie the
-    runner's tokens and command files.  What is `written` is in no folder that an agent made, which
-    could put a link in its place.
-
-    Raises:
-        UsageError: it does, or `given` is no path.
-
-    """
-    meant, inside, is_out = _resolved(root, given)
-    if is_out and account() is not None:
-        message = "is outside of the repository, where nothing is read or written in the container"
-        raise UsageError(problems=[Problem(message, given)])
-    if written:
-        _refuse_folders_of_agents(meant, inside, given)
-    return meant
-
-
-def refuse_links_out(*given: str | None) -> None:
-    """Refuse outputs, by their paths from the working directory, that a link leads elsewhere.
-
-    Raises:
-        UsageError: it leads out of the repository, or into git's own folder.
-
-    """
-    for each in given:
-        if each is not None:
-            meant, inside, _ = _resolved(Path.cwd(), each)
-            _refuse_folders_of_agents(meant, inside, each)
-
-
-def _resolved(root: Path, given: str) -> tuple[Path, Path, bool]:
-    """Return a path, the top of the repository, and whether the path is outside of it."""
-    if "\0" in given:
-        raise UsageError(problems=[Problem("is not a path: no path holds U+0000", given)])
-    inside = top_of(root) or Path(os.path.normpath(root))
-    meant = Path(os.path.normpath(root / given))
-    try:
-        resolved, top = meant.resolve(), inside.resolve()
-    except (OSError, ValueError, RuntimeError) as exc:  # a link to itself, in some Pythons
-        raise UsageError(problems=[Problem("leads nowhere", given)]) from exc
-    is_out = not resolved.is_relative_to(top)
-    if is_out and meant.is_relative_to(inside):
-        raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
-    within = resolved.parts if is_out else resolved.relative_to(top).parts
-    if any(part.lower() == ".git" for part in within):
-        raise UsageError(problems=[Problem("is in git's own folder", given)])
-    return meant, inside, is_out
-
-
-def _refuse_folders_of_agents(meant: Path, inside: Path, given: str) -> None:
-    for folder in meant.parents:
-        if folder != inside and folder.is_relative_to(inside) and belongs_to_agents(folder):
-            message = "is in a folder that an agent made, which could have it lead elsewhere"
-            raise UsageError(problems=[Problem(message, given)])
 
 
 def dotted(loc: Loc) -> str:
@@ -351,7 +299,10 @@ class _Builder:
         if len(text) > 300:
             self._refuse(node, "the number is too long")
         if kind == "int":
-            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+            whole = int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+            if whole.bit_length() > _MAX_BITS:
+                self._refuse(node, "the number is too long")
+            return whole
         number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
         if not math.isfinite(number):
             self._refuse(node, f"{node.value!r} is not a finite number")

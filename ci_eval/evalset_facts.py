@@ -4,7 +4,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ci_eval.errors import Problem
-from ci_eval.records import EvalCase, EvalSet
+from ci_eval.records import EvalCase, Record
+
+
+class EvalSet(Record):
+    """What a file says of its cases as a whole; the cases are read one by one."""
+
+    eval_set_id: str
+    path: str
+    """The file, from the top of the repository where there is one."""
+    format: str
+    """The reader that understood it."""
 
 
 @dataclass

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
+from ci_eval.bounds import MAX_SECONDS
 from ci_eval.config_file import RunOptions
 from ci_eval.conversing import Conversation, Scripted, User, Users, can_go_on
 from ci_eval.errors import DisturbedError, TrialError
@@ -173,7 +174,7 @@ class _Attempt:
             invocations=tuple(self.seen),
             final_state=final_state,
             error=error,
-            duration_s=round(took if self.took is None else self.took, 6),
+            duration_s=round(max(took if self.took is None else self.took, 0.0), 6),
             output=self.session.output if self.session else "",
         )
 
@@ -204,7 +205,7 @@ class _Attempt:
 def _took(held: Sequence[Invocation] | None) -> float | None:
     """Return the seconds that a conversation took which is over; `None` where nothing tells."""
     known = [each.duration for each in held or () if each.duration is not None]
-    return sum(known) if known else None
+    return min(sum(known), MAX_SECONDS) if known else None
 
 
 def _take_held(held: tuple[Invocation, ...], trial: Trial, seen: list[Invocation]) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from ci_eval.bounds import Count, Derived, Interval, Total, Value
 from ci_eval.records import SCHEMA_VERSION, Record, Stored
 from ci_eval.results import JudgeUsage, RunMeta, Tier, TrialResult
 
@@ -21,19 +22,19 @@ class Delta(Stored):
     """How one criterion changed against the baseline, over the cases that both runs have."""
 
     group: GroupKey
-    cases: int
+    cases: Count
     """Cases that were measured in both, and that decide."""
-    value: float | None
+    value: Value | None
     """The mean over all measured cases of this run."""
-    baseline: float | None
+    baseline: Value | None
     """The mean that the baseline has for the cases in both."""
-    effect: float | None = None
+    effect: Derived | None = None
     """The mean of the paired differences; negative is a drop where higher is better."""
-    interval: tuple[float, float] | None = None
+    interval: tuple[Derived, Derived] | None = None
     """The 95 % confidence interval of the effect."""
-    p_value: float | None = None
+    p_value: Derived | None = None
     """Of the one-sided test of "nothing got worse", not corrected; `None` where none was made."""
-    level: float | None = None
+    level: Derived | None = None
     """What the p-value must not exceed, corrected for all tests and looks."""
     outcome: Outcome
     reason: str = ""
@@ -46,11 +47,11 @@ class Delta(Stored):
 class Together(Stored):
     """How all criteria that block changed, taken together: the mean of their changes."""
 
-    criteria: int
-    effect: float
+    criteria: Count
+    effect: Derived
     """In shares of each criterion's interval; negative is worse."""
-    p_value: float
-    level: float
+    p_value: Derived
+    level: Derived
     outcome: Outcome
 
 
@@ -60,22 +61,22 @@ class CaseChange(Stored):
     group: GroupKey
     case: str
     change: Literal["newly_failing", "fixed", "dropped", "newly_erring"]
-    value: float | None
-    baseline: float | None
+    value: Value | None
+    baseline: Value | None
     certain: bool = False
     """Whether this is not noise, by itself."""
     suspected: bool = False
     """Whether it passed every time before and fails every time now, or never varied and is worse
     every time, which may be noise still."""
-    failed: int = 0
+    failed: Count = 0
     """How many of the trials now failed."""
-    trials: int = 0
+    trials: Count = 0
     """How many there are now."""
-    trials_before: int = 0
+    trials_before: Count = 0
     """How many the baseline has."""
-    confirmed: tuple[int, int] | None = None
+    confirmed: tuple[Count, Count] | None = None
     """Of the trials that were drawn to confirm it, how many failed, and how many there are."""
-    p_value: float | None = None
+    p_value: Derived | None = None
     """Of "it is as solid as before", from those trials where there are any."""
     excused: Literal["", "accepted", "quarantined"] = ""
     """Why it decides nothing."""
@@ -86,9 +87,9 @@ class Flaky(Stored):
 
     group: GroupKey
     case: str
-    failed: int
+    failed: Count
     """How many of its trials failed."""
-    trials: int
+    trials: Count
 
 
 class Excused(Stored):
@@ -121,7 +122,7 @@ class Comparison(Stored):
     """Ids of the runs that were pooled, nearest first."""
     baseline_created: str = ""
     baseline_commit: str | None = None
-    baseline_distance: int | None = None
+    baseline_distance: Count | None = None
     """How many commits it is before the one to compare with; `None` where it is no ancestor."""
     baseline_branch: str | None = None
     """The branch that it was looked for on."""
@@ -129,9 +130,9 @@ class Comparison(Stored):
     """Whether it has anything that means the same now, by a criterion that may block."""
     shallow: bool = False
     """Whether the clone did not hold the commits to look at."""
-    rounds: int = 0
+    rounds: Count = 0
     """How many rounds of repeats were drawn because something was in doubt."""
-    confirming: int = 0
+    confirming: Count = 0
     """How many trials were drawn to confirm that single cases broke."""
     together: Together | None = None
     """All criteria that block, taken together; `None` where there are not several."""
@@ -144,7 +145,7 @@ class Comparison(Stored):
     """Cases and criteria whose meaning changed, with what changed."""
     flaky: tuple[Flaky, ...] = ()
     """Cases that pass and fail in the baseline, those that do most first, a bounded number."""
-    flaky_total: int = 0
+    flaky_total: Count = 0
     """How many there are of them."""
     excused: tuple[Excused, ...] = ()
     """Accepted drops and cases in quarantine."""
@@ -158,21 +159,21 @@ class GroupSummary(Stored):
     """One criterion on one evalset with one agent, over all its cases."""
 
     group: GroupKey
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
-    incomplete: int = 0
+    passed: Count = 0
+    failed: Count = 0
+    errors: Count = 0
+    skipped: Count = 0
+    incomplete: Count = 0
     """Cases that lack an observation, those among them that fail whatever it had shown."""
-    value: float | None = None
+    value: Value | None = None
     """The mean over the measured cases."""
-    span: tuple[float, float] | None = None
+    span: tuple[Value, Value] | None = None
     """The least and the greatest mean that all cases may have had, whatever is missing; `None`
     where nothing bounds it, or nothing applies."""
-    threshold: float | None = None
+    threshold: Value | None = None
     informational: bool = False
     tier: Tier = "block"
-    interval: tuple[float, float] | None = None
+    interval: Interval | None = None
     """The least and the greatest value there is."""
     better: Literal["higher", "lower"] = "higher"
     judging: JudgeUsage | None = None
@@ -182,7 +183,7 @@ class GroupSummary(Stored):
 class Named(Stored):
     """How many cases there are of a kind, and the first of them."""
 
-    count: int = 0
+    count: Count = 0
     first: tuple[str, ...] = ()
     """As `evalset/case`, a bounded number."""
 
@@ -193,15 +194,15 @@ class Named(Stored):
 class Totals(Stored):
     """How many cases ended how, and how many trials were tried."""
 
-    trials: int = 0
-    cases: int = 0
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
-    incomplete: int = 0
+    trials: Count = 0
+    cases: Count = 0
+    passed: Count = 0
+    failed: Count = 0
+    errors: Count = 0
+    skipped: Count = 0
+    incomplete: Count = 0
     """Cases that lack an observation, those among them that fail whatever it had shown."""
-    accepted: int = 0
+    accepted: Count = 0
     """Cases among the skipped that were measured, and of which every drop is accepted."""
     unjudged: Named = Named()
     """Cases that no criterion that blocks measured, though nothing allows it."""
@@ -209,9 +210,9 @@ class Totals(Stored):
     """Cases that no criterion that blocks measured, which `gate.allow_unjudged` allows."""
     unmeasured: tuple[str, ...] = ()
     """Criteria that block, and found nothing to measure in any case."""
-    retried: int = 0
+    retried: Count = 0
     """Trials that were started more than once."""
-    duration_s: float = 0.0
+    duration_s: Total = 0.0
     """The sum over all trials."""
 
     @property
@@ -246,10 +247,10 @@ class Verdict(Stored):
 class Counts(Stored):
     """How many cases ended how."""
 
-    passed: int = 0
-    failed: int = 0
-    errors: int = 0
-    skipped: int = 0
+    passed: Count = 0
+    failed: Count = 0
+    errors: Count = 0
+    skipped: Count = 0
 
 
 class NotedGroup(Stored):
@@ -257,9 +258,9 @@ class NotedGroup(Stored):
 
     group: GroupKey
     cases: Counts = Counts()
-    value: float | None = None
+    value: Value | None = None
     """The mean over the cases that were measured."""
-    cost_usd: float | None = None
+    cost_usd: Total | None = None
     """What asking models for it took, where it asked any and the store knows."""
 
 

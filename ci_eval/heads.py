@@ -8,7 +8,7 @@ from ci_eval import foreign
 from ci_eval.documents import read_yaml, reading
 from ci_eval.errors import EvalSetError, Problem, UsageError
 from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.json_walk import JsonFile
+from ci_eval.json_walk import MAX_ELEMENT_CHARS, JsonFile
 from ci_eval.records import Json
 
 Syntax = Literal["json", "jsonl", "yaml", "csv"]
@@ -56,7 +56,8 @@ def read_head(path: Path, *, shown: str) -> Json:
 
 def _first_line(path: Path, shown: str) -> list[Json]:
     with reading(path, shown=shown) as file:
-        for number, line in enumerate(file, 1):
+        lines = iter(lambda: file.readline(MAX_ELEMENT_CHARS), "")
+        for number, line in enumerate(lines, 1):
             if line.strip():
                 try:
                     return [parse_json(line)]

@@ -21,6 +21,9 @@ TRACE_DEPTH = MAX_DEPTH + 10
 """The same in a trace, which holds such values a little deeper."""
 RESULT_DEPTH = TRACE_DEPTH + 10
 """The same in a result, which quotes traces as evidence."""
+MAX_VALUES = 5_000_000
+"""How many values one document, or one element of a walked array, may hold: each takes a hundred
+bytes and more in memory, and needs two in the text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -48,6 +51,7 @@ def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
         except UnicodeDecodeError as exc:
             found = f"byte {text[exc.start]:#04x} is not UTF-8"
             raise NotJsonError(found, exc.start) from exc
+    refuse_many(text, 0, len(text))
     value, end = decode(text, skip(text, 0), max_depth=max_depth)
     end = skip(text, end)
     if end < len(text):
@@ -90,9 +94,15 @@ def _finite(digits: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
-_MAX_DIGITS = 4300
-"""The longest whole number that Python reads."""
+def _whole(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS and len(digits.lstrip("-")) > _MAX_DIGITS:
+        raise ValueError(digits)
+    return int(digits)
+
+
+_MAX_DIGITS = 308
+"""The longest whole number: as a float it is still finite."""
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
 _NUMBER = re.compile(
     r'"(?:[^"\\]|\\.)*+"|(?P<word>NaN|-?Infinity)'
     r"|-?(?P<int>[0-9]+)(?P<rest>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)",
@@ -102,16 +112,16 @@ _NUMBER = re.compile(
 
 def _refused_number(text: str, at: int) -> NotJsonError:
     """Return an error about the first number at or behind `at` that is refused."""
-    for found in _NUMBER.finditer(text, at):
-        if found["word"]:
-            return NotJsonError(f"is not JSON: {found[0]} is no number", found.start())
-        if found["rest"]:
-            is_refused = math.isinf(float(found[0]))
-        else:
-            is_refused = len(found["int"] or "") > _MAX_DIGITS
-        if is_refused:
-            return NotJsonError(f"the number {found[0][:20]} is too large", found.start())
-    return NotJsonError("holds a number that cannot be read", at)
+    found = next(filter(_is_refused, _NUMBER.finditer(text, at)))
+    if found["word"]:
+        return NotJsonError(f"is not JSON: {found[0]} is no number", found.start())
+    return NotJsonError(f"the number {found[0][:20]} is too large", found.start())
+
+
+def _is_refused(found: re.Match[str]) -> bool:
+    if found["rest"]:
+        return math.isinf(float(found[0]))
+    return bool(found["word"]) or len(found["int"] or "") > _MAX_DIGITS
 
 
 def _depth(value: Any) -> int:
@@ -126,6 +136,19 @@ def _depth(value: Any) -> int:
         ]
         depth += 1
     return depth
+
+
+def refuse_many(text: str, at: int, end: int) -> None:
+    """Refuse a text with so many values from `at` to `end` that these would fill the memory.
+
+    What separates and opens values is counted; in strings, too, which hold far less of it.
+
+    Raises:
+        NotJsonError: it is one.
+
+    """
+    if end - at > MAX_VALUES and sum(text.count(sign, at, end) for sign in ",[{") > MAX_VALUES:
+        raise NotJsonError(f"holds more than {MAX_VALUES:,} values, too many to hold in memory", at)
 
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")

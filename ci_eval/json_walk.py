@@ -7,9 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from ci_eval.documents import Loc, reading
+from ci_eval.documents import MAX_WALKED, Loc, reading
 from ci_eval.errors import Problem, UsageError
-from ci_eval.json_text import MAX_DEPTH, NotJsonError, Places, decode, parse_json, skip
+from ci_eval.json_text import (
+    MAX_DEPTH,
+    NotJsonError,
+    Places,
+    decode,
+    parse_json,
+    refuse_many,
+    skip,
+)
 
 MAX_ELEMENT_CHARS = 64 * 1024 * 1024
 """The longest element of a walked array; a longer one is an error, not a full memory."""
@@ -66,7 +74,7 @@ class JsonFile:
             UsageError: the document is no JSON, or neither a list nor an object.
 
         """
-        with reading(self._path, shown=self._shown) as file:
+        with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
             yield from _walk(_Cursor(file, self._shown, self._max_depth), arrays)
 
 
@@ -203,6 +211,7 @@ class _Cursor:
         """Return the value that begins here, and go past it."""
         self.peek()
         while True:
+            held = len(self._text) - self._at
             try:
                 value, end = decode(self._text, self._at, max_depth=self._max_depth)
                 # A number at the end of the window may go on behind it.
@@ -213,11 +222,19 @@ class _Cursor:
                 if not (exc.unfinished or near_end) or not self._more():
                     self._pass_to(exc.position)
                     self.refuse(str(exc))
+                self._refuse_many(held)
             if len(self._text) - self._at > MAX_ELEMENT_CHARS:
                 self.refuse(f"holds a value of more than {MAX_ELEMENT_CHARS >> 20} MiB")
         found = Element(value, self.line, self._text[self._at : end])
         self._pass_to(end)
         return found
+
+    def _refuse_many(self, held: int) -> None:
+        """Refuse a value of which so many characters are there already, and which goes on."""
+        try:
+            refuse_many(self._text, self._at, self._at + held)
+        except NotJsonError as exc:
+            self.refuse(str(exc))
 
     def refuse(self, message: str) -> NoReturn:
         raise UsageError(problems=[Problem(message, self._shown, self.line)])

@@ -5,13 +5,11 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from ci_eval.bounds import MAX_VALUE, Value
 from ci_eval.extension import Plugin
 from ci_eval.records import EvalCase, Invocation, Json, Status
 from ci_eval.results import InvocationScore, Score, Tier
 from ci_eval.stated import UNSTATED, Expectation, states
-
-MAX_VALUE = 1e15
-"""What is greater comes from an agent that reports nonsense, and would spoil every sum."""
 
 
 class AnyCriterion(Plugin):
@@ -47,7 +45,7 @@ class AnyCriterion(Plugin):
     absent_in: ClassVar[frozenset[str]] = frozenset()
     """Dialects that do not know it."""
 
-    threshold: float | None = None
+    threshold: Value | None = None
     """The value from which on a case passes (up to which, where lower is better)."""
     enabled: bool = True
     """Whether it is used. One that is switched off is not missed in a comparison."""

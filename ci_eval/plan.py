@@ -13,7 +13,7 @@ from ci_eval.adk_storage import evalset_place
 from ci_eval.clone import top_of
 from ci_eval.config import Config
 from ci_eval.config_file import EvalSetSpec
-from ci_eval.documents import Loc, contained
+from ci_eval.documents import Loc
 from ci_eval.errors import NothingSelectedError, Problem, Severity, UsageError
 from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.excusing import concerns, names_case
@@ -21,6 +21,7 @@ from ci_eval.fingerprint import fingerprint, of_case
 from ci_eval.gcs import Storage
 from ci_eval.measures import AnyCriterion
 from ci_eval.opening import open_evalset, open_stored
+from ci_eval.paths import contained, fault_of_path
 from ci_eval.places import Place, fits_object, has_pattern, is_place, literal
 from ci_eval.records import EvalCase, Json, ToolMocks
 from ci_eval.registry import did_you_mean
@@ -214,6 +215,10 @@ class _Planner:
         single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
         if is_place(path):
             return self._objects(entry, single)
+        fault = fault_of_path(path)
+        if fault:
+            self._problem(fault, ("evalsets", entry))
+            return {}
         if (self.world.root / path).is_dir():
             message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
             self._problem(message, ("evalsets", entry))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
+from ci_eval.bounds import Count
 from ci_eval.records import Json, Stored
 
 T = TypeVar("T")
@@ -60,8 +61,8 @@ class Answer(Stored):
     text: str = ""
     finish: Literal["stop", "length", "blocked", "other"] = "stop"
     """Why it ended: it was complete, too long, kept back by a filter, or something else."""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
     """Tokens that were thought count, too."""
     model: str = ""
     """The version of the model, as the provider names it."""

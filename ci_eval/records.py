@@ -19,6 +19,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from ci_eval.bounds import Moment, Seconds, Total
 from ci_eval.finish_reasons import FinishReason
 
 SCHEMA_VERSION = 1
@@ -234,16 +235,16 @@ class Invocation(AdkRecord):
     user_content: Content
     final_response: Content | None = None
     intermediate_data: IntermediateDataType | None = None
-    creation_timestamp: float = 0.0
+    creation_timestamp: Moment = 0.0
     rubrics: tuple[Rubric, ...] | None = None
     app_details: AppDetails | None = None
-    duration: float | None = None
+    duration: Seconds | None = None
     """Seconds from the message to the final response."""
-    model_duration: float | None = None
+    model_duration: Seconds | None = None
     """Seconds of these in which a model was at work."""
-    tool_duration: float | None = None
+    tool_duration: Seconds | None = None
     """Seconds of these in which a tool was at work and no model."""
-    cost_usd: float | None = None
+    cost_usd: Total | None = None
     """What the models cost, where the agent says so; ours, ADK has no such field."""
     nodes: tuple[str, ...] | None = None
     """The nodes of a graph as they were visited, `None` where nobody looked; ours, too."""
@@ -367,7 +368,7 @@ class EvalCase(AdkRecord):
     conversation: tuple[Invocation, ...] | None = None
     conversation_scenario: ConversationScenario | None = None
     session_input: SessionInput | None = None
-    creation_timestamp: float = 0.0
+    creation_timestamp: Moment = 0.0
     rubrics: tuple[Rubric, ...] | None = None
     final_session_state: dict[str, Json] | None = {}
     tags: tuple[str, ...] = ()
@@ -391,13 +392,3 @@ class EvalCase(AdkRecord):
         if (self.conversation is None) == (self.conversation_scenario is None):
             raise ValueError("needs either 'conversation' or 'conversation_scenario'")
         return self
-
-
-class EvalSet(Record):
-    """What a file says of its cases as a whole; the cases are read one by one."""
-
-    eval_set_id: str
-    path: str
-    """The file, from the top of the repository where there is one."""
-    format: str
-    """The reader that understood it."""

@@ -22,8 +22,9 @@ from pydantic import BaseModel
 
 from ci_eval import isolation
 from ci_eval.clone import top_of
-from ci_eval.documents import contained, read_text
+from ci_eval.documents import read_text
 from ci_eval.errors import Problem, UsageError
+from ci_eval.paths import contained
 from ci_eval.records import Json
 from ci_eval.world import World
 

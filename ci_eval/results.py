@@ -5,7 +5,9 @@ from typing import Literal, NamedTuple, Self
 
 from pydantic import model_validator
 
-from ci_eval.records import EvalSet, Json, Status, Stored
+from ci_eval.bounds import Count, Interval, Repeats, Round, Seconds, Total, Value
+from ci_eval.evalset_facts import EvalSet
+from ci_eval.records import Json, Status, Stored
 from ci_eval.trials import Failure, TrialKey
 
 
@@ -13,7 +15,7 @@ class InvocationScore(Stored):
     """The part of one invocation in a score."""
 
     status: Status
-    value: float | None = None
+    value: Value | None = None
     evidence: dict[str, Json] | None = None
     """What was compared; kept where it did not pass."""
 
@@ -21,19 +23,19 @@ class InvocationScore(Stored):
 class JudgeUsage(Stored):
     """What asking models took."""
 
-    calls: int = 0
+    calls: Count = 0
     """Requests that were sent, those that failed too."""
-    cached: int = 0
+    cached: Count = 0
     """Answers that were kept from an earlier time."""
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float = 0.0
+    input_tokens: Count = 0
+    output_tokens: Count = 0
+    cost_usd: Total = 0.0
     """What the calls cost, as far as the prices of the models are known."""
-    unpriced: int = 0
+    unpriced: Count = 0
     """Calls of models whose price is not known, so that `cost_usd` lacks them."""
-    agreements: int = 0
+    agreements: Count = 0
     """How many things a jury was asked."""
-    agreement: float = 0.0
+    agreement: Total = 0.0
     """The sum, over these, of the shares of pairs of judges that agreed."""
     lacking: tuple[str, ...] = ()
     """What the environment lacked, such as a key, where nobody could be asked."""
@@ -58,9 +60,9 @@ class Score(Stored):
     name: str
     """The user's own name for it, or the type again."""
     status: Status
-    value: float | None = None
+    value: Value | None = None
     better: Literal["higher", "lower"] = "higher"
-    threshold: float | None = None
+    threshold: Value | None = None
     reason: str = ""
     """Why it was not measured, or what the value says."""
     informational: bool = False
@@ -85,9 +87,9 @@ class TrialResult(Stored):
     status: Status
     error: Failure | None = None
     scores: tuple[Score, ...] = ()
-    duration_s: float = 0.0
-    attempts: int = 1
-    line: int | None = None
+    duration_s: Seconds = 0.0
+    attempts: Count = 1
+    line: Count | None = None
     """The line of the case in its evalset."""
     case_fingerprint: str = ""
     """Of the case's content: equal only where the same thing was asked and expected."""
@@ -97,7 +99,7 @@ class TrialResult(Stored):
     """For each response that ended before it was whole: why, such as `MAX_TOKENS`."""
     simulation: JudgeUsage | None = None
     """What it took to ask what the user says, where a model plays one."""
-    round: int = 0
+    round: Round = 0
     """0 for what was planned; 1 and so on for all cases drawn again because a verdict was in
     doubt."""
     confirms: bool = False
@@ -117,13 +119,13 @@ class CriterionFacts(Stored):
 
     criterion: str
     better: Literal["higher", "lower"] = "higher"
-    threshold: float | None = None
-    interval: tuple[float, float] | None = None
+    threshold: Value | None = None
+    interval: Interval | None = None
     """The least and the greatest value there is; `None` for a measure without bounds."""
     informational: bool = False
     tier: Tier = "block"
     """What it does when it got worse."""
-    max_growth: float | None = None
+    max_growth: Value | None = None
     """The share by which a measure may get worse; `None` where nothing tests it."""
     fingerprint: str = ""
     """Of the options that change the value; the threshold is not among them."""
@@ -158,7 +160,7 @@ class RunMeta(Stored):
     agents: tuple[str, ...] = ()
     evalsets: Mapping[str, EvalSet] = {}
     criteria: Mapping[str, CriterionFacts] = {}
-    repeats: int = 1
+    repeats: Repeats = 1
     filtered: bool = False
     """Whether only a part of the suite was selected."""
     disabled: tuple[str, ...] = ()

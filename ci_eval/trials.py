@@ -1,9 +1,11 @@
 """One try of a case with an agent: what is tried, and what was observed."""
 
+from collections.abc import Container
 from typing import ClassVar, NamedTuple, Self
 
 from pydantic import ConfigDict, model_validator
 
+from ci_eval.bounds import Count, Repeat, Seconds
 from ci_eval.records import EvalCase, Invocation, Json, Record, Stored
 
 GIST_CHARS = 240
@@ -16,7 +18,7 @@ class TrialKey(Record):
     agent: str
     evalset: str
     case: str
-    repeat: int = 0
+    repeat: Repeat = 0
     """The how-manieth try of the same, counted from 0."""
 
 
@@ -44,7 +46,8 @@ class Recording(Record):
     """What the file calls the conversation, which may be the id of a case."""
     evalset: str | None = None
     """The evalset, as the configuration names it; left out, it fits any."""
-    repeat: int = 0
+    repeat: Repeat | None = None
+    """Which try of the case it is; left out, the next one that no other line claims."""
     invocations: tuple[Invocation, ...] | None = None
     final_state: dict[str, Json] | None = None
     error: str | None = None
@@ -56,6 +59,43 @@ class Recording(Record):
         if self.invocations is None and self.error is None:
             raise ValueError("holds neither 'invocations' nor an 'error'")
         return self
+
+
+Try = tuple[str | None, str | None, str | None, int]
+"""A conversation in a recording: its agent, its evalset, its case, and which try of it it is."""
+
+
+class Numbering:
+    """Numbers the lines of a recording: those of one case are its repeats, in their order."""
+
+    def __init__(self) -> None:
+        self._next: dict[tuple[str | None, ...], int] = {}
+        self._assumed: set[Try] = set()
+
+    def number(self, found: Recording, agent: str | None, taken: Container[Try]) -> Try:
+        """Return what `found` is, which is by `agent`, beside those that are `taken`.
+
+        A line that gives no `repeat` is the first that is free.  Of several that give the same,
+        each takes the place of the one before, as a run that is resumed writes them.
+
+        Raises:
+            ValueError: it gives the number of an earlier line, which gives none.
+
+        """
+        place = agent, found.evalset, found.eval_id
+        repeat = self._next.get(place, 0) if found.repeat is None else found.repeat
+        while found.repeat is None and (*place, repeat) in taken:
+            repeat += 1
+        key = *place, repeat
+        if found.repeat is None:
+            self._next[place] = repeat + 1
+            self._assumed.add(key)
+        elif key in self._assumed:
+            raise ValueError(
+                f"gives the repeat {repeat} of the case {found.eval_id!r}, which an earlier line "
+                "without 'repeat' is already; number all of its lines, or none"
+            )
+        return key
 
 
 class Failure(Stored):
@@ -89,8 +129,8 @@ class Trace(Stored):
     invocations: tuple[Invocation, ...] = ()
     final_state: dict[str, Json] | None = None
     error: Failure | None = None
-    duration_s: float = 0.0
-    attempts: int = 1
+    duration_s: Seconds = 0.0
+    attempts: Count = 1
     """How often the trial was started; more than 1 after retries."""
     output: str = ""
     """What the agent wrote to its standard streams: the beginning and the end."""

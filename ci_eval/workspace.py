@@ -16,9 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_eval import isolation
-from ci_eval.documents import contained
 from ci_eval.errors import UsageError
 from ci_eval.isolation import Account, as_root, end_all
+from ci_eval.paths import contained
 from ci_eval.world import World
 
 OURS = ".ci-eval"

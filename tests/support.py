@@ -13,6 +13,7 @@ from typing import Literal
 import cmarkgfm
 from cmarkgfm.cmark import Options
 
+from ci_eval.evalset_facts import EvalSet
 from ci_eval.findings import (
     CaseChange,
     Comparison,
@@ -30,7 +31,7 @@ from ci_eval.findings import (
     Totals,
     Verdict,
 )
-from ci_eval.records import EvalSet, Json, Status
+from ci_eval.records import Json, Status
 from ci_eval.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
 from ci_eval.trials import Failure, TrialKey
 

@@ -78,8 +78,8 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     """  # noqa: D301  # click wants this mark as it is
     from ci_eval import isolation, wiring
     from ci_eval.adk_eval.options import Options
-    from ci_eval.documents import refuse_links_out
     from ci_eval.observing import Outputs
+    from ci_eval.paths import refuse_links_out
     from ci_eval.publish import publish
     from ci_eval.redacting import Secrets
 

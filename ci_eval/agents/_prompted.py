@@ -8,8 +8,9 @@ from pydantic import Field, field_validator
 
 from ci_eval.cleaning import one_line
 from ci_eval.dialogue import as_response
-from ci_eval.documents import contained, read_text
+from ci_eval.documents import read_text
 from ci_eval.errors import TrialError, UsageError
+from ci_eval.paths import contained
 from ci_eval.records import (
     CannedResults,
     FunctionCall,

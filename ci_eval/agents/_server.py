@@ -15,6 +15,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from ci_eval.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.errors import TrialError
 from ci_eval.net import Net, Request, StatusError
+from ci_eval.paths import PathText
 from ci_eval.processes import Child, Launch, last_words
 from ci_eval.records import Record
 from ci_eval.world import World
@@ -64,7 +65,7 @@ class Startable(Record):
     env: Declared = Field(default_factory=dict)
     """Environment variables that the started server gets beside the usual ones: a list of names or
     patterns to pass on, or names with values, in which `{port}` is the port, too."""
-    cwd: str = "."
+    cwd: PathText = "."
     """The folder it is started in, from the folder of the configuration."""
 
     def missing(self, env: Mapping[str, str]) -> str:

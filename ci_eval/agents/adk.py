@@ -8,8 +8,8 @@ from pydantic import Field
 
 from ci_eval.agents._adk_events import refuse_silence, to_invocation
 from ci_eval.agents._framework import Framework
-from ci_eval.documents import contained
 from ci_eval.errors import UsageError
+from ci_eval.paths import contained
 from ci_eval.plugins import agent
 from ci_eval.records import Content, Invocation, Json
 from ci_eval.trials import Trial

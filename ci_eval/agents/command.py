@@ -12,6 +12,7 @@ from ci_eval.agents._reply import to_invocation, unexpected
 from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.errors import TrialError
+from ci_eval.paths import PathText
 from ci_eval.plugins import Agent, RunningAgent, Session, agent
 from ci_eval.processes import Child, Excerpt, Launch
 from ci_eval.records import Content, Invocation, Json
@@ -51,7 +52,7 @@ class Command(Agent):
     env: Declared = Field(default_factory=dict)
     """Environment variables it gets beside the usual ones: a list of names or patterns to pass
     on, or names with values."""
-    cwd: str = "."
+    cwd: PathText = "."
     """The folder it is started in, from the folder of the configuration."""
 
     def check(self, world: World) -> Iterator[tuple[str, str]]:

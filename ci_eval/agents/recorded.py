@@ -10,17 +10,18 @@ from typing import IO, ClassVar, NamedTuple
 from pydantic import Field, ValidationError
 
 from ci_eval import foreign, plugins
-from ci_eval.documents import contained, dotted, reading
+from ci_eval.documents import dotted, reading
 from ci_eval.errors import Problem, TrialError, UsageError
 from ci_eval.explain import explain
 from ci_eval.gcs import GcsOptions, Storage
 from ci_eval.heads import Syntax, syntax_of
 from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json
 from ci_eval.json_walk import JsonFile
+from ci_eval.paths import contained
 from ci_eval.places import Place, is_place
 from ci_eval.plugins import Agent, RecordingReader, RunningAgent, Session, agent
 from ci_eval.records import Content, Invocation, Json
-from ci_eval.trials import Recording, Trial
+from ci_eval.trials import Numbering, Recording, Trial, Try
 from ci_eval.world import World
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -34,15 +35,18 @@ class Recorded(Agent):
     """Conversations that were recorded: by `run --record`, by another tool, or by your own.
 
     The file holds one JSON object a line, `{"eval_id", "invocations": [ADK Invocation, …]}`
-    with `evalset`, `repeat`, `final_state` and `error` where there is something to say, and
-    the last line about a case counts.  Or it is of one of the formats that `ci-eval list
-    recordings` names, such as traces of OpenTelemetry; its content tells which.  Such files may
-    have up to 64 MiB, lines of our own any number.
+    with `agent`, `evalset`, `repeat`, `final_state` and `error` where there is something to say.
+    Or it is of one of the formats that `ci-eval list recordings` names, such as traces of
+    OpenTelemetry; its content tells which.  Such files may have up to 64 MiB, lines of our own
+    any number.
 
     A conversation belongs to the case whose id it has.  Where a file gives no ids of cases, it
     belongs to the case whose id is that of the conversation or session; else to every case
     with exactly the same messages of the user in the same order.  Several conversations of a
-    case are its repeats 0, 1, 2 …  What belongs to no case is not used.
+    case are its repeats 0, 1, 2 … in the order of the file, in every format.  A line of our own
+    that gives `repeat` is that one, and takes the place of an earlier line that gives the same.
+    Where lines name several agents, those count that name the agent as the configuration does.
+    What belongs to no case is not used.
     """
 
     converses: ClassVar[bool] = False
@@ -98,8 +102,10 @@ class _Place(NamedTuple):
 class _Index:
     """Which conversations there are."""
 
-    by_case: dict[tuple[str | None, str, int], _Place] = field(default_factory=dict)
-    """By evalset, case and repeat."""
+    by_case: dict[Try, _Place] = field(default_factory=dict)
+    """By agent, evalset, case and repeat."""
+    agents: dict[str | None, None] = field(default_factory=dict)
+    """Who was observed; `None` where a line does not say."""
     by_session: dict[str, list[Recording]] = field(default_factory=dict)
     """Those that name no case, by what the file calls them."""
     by_texts: dict[tuple[str, ...], list[Recording]] = field(default_factory=dict)
@@ -109,7 +115,7 @@ class _Index:
         """Take up conversations that were read."""
         for each in found:
             if each.eval_id is not None:
-                self.by_case[each.evalset, each.eval_id, each.repeat] = _Place(0, each)
+                self.put((None, each.evalset, each.eval_id, each.repeat or 0), _Place(0, each))
                 continue
             if each.session:
                 self.by_session.setdefault(each.session, []).append(each)
@@ -117,17 +123,36 @@ class _Index:
                 texts = tuple(turn.user for turn in each.invocations)
                 self.by_texts.setdefault(texts, []).append(each)
 
-    def find(self, trial: Trial) -> _Place | None:
-        """Return what was recorded for `trial`."""
+    def put(self, key: Try, place: _Place) -> None:
+        """Take up one that names its case."""
+        self.agents[key[0]] = None
+        self.by_case[key] = place
+
+    def find(self, trial: Trial, shown: str) -> _Place | None:
+        """Return what was recorded for `trial`; the user calls the file `shown`.
+
+        Raises:
+            TrialError: it is there of several agents, none of which is that of the trial.
+
+        """
         key = trial.key
+        is_named = key.agent in self.agents
         for evalset in (key.evalset, None):
-            place = self.by_case.get((evalset, key.case, key.repeat))
-            if place:
-                return place
+            found = {
+                agent: self.by_case[agent, evalset, key.case, key.repeat]
+                for agent in ((key.agent, None) if is_named else self.agents)
+                if (agent, evalset, key.case, key.repeat) in self.by_case
+            }
+            if len(found) > 1 and not is_named:
+                names = ", ".join(repr(agent) for agent in found)
+                message = f"{shown} has this case of several agents, {names}, {_WHO}"
+                raise TrialError("not_recorded", message)
+            if found:
+                return next(iter(found.values()))
         turns = trial.case.conversation or ()
         texts = tuple(turn.user for turn in turns)
-        found = self.by_session.get(key.case) or self.by_texts.get(texts) or []
-        return _Place(0, found[key.repeat]) if key.repeat < len(found) else None
+        unnamed = self.by_session.get(key.case) or self.by_texts.get(texts) or []
+        return _Place(0, unnamed[key.repeat]) if key.repeat < len(unnamed) else None
 
 
 @lru_cache(maxsize=8)
@@ -194,7 +219,7 @@ def _has_lines(path: Path) -> bool:
 
 
 def _index_lines(path: Path, shown: str) -> _Index:
-    index = _Index()
+    index, numbering = _Index(), Numbering()
     problems: list[Problem] = []
     with path.open("rb") as file:
         offset = 0
@@ -202,7 +227,8 @@ def _index_lines(path: Path, shown: str) -> _Index:
             try:
                 if line.strip():
                     found = _recording(line)
-                    index.by_case[found.evalset, found.eval_id, found.repeat] = _Place(offset)
+                    key = numbering.number(found, found.agent, index.by_case)
+                    index.put(key, _Place(offset))
             except ValidationError as exc:
                 for loc, message in explain(exc, _Line):
                     problems.append(Problem(message, shown, number, dotted(loc)))
@@ -220,6 +246,7 @@ class _Line(Recording):
     """One line of a recording, which says of which case it is."""
 
     eval_id: str
+    agent: str | None = None
 
 
 def _recording(line: bytes) -> _Line:
@@ -240,7 +267,7 @@ class _Replay:
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> "_Held":
         """Return the conversation that was recorded for `trial`."""
         del alone, memento
-        place = self.index.find(trial)
+        place = self.index.find(trial, self.shown)
         if place is None:
             key = trial.key
             raise TrialError("not_recorded", self._missing(key.evalset, key.case, key.repeat))
@@ -258,13 +285,14 @@ class _Replay:
         places = self.index.by_case
         if not places and not self.index.by_session and not self.index.by_texts:
             return f"{self.shown} holds no conversation"
-        others = sorted({str(at[0]) for at in places if at[1] == case and at[0]} - {evalset})
+        others = sorted({str(at[1]) for at in places if at[2] == case and at[1]} - {evalset})
         elsewhere = f", only for the evalset {', '.join(others)}" if others else ""
         unnamed = sum(map(len, self.index.by_texts.values()))
         how = f"; {unnamed} conversations in it name no case, and {_MATCHING}" if unnamed else ""
         return f"{self.shown} has no recording of this case{again}{elsewhere}{how}"
 
 
+_WHO = "and none has the name of this agent; name the agent like the one that is meant"
 _MATCHING = (
     "such a one belongs to a case if its session has the id of the case, or if it has exactly "
     "the same messages of the user"

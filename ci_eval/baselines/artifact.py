@@ -14,10 +14,10 @@ from pydantic import Field
 from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.baselines._on_github import Commit, loaded
 from ci_eval.columns import Columns, Past
-from ci_eval.documents import contained
 from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.github import GitHub
 from ci_eval.lineage import Lineage, Origin
+from ci_eval.paths import PathText, contained
 from ci_eval.plugins import baseline
 from ci_eval.records import Status, Stored
 from ci_eval.results import Run
@@ -56,7 +56,7 @@ class ArtifactStore(BaselineStore):
     """What the artifact is called; each suite of a repository needs a name of its own."""
     workflow: str | None = Field(default=None, min_length=1)
     """Only artifacts of this workflow, by its file, such as `evaluate.yml`; left out, of all."""
-    path: str = Field(default=".ci-eval/artifact", min_length=1)
+    path: PathText = ".ci-eval/artifact"
     """The folder that `baseline.json` is written to, from the folder of the configuration."""
 
     def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import Field
-
 from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.columns import Past
-from ci_eval.documents import contained
 from ci_eval.errors import BaselineError, Problem, UsageError
 from ci_eval.findings import Noted
 from ci_eval.lineage import Lineage
 from ci_eval.noted import note
+from ci_eval.paths import PathText, contained
 from ci_eval.plugins import baseline
 from ci_eval.results import Run
 from ci_eval.run_file import replacing
@@ -28,7 +26,7 @@ class FileStore(BaselineStore):
     file holds, whichever commits it comes from.
     """
 
-    path: str = Field(default=".ci-eval/baseline.json", min_length=1)
+    path: PathText = ".ci-eval/baseline.json"
     """The file, from the folder of the configuration."""
 
     @property

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from pydantic import ConfigDict, ValidationError
 
+from ci_eval.bounds import MAX_VALUE
 from ci_eval.calibrating.choosing import Bar, Chosen
 from ci_eval.documents import dotted
 from ci_eval.errors import NothingSelectedError, Problem, UsageError
 from ci_eval.explain import describe, explain
 from ci_eval.json_walk import Element, walk_lines
-from ci_eval.measures import MAX_VALUE
 from ci_eval.records import EvalCase, Json, Record
 from ci_eval.registry import did_you_mean
 

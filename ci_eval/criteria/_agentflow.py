@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
+from ci_eval.bounds import Value
 from ci_eval.criteria._turns import pairs
 from ci_eval.plugins import Criterion
 from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall
@@ -19,7 +20,7 @@ from ci_eval.trials import Trace
 class AgentFlowCriterion(Criterion):
     """A measure that AgentFlow documents."""
 
-    threshold: float | None = 0.8
+    threshold: Value | None = 0.8
     """The value from which on a case passes."""
     semantics: Literal["documented", "observed"] = "documented"
     """`observed`: the formula of the published package 10xscale-agentflow 0.10.1 instead."""

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
+from ci_eval.bounds import Value
 from ci_eval.criteria._agentflow_answers import UNREADABLE
 from ci_eval.criteria._means import Sample, mean_of
 from ci_eval.criteria._responses import said
@@ -38,7 +39,7 @@ class AgentFlowJudged(JudgedCriterion):
 
     default_samples: ClassVar[int] = 3
 
-    threshold: float | None = 0.8
+    threshold: Value | None = 0.8
     """The value from which on a case passes."""
     judge_model: str | None = None
     """The model's name; left out, the one that the configuration names."""

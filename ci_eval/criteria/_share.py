@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from ci_eval.bounds import Value
 from ci_eval.explain import describe
 from ci_eval.plugins import Criterion
 
@@ -12,7 +13,7 @@ from ci_eval.plugins import Criterion
 class Share(Criterion):
     """A share from 0 to 1; the whole is asked for where no threshold says less."""
 
-    threshold: float | None = 1.0
+    threshold: Value | None = 1.0
     """The share from which on a case passes."""
 
 

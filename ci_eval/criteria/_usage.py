@@ -1,5 +1,6 @@
 """Tokens, as the events of a trajectory report them."""
 
+from ci_eval.bounds import MAX_COUNT
 from ci_eval.records import Invocation, Json
 
 _TOKENS = {
@@ -27,4 +28,4 @@ def _count(usage: dict[str, Json] | None, field: str) -> int | None:
     head, *rest = field.split("_")
     camel = head + "".join(word.title() for word in rest)
     value = (usage or {}).get(field, (usage or {}).get(camel))
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and abs(value) <= MAX_COUNT else None

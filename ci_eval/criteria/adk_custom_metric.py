@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from ci_eval.bounds import MIN_SPAN, Value
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.plugins import Scorer, WorkerCriterion, criterion
 from ci_eval.records import AdkRecord, EvalCase, Invocation, Json, Record, Rubric, Status, Stored
@@ -37,18 +38,18 @@ Code = Annotated[str, AfterValidator(_is_dotted)]
 class Interval(AdkRecord):
     """The values that a metric may have."""
 
-    min_value: float
+    min_value: Value
     """The least one."""
     open_at_min: bool = False
     """Whether values come near to it, and never reach it."""
-    max_value: float
+    max_value: Value
     """The greatest one."""
     open_at_max: bool = False
     """Whether values come near to it, and never reach it."""
 
     @model_validator(mode="after")
     def _is_an_interval(self) -> Self:
-        if self.min_value >= self.max_value:
+        if self.max_value - self.min_value < MIN_SPAN:
             raise ValueError("'min_value' must be less than 'max_value'")
         return self
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field, ValidationError, field_validator
 
+from ci_eval.bounds import Value
 from ci_eval.documents import dotted
 from ci_eval.errors import BadAnswerError, TrialError
 from ci_eval.explain import explain
@@ -53,7 +54,7 @@ class Python(PythonTarget, WorkerCriterion):
     shorthand: ClassVar[str] = "python"
     example: ClassVar[Mapping[str, Json]] = {"python": "checks:polite"}
 
-    threshold: float | None = 1.0
+    threshold: Value | None = 1.0
     """The value from which on a case passes."""
     timeout_s: float = Field(default=60.0, gt=0)
     """Seconds that one call may take; it is an error then."""

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from ci_eval.bounds import Value
 from ci_eval.criteria._trajectory import NO_INVOCATION, NOT_CAPTURED, is_captured
 from ci_eval.criteria._usage import tokens_of
 from ci_eval.plugins import Criterion, criterion
@@ -26,7 +27,7 @@ class Consumption(Criterion):
     unreported: ClassVar[str]
     """Why there is nothing to add up, where an invocation does not say what it took."""
 
-    threshold: float | None = Field(default=None, ge=0)
+    threshold: Value | None = Field(default=None, ge=0)
     """The most that a case may take; left out, it is only shown and compared."""
 
     def score(self, case: EvalCase, trace: Trace) -> Score:

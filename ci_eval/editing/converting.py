@@ -12,11 +12,11 @@ from ci_eval.editing.losses import losses
 from ci_eval.editing.store import OLDER
 from ci_eval.editing.writing import FORMATS, document_text, read_back
 from ci_eval.errors import EvalSetError, Problem, UsageError
-from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalset_facts import EvalSet, OpenedEvalSet
 from ci_eval.heads import Syntax, read_head, syntax_of
 from ci_eval.json_text import parse_strict
 from ci_eval.opening import open_evalset, reader_of
-from ci_eval.records import EvalCase, EvalSet, Json, SessionInput
+from ci_eval.records import EvalCase, Json, SessionInput
 from ci_eval.registry import did_you_mean
 
 _OF_A_SET = ("name", "description", "creation_timestamp", "metadata")

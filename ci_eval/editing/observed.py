@@ -1,5 +1,6 @@
 """What an agent did, made into what is expected of it from now on."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -20,7 +21,7 @@ from ci_eval.records import (
     InvocationEvent,
     InvocationEvents,
 )
-from ci_eval.trials import Recording
+from ci_eval.trials import Numbering, Recording, Try
 
 MEASURED = (
     "duration",
@@ -65,8 +66,8 @@ _Who = tuple[str | None, str | None]
 def from_traces(path: Path, wanted: Wanted, *, shown: str) -> Recording:
     """Return the conversation that is `wanted` of a file of recordings, under the wanted id.
 
-    Where several are, the last one counts.  Where a file has no ids it is the one in which the
-    user says the same, or, for a new case, the only one.
+    Several of one case are its repeats, as a `recorded` agent counts them.  Where a file has no
+    ids it is the one in which the user says the same, or, for a new case, the only one.
 
     Raises:
         UsageError: there is none, or it failed, or it could be one of several.
@@ -74,9 +75,12 @@ def from_traces(path: Path, wanted: Wanted, *, shown: str) -> Recording:
     """
     named: dict[_Who, Recording] = {}
     unnamed: list[Recording] = []
+    sessions: Counter[str | None] = Counter()
     for each in _recordings(path, shown):
         who = (each.agent if isinstance(each, _Observed) else None, each.evalset)
-        if wanted.case in (each.eval_id, each.session) and each.repeat == wanted.repeat:
+        repeat = sessions[each.session] if each.repeat is None else each.repeat
+        sessions[each.session] += 1
+        if wanted.case in (each.eval_id, each.session) and repeat == wanted.repeat:
             if wanted.agent in (None, who[0]) and wanted.evalset in (None, who[1]):
                 named[who] = each
         elif each.eval_id is None and _is_asked(each, wanted):
@@ -130,12 +134,21 @@ def _lines(path: Path, shown: str) -> Iterator[Recording]:
     def refuse(message: str, line: int, where: str = "") -> None:
         problems.append(Problem(message, shown, line, where))
 
+    numbering, taken = Numbering(), set[Try]()
     for element in walk_lines(path, shown=shown, refuse=refuse, max_depth=TRACE_DEPTH):
         try:
-            yield _Observed.model_validate(element.value)
+            found = _Observed.model_validate(element.value)
+            if found.eval_id is not None:
+                key = numbering.number(found, found.agent, taken)
+                taken.add(key)
+                found = found.model_copy(update={"repeat": key[-1]})
         except ValidationError as exc:
             for loc, message in explain(exc, _Observed):
                 refuse(message, element.line, dotted(loc))
+        except ValueError as exc:
+            refuse(str(exc), element.line)
+        else:
+            yield found
         if len(problems) >= MAX_PROBLEMS:
             break
     if problems:

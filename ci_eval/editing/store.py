@@ -14,11 +14,11 @@ from ci_eval.editing.files import File
 from ci_eval.editing.losses import INCIDENTAL, losses
 from ci_eval.editing.writing import FORMATS, document_text, read_back
 from ci_eval.errors import EvalSetError, Problem, UsageError
-from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.evalset_facts import EvalSet, OpenedEvalSet
 from ci_eval.heads import Syntax, syntax_of
 from ci_eval.opening import open_evalset
 from ci_eval.places import is_place
-from ci_eval.records import EvalCase, EvalSet, Json
+from ci_eval.records import EvalCase, Json
 
 OLDER = ("adk_flat", "adk_legacy")
 """The formats that ADK calls older, and still reads in places."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ci_eval.documents import Loc, dotted
 from ci_eval.errors import EvalSetError, Problem, Severity, UsageError
-from ci_eval.evalset_facts import CaseFacts, OpenedEvalSet
+from ci_eval.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
 from ci_eval.json_walk import Element
-from ci_eval.records import EvalCase, EvalSet
+from ci_eval.records import EvalCase
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Cases of files up to this size stay in memory; larger files are read once more."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ci_eval import breaking, floors
+from ci_eval.bounds import MAX_COUNT
 from ci_eval.config_file import GateOptions
 from ci_eval.errors import BaselineError, UsageError
 from ci_eval.excusing import gate_of
@@ -161,7 +162,8 @@ def _level(delta: Delta, report: Report, gate: GateOptions) -> Level | None:
     bounded = [each for each in family if facts[each.group.criterion].interval]
     looks = max(gate.looks, found.rounds + 1)
     means = (1 - breaking.SHARE) * gate.false_block
-    left = round(means / delta.level) if looks == 1 and delta.level > 0 else None
+    shared = looks == 1 and delta.level * MAX_COUNT > means
+    left = round(means / delta.level) if shared else None
     return Level(
         false_block=gate.false_block,
         means=means,
@@ -174,7 +176,7 @@ def _level(delta: Delta, report: Report, gate: GateOptions) -> Level | None:
 
 def _visible(delta: Delta, report: Report) -> bool:
     found = report.comparison
-    if found is None or delta.level is None:
+    if found is None or delta.level is None or delta.level <= 0:
         return False
     # With k runs beside the new one, a case can be exchanged in k + 1 ways.
     return delta.steady or delta.cases * math.log(len(found.baseline_runs) + 1) >= -math.log(
@@ -192,7 +194,7 @@ def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | N
         return None
     if delta.steady:
         return least
-    if delta.interval is None or delta.interval[0] == delta.interval[1]:
+    if delta.cases < 2 or delta.interval is None or delta.interval[0] == delta.interval[1]:
         return None
     freedom = delta.cases - 1
     error = (delta.interval[1] - delta.interval[0]) / 2 / t_quantile(0.975, freedom)

@@ -125,7 +125,11 @@ class Setting:
         """Return the p-value that must not be exceeded at each look."""
         if self.looks == 1:
             return (self.rate,)
-        variances = tuple(self.error(look) ** 2 for look in range(self.looks))
+        if self.now + self.before == 0:
+            # Where nothing varies, only how much is pooled tells the looks apart.
+            variances = tuple(1 / (look + 1) + 1 / self.runs for look in range(self.looks))
+        else:
+            variances = tuple(self.error(look) ** 2 for look in range(self.looks))
         return levels(variances, spending(self.looks), self.rate, self.doubts)
 
     def power(self, drop: float) -> float:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ci_eval import wiring
-from ci_eval.errors import UsageError
+from ci_eval.errors import Problem, UsageError
 from ci_eval.findings import Report
 from ci_eval.json_text import RESULT_DEPTH
 from ci_eval.json_walk import JsonFile
@@ -23,13 +23,33 @@ def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
     path = Path(given)
     written = path / REPORT_FILE if path.is_dir() else path
     if config is None and written.is_file() and _is_report(written):
-        return read_report(written, shown=str(written))
+        return _with_criteria(read_report(written, shown=str(written)), str(written))
     observed = wiring.recall(given)
     by = config or usual
     if by is None:
         message = f"{given} holds no report, and no configuration says how to judge its run"
         raise UsageError(message, hint="name one: -c FILE")
     return wiring.judge_again(observed, by)[0]
+
+
+def _with_criteria(report: Report, shown: str) -> Report:
+    """Return a report whose criteria are all described, by which it is explained.
+
+    Raises:
+        UsageError: it speaks of one that is not.
+
+    """
+    deltas = report.comparison.deltas if report.comparison else ()
+    groups = [*(each.group for each in report.groups), *(each.group for each in deltas)]
+    named = dict.fromkeys(group.criterion for group in groups)
+    problems = [
+        Problem(f"the run has no criterion {name!r}", shown)
+        for name in named
+        if name not in report.meta.criteria
+    ]
+    if problems:
+        raise UsageError(problems=problems)
+    return report
 
 
 def _is_report(path: Path) -> bool:

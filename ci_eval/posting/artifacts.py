@@ -191,8 +191,7 @@ def checked(report: Report, shown: str) -> Report:
         raise _error(_CONTRADICTS, shown)
     try:
         Markdown().body(report, lambda _: False)
-    # What is said of a run that never was may fit together in no way: a criterion that is not
-    # described, a cost below nothing.
+    # What is said of a run that never was may fit together in no way.
     except (
         ArithmeticError,
         AttributeError,
@@ -209,7 +208,7 @@ def _fits_together(report: Report) -> bool:
     """Say whether a gate comes to such numbers, and with them to such a verdict."""
     totals, verdict = report.totals, report.verdict
     ended = totals.passed, totals.failed, totals.errors, totals.skipped
-    if min(*ended, totals.accepted) < 0 or sum(ended) != totals.cases:
+    if sum(ended) != totals.cases:
         return False
     judged = totals.passed + totals.failed + totals.accepted
     blocks = any(each.severity in ("blocks", "incomplete") for each in verdict.reasons)

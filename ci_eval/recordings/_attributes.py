@@ -1,11 +1,13 @@
 """The attributes of spans: how they were exported, and what they are called."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ci_eval.json_text import NotJsonError, parse_json
 from ci_eval.records import Json
 
+_WHOLE = re.compile("-?[0-9]{1,29}")
 _MAX_STEPS = 12
 """In how many parts the name of an attribute falls at most."""
 _MAX_NAMED = 6
@@ -71,8 +73,7 @@ def _otlp_value(value: Json) -> Json:
     [(kind, inner)] = value.items()
     match kind:
         case "intValue":
-            is_int = isinstance(inner, str) and inner.lstrip("-").isdecimal() and len(inner) < 30
-            return int(inner) if is_int else inner
+            return int(inner) if isinstance(inner, str) and _WHOLE.fullmatch(inner) else inner
         case "arrayValue":
             values = inner.get("values") if isinstance(inner, Mapping) else None
             return [_otlp_value(each) for each in values] if isinstance(values, list) else []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ci_eval.documents import read_text
 from ci_eval.errors import Problem, UsageError
-from ci_eval.json_text import MAX_DEPTH, NotJsonError, decode, skip
+from ci_eval.json_text import MAX_DEPTH, NotJsonError, decode, refuse_many, skip
 from ci_eval.recordings._attributes import first, raw_attributes, tree_of
 from ci_eval.recordings._reading import MAX_PROBLEMS
 from ci_eval.records import Json
@@ -18,6 +18,8 @@ from ci_eval.records import Json
 _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
 _NANO = 1e9
 _LONGEST_NUMBER = 30
+_LATEST = 1e11
+"""The last moment, in seconds since 1970, that may be meant."""
 _MAX_LOOKED_AT = 1000
 """How many spans tell the convention of a file."""
 
@@ -106,6 +108,10 @@ def _values(text: str, shown: str) -> Iterator[tuple[Json, int]]:
     """Yield the values of a file that holds one or several, one after the other."""
     at, line = skip(text, 0), 1
     line += text.count("\n", 0, at)
+    try:
+        refuse_many(text, at, len(text))
+    except NotJsonError as exc:
+        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
     while at < len(text):
         try:
             value, end = decode(text, at, max_depth=MAX_DEPTH)
@@ -188,11 +194,14 @@ def _error(raw: Mapping[str, Json]) -> str | None:
 
 
 def _moment(raw: Mapping[str, Json], nano: str, *keys: str) -> float | None:
-    """Return a time in seconds: what stands under `nano` has its unit in its name."""
+    """Return a time in seconds; `None` where it is none, or too far away to be one.
+
+    What stands under `nano` has its unit in its name.
+    """
     value = str(raw.get(nano))
-    if value.isdecimal() and len(value) < _LONGEST_NUMBER:
-        return int(value) / _NANO
-    return _seconds(_any(raw, *keys))
+    is_nano = value.isdecimal() and len(value) < _LONGEST_NUMBER
+    found = int(value) / _NANO if is_nano else _seconds(_any(raw, *keys))
+    return found if found is not None and abs(found) <= _LATEST else None
 
 
 def _seconds(value: Json) -> float | None:

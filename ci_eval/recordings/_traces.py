@@ -81,7 +81,7 @@ def _invocations(unit: Unit) -> Iterator[Invocation]:
             "creation_timestamp": unit.start,
             "duration": _length(whole) if whole else None,
             "model_duration": at_models if models else None,
-            "tool_duration": _length([*models, *tools]) - at_models if tools else None,
+            "tool_duration": max(_length([*models, *tools]) - at_models, 0.0) if tools else None,
             "nodes": tuple(node.step.node for node, _ in nodes if node.step.node) or None,
         }
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
+from ci_eval.bounds import MAX_COUNT
 from ci_eval.chat import events_of
 from ci_eval.dialogue import USER, as_args, as_response, said
 from ci_eval.heads import Syntax
@@ -121,7 +122,7 @@ def _usage(span: Span) -> dict[str, Json]:
     return {
         name: int(count)
         for name, count in found.items()
-        if type(count) in (int, float) and count >= 0
+        if type(count) in (int, float) and 0 <= count <= MAX_COUNT
     }
 
 

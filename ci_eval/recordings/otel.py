@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
+from ci_eval.bounds import MAX_COUNT
 from ci_eval.dialogue import as_args, as_response
 from ci_eval.heads import Syntax
 from ci_eval.plugins import RecordingReader, recording
@@ -152,4 +153,8 @@ def _answer(span: Span) -> dict[str, Json] | None:
 
 def _usage(span: Span) -> dict[str, Json]:
     found = {name: span.get(*keys) for name, keys in _USAGE.items()}
-    return {name: count for name, count in found.items() if type(count) is int and count >= 0}
+    return {
+        name: count
+        for name, count in found.items()
+        if type(count) is int and 0 <= count <= MAX_COUNT
+    }

@@ -218,7 +218,7 @@ def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:
 
 
 def _write(root: Path, texts: dict[str, str]) -> None:
-    from ci_eval.documents import contained
+    from ci_eval.paths import contained
 
     for name, text in texts.items():
         path = contained(root, name)

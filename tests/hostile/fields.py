@@ -7,6 +7,7 @@ decides what stands where, and `FIELDS` are all that are asked for.
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from ci_eval.evalset_facts import EvalSet
 from ci_eval.findings import (
     CaseChange,
     Comparison,
@@ -24,7 +25,7 @@ from ci_eval.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.records import EvalSet, Json, Status
+from ci_eval.records import Json, Status
 from ci_eval.results import (
     CriterionFacts,
     InvocationScore,

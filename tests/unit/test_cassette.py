@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ci_eval import cassette
 from ci_eval.cassette import Cassette
 from ci_eval.errors import UsageError
 from ci_eval.questions import Answer
@@ -98,10 +99,31 @@ def test_several_processes_may_write_at_once(tmp_path: Path):
     assert all(found.get(key) == Answer(text=key * 500) for key in KEYS)
 
 
+def test_a_line_that_is_too_long_holds_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(cassette, "MAX_LINE_BYTES", 1000)
+    path = tmp_path / "c.jsonl"
+    for key, text in zip(KEYS, ("short", "x" * 2000, "short, too"), strict=False):
+        opened(path).add(key, Answer(text=text), about="ci/c")
+
+    for _ in range(2):
+        found = opened(path)
+        assert [found.get(key) is not None for key in KEYS[:3]] == [True, False, True]
+        found.tidy()
+
+
+def test_a_file_that_is_too_long_is_refused(tmp_path: Path):
+    path = tmp_path / "c.jsonl"
+    opened(path).add(KEYS[0], Answer(text="one"), about="ci/c")
+    os.truncate(path, cassette.MAX_BYTES + 1)
+    with pytest.raises(UsageError, match=r"c\.jsonl is longer than 1024 MiB, the most for a cass"):
+        opened(path)
+
+
 @pytest.mark.parametrize(
     ("head", "message"),
     [
         ('{"ci-eval cassette":2}\n', "is a cassette of version 2; this ci-eval reads 1"),
+        ('{"ci-eval cassette":' + "1" * 5_000 + "}\n", "is no cassette of ci-eval"),
         ('{"key":"00"}\n', "is no cassette of ci-eval"),
         ("hello", "is no cassette of ci-eval"),
         ("\x00\xff\n", "is no cassette of ci-eval"),

@@ -8,21 +8,20 @@ from typing import Any
 import pytest
 from repos import git_init
 
-from ci_eval import documents
+from ci_eval import paths
 from ci_eval.documents import (
     MAX_CONFIG,
     MAX_YAML_DEPTH,
     Document,
-    contained,
     dotted,
     parse_yaml,
     read_text,
     read_yaml,
     reading,
-    refuse_links_out,
 )
 from ci_eval.errors import UsageError
 from ci_eval.isolation import Account
+from ci_eval.paths import contained, refuse_links_out
 
 NOT_ROOT = pytest.mark.skipif(
     os.name != "posix" or os.geteuid() == 0, reason="nothing is unreadable to root"
@@ -180,7 +179,7 @@ def test_nothing_is_read_of_gits_own_folders(repository: Path, given: str) -> No
 def test_in_the_container_no_path_of_a_configuration_leads_out(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "account", lambda: Account(58734, 58734, "/home/a"))
+    monkeypatch.setattr(paths, "account", lambda: Account(58734, 58734, "/home/a"))
     assert contained(repository / "suite", "../a.json") == repository / "a.json"
     for given in ("../secret", "/proc/self/environ", "/github/file_commands/add_path"):
         said = refusal(lambda path=given: contained(repository, path))
@@ -194,7 +193,7 @@ def test_nothing_is_written_in_a_folder_that_an_agent_made(
     (repository / "made/deep").mkdir(parents=True)
     monkeypatch.chdir(repository)
     made = repository / "made"
-    monkeypatch.setattr(documents, "belongs_to_agents", lambda path: path == made)
+    monkeypatch.setattr(paths, "belongs_to_agents", lambda path: path == made)
     assert contained(repository, "made/deep/x") == made / "deep/x"
     for refused in (
         lambda: contained(repository, "made/deep/x", written=True),
@@ -335,6 +334,7 @@ def test_merging_merges_what_was_merged() -> None:
         ("a: .nan\n", "c.yaml:1: '.nan' is not a finite number"),
         ("a: 1e999\n", "c.yaml:1: '1e999' is not a finite number"),
         (f"a: {'9' * 5000}\n", "c.yaml:1: the number is too long"),
+        (f"a: 0x{'f' * 298}\n", "c.yaml:1: the number is too long"),
         ("a:\n\tb: 1\n", "c.yaml:2: is not YAML: while scanning for the next token found char"),
         ("a: [1\nb: 2\n", "c.yaml:2: is not YAML: while parsing a flow sequence"),
         ("a: *x\n", "c.yaml:1: is not YAML: found undefined alias"),

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval import json_walk
+from ci_eval import json_text, json_walk
+from ci_eval.documents import MAX_WALKED
 from ci_eval.errors import UsageError
 from ci_eval.json_text import MAX_DEPTH
 from ci_eval.json_walk import JsonFile, walk_lines
@@ -200,6 +201,34 @@ def test_an_element_that_is_too_long_is_refused(
     monkeypatch.setattr(json_walk, "MAX_ELEMENT_CHARS", 2 << 20)
     said = refusal(tmp_path, '[1,\n"' + "x" * (5 << 20) + '"]')
     assert said == "a.json:2: holds a value of more than 2 MiB"
+
+
+def test_an_element_of_too_many_values_is_refused_before_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_text, "MAX_VALUES", 300_000)
+    said = refusal(tmp_path, "[1,\n[" + "0, " * (2 << 20))
+    assert said == "a.json:2: holds more than 300,000 values, too many to hold in memory"
+
+
+def test_any_number_of_elements_may_hold_so_many_values_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_text, "MAX_VALUES", 300_000)
+    long = f'"{"x" * (3 << 20)}"'  # so that much of what follows is in the window already
+    (tmp_path / "a.json").write_text(f"[{long}, {', '.join(['[0, 0]'] * 300_000)}]")
+    assert sum(1 for _ in JsonFile(tmp_path / "a.json", shown="a.json").walk(CASES)) == 300_001
+
+
+def test_a_document_that_is_too_long_is_refused_and_not_walked(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.touch()
+    os.truncate(path, MAX_WALKED + 1)
+    with pytest.raises(UsageError) as caught:
+        next(JsonFile(path, shown="a.json").walk(CASES))
+    assert str(caught.value) == (
+        "a.json: is longer than 4096 MiB, which is the most for such a file"
+    )
 
 
 def test_what_is_wrong_at_the_beginning_is_found_there(

@@ -8,8 +8,8 @@ from project import GREETS, REFUNDS, case, turn
 
 from ci_eval import needs
 from ci_eval.config import Config, load
-from ci_eval.evalset_facts import CaseFacts, OpenedEvalSet
-from ci_eval.records import EvalCase, EvalSet
+from ci_eval.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
+from ci_eval.records import EvalCase
 from ci_eval.selecting import Meant, PlannedEvalSet
 from ci_eval.world import World
 

@@ -344,10 +344,15 @@ def test_a_name_that_looks_like_a_pattern_may_be_a_file(suite: Suite) -> None:
     assert cases(suite.plan()) == {"one": ["a"]}
 
 
-@pytest.mark.parametrize("pattern", ["none*.json", "**.yaml/x", "/nowhere/*.json", "a\\0*", "s*/"])
+@pytest.mark.parametrize("pattern", ["none*.json", "**.yaml/x", "/nowhere/*.json", "s*/"])
 def test_a_pattern_must_fit_something(suite: Suite, pattern: str) -> None:
     suite.evalsets(f'  all: "{pattern}"\n')
     assert suite.refusal() == ["ci-eval.yaml:5: evalsets.all: matches no file"]
+
+
+def test_a_pattern_that_no_file_can_fit_is_none(suite: Suite) -> None:
+    suite.evalsets('  all: "a\\0*"\n')
+    assert suite.refusal() == ["ci-eval.yaml:5: evalsets.all: is not a path: no path holds U+0000"]
 
 
 def test_one_of_the_files_of_a_pattern_can_be_selected(suite: Suite) -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.evalset_facts import CaseFacts, OpenedEvalSet
-from ci_eval.records import EvalCase, EvalSet
+from ci_eval.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
+from ci_eval.records import EvalCase
 from ci_eval.selecting import Meant, PlannedEvalSet, Selection, fits
 
 IDS = st.text("ab[]*?!-", max_size=5)

@@ -244,7 +244,7 @@ class Watch:
         at_models = _length(models)
         return {
             "model_duration": at_models if models else None,
-            "tool_duration": _length(models + tools) - at_models if tools else None,
+            "tool_duration": max(_length(models + tools) - at_models, 0.0) if tools else None,
         }
 
 

@@ -88,10 +88,65 @@ def test_a_line_is_a_conversation_in_either_spelling(tmp_path: Path) -> None:
     assert recording.conversation("b") == ((), None)
 
 
-def test_the_last_line_about_a_trial_counts(tmp_path: Path) -> None:
-    first = {"eval_id": "a", "invocations": [HELLO]}
-    recording = Recording(tmp_path, first, {"eval_id": "a", "invocations": [CAMEL]})
+def test_lines_of_a_case_without_numbers_are_its_repeats(tmp_path: Path) -> None:
+    recording = Recording(
+        tmp_path,
+        {"eval_id": "a", "invocations": [HELLO]},
+        {"eval_id": "b", "invocations": []},
+        {"eval_id": "a", "invocations": [CAMEL]},
+        {"eval_id": "a", "evalset": "f", "invocations": []},
+    )
+    assert texts(recording.conversation(repeat=0)) == [("Hello", "")]
+    assert texts(recording.conversation(repeat=1)) == [("Hello", "Hi")]
+    assert texts(recording.conversation("b")) == []
+    assert recording.failure(repeat=2)[0] == "not_recorded"
+
+
+def test_a_line_without_a_number_takes_the_first_that_is_free(tmp_path: Path) -> None:
+    recording = Recording(
+        tmp_path,
+        {"eval_id": "a", "repeat": 0, "invocations": [HELLO]},
+        {"eval_id": "a", "invocations": [CAMEL]},
+        {"eval_id": "a", "repeat": 2, "invocations": []},
+    )
+    assert recording.problems == []
+    assert texts(recording.conversation(repeat=0)) == [("Hello", "")]
+    assert texts(recording.conversation(repeat=1)) == [("Hello", "Hi")]
+    assert texts(recording.conversation(repeat=2)) == []
+
+
+def test_a_number_that_a_line_without_one_has_already_is_refused(tmp_path: Path) -> None:
+    row = {"eval_id": "a", "invocations": []}
+    assert Recording(tmp_path, row, row, {**row, "repeat": 1}).problems == [
+        (
+            "3: gives the repeat 1 of the case 'a', which an earlier line without 'repeat' is "
+            "already; number all of its lines, or none"
+        )
+    ]
+
+
+def test_of_lines_that_give_the_same_number_the_last_counts_as_a_resumed_run_writes_them(
+    tmp_path: Path,
+) -> None:
+    row = {"eval_id": "a", "repeat": 0}
+    recording = Recording(tmp_path, {**row, "error": "x"}, {**row, "invocations": [CAMEL]})
     assert texts(recording.conversation()) == [("Hello", "Hi")]
+
+
+def test_of_several_agents_that_of_the_same_name_is_replayed(tmp_path: Path) -> None:
+    row = {"eval_id": "a", "repeat": 0}
+    by_bot = {**row, "agent": "bot", "invocations": [HELLO]}
+    by_another = {**row, "agent": "other", "invocations": [CAMEL]}
+    assert texts(Recording(tmp_path, by_bot, by_another).conversation()) == [("Hello", "")]
+    assert texts(Recording(tmp_path, by_another).conversation()) == [("Hello", "Hi")]
+    by_nobody = {**row, "agent": "third", "invocations": []}
+    assert Recording(tmp_path, by_another, by_nobody).failure() == (
+        "not_recorded",
+        (
+            "traces.jsonl has this case of several agents, 'other', 'third', and none has the name "
+            "of this agent; name the agent like the one that is meant"
+        ),
+    )
 
 
 def test_a_line_may_be_for_one_evalset_and_one_repeat(tmp_path: Path) -> None:

@@ -40,6 +40,11 @@ def test_the_value_is_the_sum_over_the_conversation(
     assert (shown.value, shown.status, shown.informational) == (total, Status.PASSED, True)
 
 
+@pytest.mark.parametrize("count", [10**16, -(10**300)])
+def test_a_count_that_cannot_be_is_taken_for_none(count: int):
+    assert scored(Tokens(), tokens(prompt_token_count=count)).status is Status.SKIPPED
+
+
 @pytest.mark.parametrize(("model", "turns", "total"), ALL)
 def test_what_is_not_reported_is_skipped_or_where_it_is_judged_an_error(
     model: type[Consumption], turns: list[Any], total: float

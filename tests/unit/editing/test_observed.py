@@ -31,14 +31,30 @@ def wanted(tmp_path, *rows, **which):
     return keeping.from_traces(traces(tmp_path, *rows), found, shown="traces.jsonl")
 
 
-def test_the_last_recording_of_a_case_is_meant(tmp_path):
-    rows = [row(answered="no"), row("other"), row(answered="yes"), row(repeat=1, answered="2nd")]
+def test_recordings_of_a_case_are_its_repeats(tmp_path):
+    rows = [row(answered="no"), row("other"), row(answered="yes"), row(repeat=2, answered="3rd")]
 
     def answered(**which):
         return (wanted(tmp_path, *rows, **which).invocations or ())[0].response
 
-    assert answered() == "yes"
-    assert answered(repeat=1) == "2nd"
+    assert answered() == "no"
+    assert answered(repeat=1) == "yes"
+    assert answered(repeat=2) == "3rd"
+    rows.append(row(repeat=2, answered="4th"))
+    assert answered(repeat=2) == "4th"
+    rows.append(row(repeat=1))
+    with pytest.raises(UsageError, match=r"traces\.jsonl:6: gives the repeat 1 of the case"):
+        answered()
+
+
+def test_sessions_called_like_the_case_are_its_repeats(tmp_path):
+    rows = [
+        unnamed("a", "b"),
+        unnamed("c", "d", session="refunds"),
+        unnamed("e", "f", session="refunds"),
+    ]
+    found = [wanted(tmp_path, *rows, repeat=repeat).invocations for repeat in (0, 1)]
+    assert [turns[0].user for turns in found if turns] == ["c", "e"]
 
 
 def test_a_recording_that_could_be_one_of_several_is_not_guessed(tmp_path):

@@ -18,6 +18,7 @@ from ci_eval.errors import UsageError
 from ci_eval.posting import artifacts
 from ci_eval.posting.artifacts import LIMITS, MAX_GROUPS, MAX_JOB, MAX_MEMBERS, MAX_WORST, read
 from ci_eval.report_file import report_in
+from ci_eval.reporters.markdown import Markdown
 
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
 TEXT = REPORT.model_dump_json().encode()
@@ -201,7 +202,6 @@ def test_a_number_beyond_all_measure_is_refused() -> None:
         ({"cases": 0, "passed": 0}, []),
         ({"cases": 1, "passed": 0, "skipped": 1}, []),
         ({"cases": 1, "passed": 2}, []),
-        ({"cases": 1, "passed": 2, "failed": -1}, []),
         ({"cases": 1, "passed": 1}, [{"severity": "blocks", "message": "got worse"}]),
         ({"cases": 1, "passed": 1}, [{"severity": "incomplete", "message": "is missing"}]),
     ],
@@ -213,6 +213,11 @@ def test_a_verdict_that_no_gate_comes_to_is_refused(totals: Any, reasons: Any) -
     assert "contradicts itself, and cannot be shown" in refused(packed(value))
 
 
+def test_a_count_below_nothing_is_refused() -> None:
+    value = changed(totals={"cases": 1, "passed": 2, "failed": -1})
+    assert "totals.failed: must be at least 0, found -1" in refused(packed(value))
+
+
 def test_a_gate_may_let_failures_and_accepted_drops_pass() -> None:
     warned = [{"severity": "warns", "message": "got worse"}]
     verdict = {"outcome": "passed", "mode": "threshold", "reasons": warned}
@@ -221,11 +226,17 @@ def test_a_gate_may_let_failures_and_accepted_drops_pass() -> None:
         assert found.verdict.outcome == "passed"
 
 
-def test_a_report_that_contradicts_itself_is_refused() -> None:
-    value = changed()
-    value["meta"]["criteria"] = {}
-    value["judging"] = {"calls": 1, "cost_usd": -1.0}
-    assert "contradicts itself, and cannot be shown" in refused(packed(value))
+def test_a_cost_below_nothing_is_refused() -> None:
+    value = changed(judging={"calls": 1, "cost_usd": -1.0})
+    assert "judging.cost_usd: must be at least 0, found -1.0" in refused(packed(value))
+
+
+def test_a_report_that_cannot_be_shown_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def body(*_: object) -> str:
+        raise LookupError("a criterion that is not described")
+
+    monkeypatch.setattr(Markdown, "body", body)
+    assert "contradicts itself, and cannot be shown" in refused(packed(changed()))
 
 
 VALUES = st.one_of(

@@ -79,7 +79,7 @@ def test_conversations_of_a_case_are_its_repeats(tmp_path: Path) -> None:
         ("a", None, 0),
         ("b", None, 0),
         ("a", None, 1),
-        (None, "s", 0),
+        (None, "s", None),
     ]
 
 

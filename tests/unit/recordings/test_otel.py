@@ -555,10 +555,31 @@ def test_times_are_understood_in_every_unit(tmp_path: Path, start: object, end: 
     assert (turn.creation_timestamp, turn.duration) == (1_704_067_200, 2.5)
 
 
-@pytest.mark.parametrize("time", ["soon", "9" * 40, True, {}, [1], ["a", "b"], 1e300])
+@pytest.mark.parametrize(
+    "time", ["soon", "9" * 40, "9" * 29, True, {}, [1], ["a", "b"], 1e300, -1e29]
+)
 def test_what_is_no_time_is_none(tmp_path: Path, time: object) -> None:
     (raw,) = console(chat("chat", 0, 1, [ASKED], [SAID]))
     assert only(tmp_path, [{**raw, "start_time": time}]).duration is None
+
+
+@pytest.mark.parametrize("count", [-1, 10**16, 1.5, True, "7"])
+def test_what_is_no_count_of_tokens_is_none(tmp_path: Path, count: object) -> None:
+    (raw,) = console(chat("chat", 0, 1, [ASKED], [SAID]))
+    given = {**raw["attributes"], "gen_ai.usage.input_tokens": count}
+    turn = only(tmp_path, [{**raw, "attributes": given}])
+    assert turn.events is not None
+    assert [each.usage_metadata for each in turn.events] == [{"candidates_token_count": 3}]
+
+
+@pytest.mark.parametrize("number", ["--5", "-", "5-", "\u0663", "9" * 40])
+def test_a_whole_number_that_is_none_is_a_text(tmp_path: Path, number: str) -> None:
+    (raw,) = console(chat("chat", 0, 1, [ASKED], [SAID]))
+    pairs = [
+        {"key": name, "value": {"stringValue": each}} for name, each in raw["attributes"].items()
+    ]
+    given = [*pairs, {"key": "gen_ai.usage.input_tokens", "value": {"intValue": number}}]
+    assert only(tmp_path, [{**raw, "attributes": given}]).user
 
 
 def test_files_and_images_in_messages_are_kept(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import GROUP, make_report, make_results, streamed
 
+from ci_eval.evalset_facts import EvalSet
 from ci_eval.findings import Reason, Report
-from ci_eval.records import EvalSet
 from ci_eval.reporters.annotations import Annotations
 from ci_eval.results import TrialResult
 from ci_eval.trials import Failure

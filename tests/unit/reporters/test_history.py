@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import GROUP, compared_in_full, make_report
 
+from ci_eval.bounds import MAX_VALUE
 from ci_eval.findings import GroupKey, Noted, NotedGroup, Report
 from ci_eval.reporters._history import MAX_CHARTS, MAX_RUNS, Trend, charted, trends
 from ci_eval.reporters._rows import Row, rows_of
@@ -97,8 +98,8 @@ def test_no_name_can_leave_the_title_of_a_chart(names: list[str]) -> None:
 
 
 @given(
-    st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=40),
-    st.floats(allow_nan=False, allow_infinity=False),
+    st.lists(st.none() | st.floats(-MAX_VALUE, MAX_VALUE), max_size=40),
+    st.floats(-MAX_VALUE, MAX_VALUE),
 )
 def test_any_numbers_make_lines_of_bounded_length(past: list[float | None], now: float) -> None:
     summary = REPORT.groups[0].model_copy(update={"value": now, "interval": None})

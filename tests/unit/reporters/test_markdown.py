@@ -16,6 +16,7 @@ from support import (
     streamed,
 )
 
+from ci_eval.evalset_facts import EvalSet
 from ci_eval.findings import (
     CaseChange,
     Comparison,
@@ -34,7 +35,7 @@ from ci_eval.findings import (
     Verdict,
 )
 from ci_eval.posting.sections import MORE
-from ci_eval.records import EvalSet, Json, Status
+from ci_eval.records import Json, Status
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import MAX_BYTES, Summary
 from ci_eval.results import CriterionFacts, Score, Tier, TrialResult
@@ -683,7 +684,7 @@ def hostile(texts: Sequence[str]) -> Report:
     other = group.model_copy(update={"criterion": f"{criterion} 2"})
     history = (
         Noted(run_id=value, created=kind, groups=(NotedGroup(group=group, value=0.5),)),
-        Noted(run_id=reason, created=kind, groups=(NotedGroup(group=group, value=1e300),)),
+        Noted(run_id=reason, created=kind, groups=(NotedGroup(group=group, value=1e15),)),
         Noted(run_id=case, created=kind, groups=(NotedGroup(group=group, value=0.6),)),
     )
     report = Report(
