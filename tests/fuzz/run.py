@@ -38,12 +38,13 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     asked.add_argument("--seconds", type=int, default=3600, help="for all targets together")
     asked.add_argument("--jobs", type=int, default=1, help="so many targets at once")
+    asked.add_argument("--seed", type=int, default=0, help="of chance; 0: another one each time")
     asked.add_argument("--replay", action="store_true", help="run the corpus once")
     asked.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked.add_argument("targets", nargs="*", metavar="TARGET")
     options = asked.parse_args()
     if options.one:
-        return _fuzz_here(*options.targets, options.seconds)
+        return _fuzz_here(*options.targets, options.seconds, options.seed)
     from fuzz.targets import TARGETS
 
     given = [Path(each) for each in options.targets if each not in TARGETS]
@@ -54,7 +55,7 @@ def main() -> int:
         asked.error(f"no target is called {given[0]}: there are {', '.join(TARGETS)}")
     seconds = max(1, options.seconds // len(names))
     with ThreadPoolExecutor(options.jobs) as jobs:
-        ended = jobs.map(lambda name: _fuzz(name, seconds), names)
+        ended = jobs.map(lambda name: _fuzz(name, seconds, options.seed), names)
         failed = [name for name, is_good in zip(names, ended, strict=True) if not is_good]
     print(f"{len(names)} targets, found something in: {', '.join(failed) or 'none'}")
     return 1 if failed else 0
@@ -79,10 +80,11 @@ def replay(name: str, data: bytes) -> None:
         attempt(TARGETS[name], path)
 
 
-def _fuzz(name: str, seconds: int) -> bool:
+def _fuzz(name: str, seconds: int, seed: int) -> bool:
     """Fuzz a target in a process of its own; say whether nothing was found."""
     started = time.monotonic()
-    command = [sys.executable, __file__, "--one", "--seconds", str(seconds), name]
+    limits = ("--seconds", str(seconds), "--seed", str(seed))
+    command = [sys.executable, __file__, "--one", *limits, name]
     # libFuzzer ends itself, also where an input hangs.
     ended = subprocess.run(command, capture_output=True, check=False)
     lines = ended.stderr.decode(errors="replace").splitlines()
@@ -97,7 +99,7 @@ def _fuzz(name: str, seconds: int) -> bool:
     return False
 
 
-def _fuzz_here(name: str, seconds: int) -> int:
+def _fuzz_here(name: str, seconds: int, seed: int) -> int:
     import atheris
 
     with atheris.instrument_imports(include=["ci_eval"]):
@@ -132,7 +134,7 @@ def _fuzz_here(name: str, seconds: int) -> int:
 
         arguments = [
             *(sys.argv[0], str(learnt), str(CORPUS / name)),
-            *(f"-max_total_time={seconds}", f"-timeout={TIMEOUT_S}"),
+            *(f"-max_total_time={seconds}", f"-timeout={TIMEOUT_S}", f"-seed={seed}"),
             *(f"-rss_limit_mb={RSS_LIMIT_MB}", f"-max_len={MAX_LENGTH}"),
             *(f"-artifact_prefix={FOUND}/{name}-", "-print_final_stats=1", "-len_control=0"),
         ]
