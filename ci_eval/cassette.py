@@ -76,13 +76,13 @@ class Cassette:
             UsageError: it is no regular file.
 
         """
-        file = open(self._path, "rb", opener=lambda path, flags: os.open(path, flags | _AT_ONCE))
+        file = os.open(self._path, os.O_RDONLY | _AT_ONCE | getattr(os, "O_BINARY", 0))
         try:
-            self._check_regular(file.fileno())
+            self._check_regular(file)
         except BaseException:
-            file.close()
+            os.close(file)
             raise
-        return file
+        return os.fdopen(file, "rb")
 
     def _check_regular(self, file: int) -> None:
         if not stat.S_ISREG(os.fstat(file).st_mode):

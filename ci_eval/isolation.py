@@ -166,7 +166,7 @@ def end_all(agent: Account) -> None:
     _kill_all(agent)
     while _any_runs(agent):
         if time.monotonic() > until:
-            message = f"processes that agents started still run {_SECONDS_TO_DIE:g} s after SIGKILL"
+            message = f"processes of agents still run {_SECONDS_TO_DIE:g} s after SIGKILL"
             hint = "run the job again, and look for what holds them up in the kernel's log"
             raise MachineError(message, hint=hint)
         time.sleep(0.01)

@@ -7,7 +7,6 @@ child returns at once.
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -124,7 +123,7 @@ class _Spawned(asyncio.SubprocessTransport):
     def kill(self) -> None:
         """Kill it, unless it has ended, for then its number may be somebody else's."""
         if self._popen.returncode is None:
-            os.kill(self._popen.pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
+            self._popen.kill()
 
     def close(self) -> None:
         """Close our ends of the streams; the child is watched until it has ended."""
