@@ -26,6 +26,7 @@ _LACKS = {
     *(errno.EMFILE, errno.ENFILE),
 }
 """What the system says when the machine lacks room; no file is to blame."""
+_NO_THREAD = "can't start new thread"  # how Python says it of threads
 
 
 def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
@@ -73,13 +74,17 @@ def naming_files() -> Iterator[None]:
         MachineError: the machine lacks disk space, memory, processes or open files.
 
     """
+    hint = "make room on the machine or raise its limits, and run again"
     try:
         yield
+    except RuntimeError as exc:
+        if str(exc) != _NO_THREAD:
+            raise
+        raise MachineError(f"the machine cannot go on: {exc}", hint=hint) from exc
     except OSError as exc:
         if exc.errno in _LACKS:
             at = f" at {exc.filename}" if exc.filename is not None else ""
             message = f"the machine cannot go on{at}: {exc.strerror}"
-            hint = "make room on the machine or raise its limits, and run again"
             raise MachineError(message, hint=hint) from exc
         if exc.filename is None:
             raise

@@ -21,6 +21,13 @@ def test_what_the_machine_lacks_ends_without_a_verdict(
     assert caught.value.exit_code == ExitCode.INCOMPLETE
 
 
+def test_a_limit_of_threads_is_the_machines() -> None:
+    with pytest.raises(MachineError, match="the machine cannot go on: "), naming_files():
+        raise RuntimeError("can't start new thread")
+    with pytest.raises(RuntimeError, match="another"), naming_files():
+        raise RuntimeError("another")
+
+
 def test_a_file_that_the_system_refuses_is_named() -> None:
     with pytest.raises(UsageError, match=r"^x cannot be used: Permission denied$"), naming_files():
         raise OSError(errno.EACCES, "Permission denied", "x")
