@@ -8,13 +8,14 @@ processes may write at once: each line is written in one piece, under a lock.
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from ci_eval.errors import UsageError
+from ci_eval.errors import Problem, UsageError
 from ci_eval.json_text import parse_json
 from ci_eval.questions import Answer
 from ci_eval.redacting import Secrets
@@ -31,6 +32,7 @@ _LINE = re.compile(rb'\{"key":"([0-9a-f]{32})",')
 _ANEW = "record it anew under another name, or remove it"
 _FAR = 1 << 40
 """A place in the file where nothing ever is."""
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)
 
 
 class Cassette:
@@ -58,7 +60,7 @@ class Cassette:
         """Note which answers the file holds.
 
         Raises:
-            UsageError: it is no cassette, one of another version, or too long.
+            UsageError: it is no regular file, no cassette, one of another version, or too long.
 
         """
         if not self._path.exists():
@@ -67,13 +69,32 @@ class Cassette:
             message = f"{self._shown} is longer than {MAX_BYTES >> 20} MiB, the most for a cassette"
             raise UsageError(message, hint=_ANEW)
         at = 0
-        with self._path.open("rb") as file:
+        with self._opened() as file:
             for number, line in enumerate(_lines(file)):
                 if number == 0:
                     self._check_head(line)
                 elif (found := _LINE.match(line)) and line.endswith(b"}\n"):
                     self._places[found[1].decode()] = at, len(line)
                 at += len(line)
+
+    def _opened(self) -> IO[bytes]:
+        """Open the file to read it, at once: a pipe would keep us waiting for a writer.
+
+        Raises:
+            UsageError: it is no regular file.
+
+        """
+        file = os.open(self._path, os.O_RDONLY | _AT_ONCE | getattr(os, "O_BINARY", 0))
+        try:
+            self._check_regular(file)
+        except BaseException:
+            os.close(file)
+            raise
+        return os.fdopen(file, "rb")
+
+    def _check_regular(self, file: int) -> None:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise UsageError(problems=[Problem("is not a file", self._shown)])
 
     def _check_head(self, line: bytes) -> None:
         found = _OPENING.match(line)
@@ -90,6 +111,7 @@ class Cassette:
 
         Raises:
             OSError: it cannot be.
+            UsageError: it is no regular file.
 
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +124,7 @@ class Cassette:
         if key in self._own or key not in self._places:
             return self._own.get(key)
         at, length = self._places[key]
-        with self._path.open("rb") as file:
+        with self._opened() as file:
             file.seek(at)
             line = file.read(length)
         found = _LINE.match(line)
@@ -133,7 +155,7 @@ class Cassette:
             return
         with self._locked():
             last: dict[bytes, bytes] = {}
-            with self._path.open("rb") as lines:
+            with self._opened() as lines:
                 for line in _lines(lines):
                     found = _LINE.match(line)
                     if found and line.endswith(b"}\n"):
@@ -155,9 +177,15 @@ class Cassette:
             os.close(file)
 
     def _open_locked(self) -> int:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        file = os.open(self._path, flags, 0o644)
-        _lock(file)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _AT_ONCE | getattr(os, "O_BINARY", 0)
+        # A link is followed once, so that none that is put in its place meanwhile is.
+        file = os.open(self._path.resolve(), flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
+        try:
+            self._check_regular(file)
+            _lock(file)
+        except BaseException:
+            os.close(file)
+            raise
         return file
 
 

@@ -1,5 +1,6 @@
 """How a command ends: with an exit code, whatever became of it, and a word to the user."""
 
+import errno
 import json
 import signal
 import sys
@@ -8,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from typing import Any
 
-from ci_eval.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.errors import CiEvalError, ExitCode, MachineError, Problem, UsageError
 from ci_eval.redacting import printing
 
 EXIT_CODES = {
@@ -17,6 +18,15 @@ EXIT_CODES = {
     "incomplete": ExitCode.INCOMPLETE,
 }
 """With which code a command ends that reached this verdict."""
+
+
+_LACKS = {
+    *(errno.ENOSPC, errno.EDQUOT),
+    *(errno.ENOMEM, errno.EAGAIN),
+    *(errno.EMFILE, errno.ENFILE),
+}
+"""What the system says when the machine lacks room; no file is to blame."""
+_NO_THREAD = "can't start new thread"  # how Python says it of threads
 
 
 def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
@@ -61,11 +71,21 @@ def naming_files() -> Iterator[None]:
 
     Raises:
         UsageError: a file cannot be used.
+        MachineError: the machine lacks disk space, memory, processes or open files.
 
     """
+    hint = "make room on the machine or raise its limits, and run again"
     try:
         yield
+    except RuntimeError as exc:
+        if str(exc) != _NO_THREAD:
+            raise
+        raise MachineError(f"the machine cannot go on: {exc}", hint=hint) from exc
     except OSError as exc:
+        if exc.errno in _LACKS:
+            at = f" at {exc.filename}" if exc.filename is not None else ""
+            message = f"the machine cannot go on{at}: {exc.strerror}"
+            raise MachineError(message, hint=hint) from exc
         if exc.filename is None:
             raise
         raise UsageError(f"{exc.filename} cannot be used: {exc.strerror}") from exc

@@ -7,6 +7,7 @@ CiEvalError
 │   └── UnknownPluginError   no agent type, criterion, … of that name
 ├── NothingSelectedError     nothing was left to run                             exit 5
 ├── BaselineError            the stored baseline cannot be read                  exit 6
+├── MachineError             the machine cannot go on with the run               exit 6
 └── (no exit) TrialError     one trial could not be observed: becomes data
     ├── DisturbedError       it was cut off by a neighbour, and runs again
     └── JudgeError           a model gave no answer
@@ -102,6 +103,12 @@ class NothingSelectedError(CiEvalError):
 
 class BaselineError(CiEvalError):
     """The stored baseline cannot be read, so no verdict can be reached."""
+
+    exit_code = ExitCode.INCOMPLETE
+
+
+class MachineError(CiEvalError):
+    """The machine lacks room or keeps agents running, so no verdict can be reached."""
 
     exit_code = ExitCode.INCOMPLETE
 

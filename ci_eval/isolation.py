@@ -8,7 +8,7 @@ there is no such account, or we are not root, agents run as we do, and none of t
 
 import ctypes
 import os
-import subprocess
+import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ci_eval.errors import UsageError
+from ci_eval.errors import MachineError, UsageError
 
 ACCOUNT = "ci-eval-agent"
 """Whom agents run as; the Dockerfile makes it."""
@@ -28,8 +28,9 @@ INTERPRETER = "CI_EVAL_INTERPRETER"
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_KILL, _CAP_SETGID, _CAP_SETUID = 5, 6, 7
+_OVER_AGENTS = 1 << _CAP_KILL | 1 << _CAP_SETGID | 1 << _CAP_SETUID
 
-_SECONDS_TO_DIE = 10.0  # what a killed process may take on a machine with much to do
+_SECONDS_TO_DIE = 60.0  # what a killed process may take on a machine with much to do
 
 
 class Account(NamedTuple):
@@ -124,14 +125,14 @@ def become_owner(workspace: Path) -> None:
         if owner.st_uid != 0:
             os.setresgid(owner.st_gid, owner.st_gid, owner.st_gid)
             os.setresuid(owner.st_uid, owner.st_uid, 0)
-            _keep_power_over_agents()
+            _keep_power(_OVER_AGENTS)
     except PermissionError as exc:
         message = f"agents cannot be kept apart from ci-eval: {exc.strerror}"
         raise UsageError(message, hint="run the container with its usual capabilities") from exc
 
 
-def _keep_power_over_agents() -> None:
-    """Hold on, without being root, to starting and ending processes of another user."""
+def _keep_power(kept: int) -> None:
+    """Have, of all capabilities, those whose bits are set in `kept`, without being root."""
 
     class Header(ctypes.Structure):
         _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
@@ -143,7 +144,6 @@ def _keep_power_over_agents() -> None:
 
     libc = ctypes.CDLL(None, use_errno=True)
     header, data = Header(_CAPABILITY_VERSION_3, 0), (Data * 2)()
-    kept = 1 << _CAP_KILL | 1 << _CAP_SETGID | 1 << _CAP_SETUID
     done = libc.capget(ctypes.byref(header), data)
     data[0].effective, data[1].effective = kept, 0
     if done != 0 or libc.capset(ctypes.byref(header), data) != 0:
@@ -164,40 +164,68 @@ def as_root() -> Iterator[None]:
     finally:
         if before != 0:
             os.seteuid(before)
-            _keep_power_over_agents()
+            _keep_power(_OVER_AGENTS)
 
 
 # --- Their end ------------------------------------------------------------------------------------
 
 
 def end_all(agent: Account) -> None:
-    """Kill every process of the account: all at once, so that none can get away by forking.
+    """Kill every process of the account, and return when none of them runs.
 
-    A signal that was sent may not have arrived yet, so this waits until none of them runs.  A
-    process that the kernel holds up for longer gets no turn any more to do anything.
+    Raises:
+        MachineError: the system does not end them.
+
     """
-    subprocess.run(
-        ["/bin/sh", "-c", "kill -9 -1"],
-        check=False,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={},
-        **child_options(),
-    )
     until = time.monotonic() + _SECONDS_TO_DIE
-    while _any_runs(agent) and time.monotonic() < until:
+    _kill_all(agent)
+    while _any_runs(agent):
+        if time.monotonic() > until:
+            message = f"processes of agents still run {_SECONDS_TO_DIE:g} s after SIGKILL"
+            hint = "run the job again, and look for what holds them up in the kernel's log"
+            raise MachineError(message, hint=hint)
         time.sleep(0.01)
 
 
-def _any_runs(agent: Account) -> bool:
-    """Whether a process of the account is more than an entry that waits for its parent."""
-    for path in Path("/proc").glob("[0-9]*/status"):
+def _kill_all(agent: Account) -> None:
+    """Send SIGKILL to every process of the account.
+
+    One call signals all of them at once, so that none can get away by forking.  Nothing is forked
+    for it either: there may be no room for another process, and agents could kill a helper that
+    runs as they do.  The effective user of a sender says whom it may signal, but the real and the
+    saved one of a receiver who may signal it.  So these are not the agents': we cannot be killed.
+    """
+    if sys.platform != "linux":
+        return
+    nobody = agent.uid + 1  # whoever has this real user would be killed, too
+    with as_root():
+        real = os.getresuid()[0]
+        os.setresuid(nobody, agent.uid, 0)
         try:
-            lines = path.read_text(errors="replace").splitlines()
-        except OSError:  # it ended while we looked
-            continue
-        found = dict(line.partition(":\t")[::2] for line in lines)
-        is_over = found.get("State", "")[:1] in "ZX"  # a zombie, or dead
-        if not is_over and str(agent.uid) in found.get("Uid", "").split():
-            return True
-    return False
+            _keep_power(0)  # CAP_KILL would kill everybody
+            os.kill(-1, signal.SIGKILL)
+        except ProcessLookupError:
+            return  # none is left
+        finally:
+            os.seteuid(0)
+            os.setresuid(real, 0, 0)
+
+
+def _any_runs(agent: Account) -> bool:
+    """Return whether a process of the account is more than an entry that waits for its parent."""
+    try:
+        found = [each for each in Path("/proc").iterdir() if each.name.isdecimal()]
+        return any(_runs(each / "status", agent) for each in found)
+    except OSError:  # too many files are open, say: then nothing is known
+        return True
+
+
+def _runs(status: Path, agent: Account) -> bool:
+    try:
+        lines = status.read_text(errors="replace").split("\n")
+    except (FileNotFoundError, ProcessLookupError):  # it ended while we looked
+        return False
+    found = dict(line.partition(":\t")[::2] for line in lines)
+    # A zombie, or dead; but of one whose first thread has ended, others may run.
+    is_over = found["State"][:1] in "ZX" and int(found["Threads"]) <= 1
+    return not is_over and str(agent.uid) in found["Uid"].split()

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from ci_eval import isolation
 from ci_eval.errors import TrialError
+from ci_eval.spawning import spawn
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """The longest line that a child may write."""
@@ -155,7 +156,10 @@ class Child(asyncio.SubprocessProtocol):
         argv, env, cwd = launch.argv, dict(launch.env), launch.cwd
         options = {**_OWN_GROUP, **isolation.child_options()}
         try:
-            await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **options)
+            if sys.platform == "win32":  # pragma: no cover  # not tested there
+                await self._loop.subprocess_exec(lambda: self, *argv, env=env, cwd=cwd, **options)
+            else:
+                await spawn(self, argv, env=env, cwd=cwd, **options)
         except OSError as exc:
             raise TrialError("start", f"cannot start {argv[0]!r}: {exc.strerror}") from exc
 
@@ -206,6 +210,8 @@ class Child(asyncio.SubprocessProtocol):
         finally:
             self.kill()
         await _happens_within(2 * LINGER_S, self._closed)
+        if sys.platform != "win32":  # there, asyncio would be disturbed
+            self._transport.close()
 
     def _flush(self) -> None:
         pipe = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(_STDIN))
@@ -289,7 +295,7 @@ class Child(asyncio.SubprocessProtocol):
             self._close()
 
     def _close(self) -> None:
-        """Close our ends of the pipes; before its end is known, that would disturb asyncio."""
+        """Close our ends of the pipes, its end being known."""
         self._transport.close()
         self._closed.set()
 

@@ -30,6 +30,8 @@ from ci_eval.world import World
 
 MAX_SOURCE = 256 * 1024
 """The longest template, in characters."""
+_TO_DIE_S = 5.0
+"""Seconds that a killed child may take to end."""
 _PACKAGE = str(Path(__file__).resolve().parent.parent)
 _CODE = "import sys; sys.path.append(sys.argv[1]); from ci_eval.filling import main; main()"
 
@@ -144,15 +146,12 @@ def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
         start_new_session=True,
         **isolation.child_options(),
     )
-    with child:
-        try:
-            out, _ = child.communicate(line, timeout=limits.wall_s)
-        except subprocess.TimeoutExpired:
-            _kill(child)
-            raise TemplateError(f"was not done after {limits.wall_s:g} s") from None
-        except BaseException:
-            _kill(child)
-            raise
+    try:
+        out, _ = child.communicate(line, timeout=limits.wall_s)
+    except subprocess.TimeoutExpired:
+        raise TemplateError(f"was not done after {limits.wall_s:g} s") from None
+    finally:
+        _end(child)
     if sys.platform != "win32" and child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         raise TemplateError(f"was not done after {limits.cpu_s} s of computing")
     try:
@@ -164,12 +163,23 @@ def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
     return answer
 
 
-def _kill(child: "subprocess.Popen[bytes]") -> None:
-    if sys.platform == "win32":
-        child.kill()
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """Kill the child, if it still runs, and close its streams.
+
+    Its end is not waited for without a limit: a process of the same user can trace the child, and
+    the kernel keeps its exit code back as long as that one likes.
+    """
+    if child.returncode is None:
+        if sys.platform == "win32":
+            child.kill()
+        else:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_TO_DIE_S)
+    for stream in filter(None, (child.stdin, child.stdout)):
+        with suppress(BrokenPipeError):  # what was left to write
+            stream.close()
 
 
 # --- Plain data -------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
     Raises:
         UsageError: such a file cannot be handed over, or `.ci-eval` or what is in it is a link
             that leads out of the repository.
+        MachineError: a process of theirs cannot be ended; what was closed to them stays closed.
 
     """
     ours = contained(world.root, OURS)
@@ -64,11 +65,11 @@ def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
         try:
             yield replace(world, env={**world.env, **copies})
         finally:
+            closed = stack.pop_all()  # and stays closed, should one of them run on
             end_all(agent)
-            with as_root():
+            with as_root(), closed:
                 for problem in _hand_over(world.root, agent):
                     world.say(f"what agents left in {world.shown('.')} stays theirs: {problem}")
-                stack.close()
 
 
 # --- What agents must not read ----------------------------------------------------------------

@@ -32,6 +32,7 @@ SEEDS: dict[str, Parameter] = {
             *("NothingSelectedError", "BaselineError", "BadAnswerError", "DisturbedError"),
             *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
             *("GitHubError", "HostError", "LimitedError", "PostingError"),
+            *("MachineError",),
             *("Problem", "NotJsonError", "ValueError", "workers/link.py:_error"),
         ),
         (0, "message"),

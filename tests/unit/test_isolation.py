@@ -1,5 +1,6 @@
 """Agents run as a user of their own where that can be; tests/container does it in earnest."""
 
+import errno
 import json
 import os
 import subprocess
@@ -104,7 +105,7 @@ def test_code_that_names_no_interpreter_gets_one_without_ci_eval() -> None:
 
 
 SCRIPT = """
-    import asyncio, json, os, sys
+    import asyncio, json, os, resource, subprocess, sys
     from pathlib import Path
     from ci_eval import isolation, workspace
     from ci_eval.processes import Child, Launch
@@ -466,6 +467,112 @@ def test_a_process_runs_until_it_is_dead_and_not_until_somebody_asks_for_its_end
     assert "Z (zombie)" in Path(f"/proc/{child.pid}/status").read_text()
     assert not isolation._any_runs(AGENT)
     child.wait()
+
+
+KILLER = '''import os, subprocess, sys
+code = """
+import os
+open("left", "x")
+while True:
+    try:
+        os.kill(-1, 9)
+    except OSError:
+        pass
+"""
+subprocess.Popen([sys.executable, "-c", code], start_new_session=True).wait()
+'''
+
+
+@needs_root
+def test_agents_that_kill_all_they_can_are_ended_and_nobody_else(workspace: Path) -> None:
+    """The end needs no process that they could kill, and none at all: a limit forbids it."""
+    bystander = subprocess.Popen(["/bin/sleep", "60"], user=OWNER)
+    found = as_action(
+        workspace,
+        f"""
+        code = {KILLER!r}
+        ours = subprocess.Popen(["/bin/sleep", "60"])
+        with workspace.room_for_agents(world, files):
+            asyncio.run(run(code))
+            found["began"] = (root / "left").exists()
+            found["alive"] = isolation._any_runs(agent)
+            resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        found["left"] = isolation._any_runs(agent)
+        found["ours"] = ours.poll()
+        found["we"] = [os.getresuid(), os.getresgid()]
+        power = Path("/proc/thread-self/status").read_text().partition("CapEff:")[2].split()[0]
+        found["power"] = int(power, 16)
+        ours.kill()
+        """,
+    )
+    assert found == {
+        "began": True,
+        "alive": True,
+        "left": False,
+        "ours": None,
+        "we": [[OWNER, OWNER, 0], [OWNER] * 3],
+        "power": 0b11100000,
+    }
+    assert bystander.poll() is None
+    bystander.kill()
+    bystander.wait()
+
+
+@needs_root
+def test_what_is_closed_to_agents_stays_closed_while_one_runs(workspace: Path) -> None:
+    found = as_action(
+        workspace,
+        """
+        from ci_eval.errors import MachineError
+        isolation._SECONDS_TO_DIE = 0.1
+        kill, isolation._kill_all = isolation._kill_all, lambda agent: None
+        try:
+            with workspace.room_for_agents(world, files):
+                left = subprocess.Popen(["/bin/sleep", "60"], cwd="/", **isolation.child_options())
+        except MachineError as exc:
+            found["said"], found["code"] = str(exc), exc.exit_code
+        found["mode"] = oct((root / ".git").stat().st_mode)
+        kill(agent)
+        found["left"] = left.wait()
+        """,
+    )
+    assert found == {
+        "said": "processes of agents still run 0.1 s after SIGKILL",
+        "code": 6,
+        "mode": "0o40750",
+        "left": -9,
+    }
+
+
+@needs_root
+def test_a_process_whose_first_thread_has_ended_still_runs() -> None:
+    code = """
+        import ctypes, threading, time
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        ctypes.CDLL(None).syscall({exit}, 0)  # of this thread alone
+    """
+    number = {"x86_64": 60, "aarch64": 93}[os.uname().machine]
+    code = textwrap.dedent(code).format(exit=number)
+    child = subprocess.Popen([SYSTEM_PYTHON, "-I", "-c", code], user=AGENT.uid)
+    status = Path(f"/proc/{child.pid}/status")
+    try:
+        while "Z (zombie)" not in status.read_text():
+            assert child.poll() is None
+            time.sleep(0.01)
+        assert isolation._any_runs(AGENT)
+    finally:
+        isolation.end_all(AGENT)
+    child.wait()
+
+
+def test_nobody_is_taken_to_have_ended_where_nothing_can_be_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: Path) -> None:
+        raise OSError(errno.ENFILE, "Too many open files in system")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert isolation._any_runs(AGENT)
 
 
 # --- On every Linux ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from talks import ENVIRONMENT, dies, until
+from tracing import GET_TRACED, needs_tracing
 
 from ci_eval import processes
 from ci_eval.errors import TrialError
@@ -183,6 +184,44 @@ def test_a_grandchild_in_a_group_of_its_own_cannot_hold_us_up() -> None:
     )
     _, heard = with_child(code, until_gone)
     os.kill(int(heard.lines[0]), signal.SIGKILL)  # it lives: it was not waited for
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_tracer_that_keeps_the_end_of_a_child_back_cannot_hold_us_up() -> None:
+    needs_tracing()
+    seen: list[int | None] = []
+
+    async def body(child: Child, heard: Heard) -> None:
+        await heard.gone.wait()
+        await child.stop()
+        seen.append(child.exit_code)
+        os.kill(int(heard.lines[0]), signal.SIGKILL)
+        await until(lambda: child.exit_code is not None)
+
+    child, _ = with_child(GET_TRACED + "print(tracer.pid, flush=True); os._exit(3)", body)
+    assert seen == [None]  # it went on before the tracer's end
+    assert child.exit_code == 3
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_end_of_a_child_is_learned_where_the_kernel_does_not_announce_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: int) -> int:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
+    child, heard = with_child("print('last'); raise SystemExit(3)", until_gone)
+    assert (child.exit_code, heard.lines) == (3, [b"last"])
+
+
+def test_an_exit_code_that_is_lost_is_no_success() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        child, _ = with_child("pass", until_gone)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert child.exit_code == 255
 
 
 def test_a_flood_on_standard_error_neither_blocks_nor_fills_memory() -> None:

@@ -1,12 +1,19 @@
 """Templates of users get plain data, little time and memory, and nothing else."""
 
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from repos import git_init
+from talks import is_dead
+from tracing import GET_TRACED, needs_tracing
 
+from ci_eval import rendering
 from ci_eval.errors import UsageError
 from ci_eval.findings import Totals
 from ci_eval.records import Status
@@ -167,6 +174,23 @@ NESTED = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% e
 @pytest.mark.parametrize("source", [NESTED, "{{ 3 ** (10**9) }}"])
 def test_time_has_an_end(source: str) -> None:
     assert refused(source) == "was not done after 2 s of computing"
+
+
+def test_a_tracer_cannot_keep_the_end_of_a_template_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_tracing()
+    monkeypatch.setattr(rendering, "_TO_DIE_S", 0.1)
+    code = GET_TRACED + "print(tracer.pid, flush=True); tracer.wait()"
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(
+        [sys.executable, "-S", "-c", code], stdin=pipe, stdout=pipe, start_new_session=True
+    )
+    assert child.stdout
+    tracer = int(child.stdout.readline())
+    rendering._end(child)
+    assert child.returncode is None
+    assert not is_dead(tracer)  # it went on before the tracer's end
+    os.kill(tracer, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
 
 
 def test_a_template_is_not_waited_for_forever() -> None:

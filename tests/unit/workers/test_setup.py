@@ -1,6 +1,7 @@
 """A set-up is done once for all that have the same, again when it has to be, and fails clearly."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -63,6 +64,17 @@ def failure(each: SetUp) -> str:
     assert isinstance(error, TrialError)
     assert error.kind == "start"
     return str(error)
+
+
+def test_a_file_of_any_length_counts_without_being_read(folder: Folder) -> None:
+    with (folder.root / "requirements.txt").open("wb") as file:
+        file.truncate(1 << 43)  # no machine reads that
+    for _ in range(2):
+        assert do(folder.noting()) == []
+    assert folder.done == "x"
+    os.utime(folder.root / "requirements.txt", (1, 1))
+    assert do(folder.noting()) == []
+    assert folder.done == "xx"
 
 
 # --- How commands are written -----------------------------------------------------------------
