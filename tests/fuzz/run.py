@@ -30,6 +30,8 @@ FOUND = HERE / "found"
 MAX_LENGTH = 50_000
 """The longest input, in bytes."""
 TIMEOUT_S, RSS_LIMIT_MB = 10, 500
+MOST_INPUTS = 3000
+"""How many inputs one process takes: what atheris keeps of each counts as memory, too."""
 _DONE = re.compile(r"^Done (\d+) ", re.MULTILINE)
 
 
@@ -81,22 +83,25 @@ def replay(name: str, data: bytes) -> None:
 
 
 def _fuzz(name: str, seconds: int, seed: int) -> bool:
-    """Fuzz a target in a process of its own; say whether nothing was found."""
-    started = time.monotonic()
-    limits = ("--seconds", str(seconds), "--seed", str(seed))
-    command = [sys.executable, __file__, "--one", *limits, name]
-    # libFuzzer ends itself, also where an input hangs.
-    ended = subprocess.run(command, capture_output=True, check=False)
-    lines = ended.stderr.decode(errors="replace").splitlines()
-    said = "\n".join(line for line in lines if not line.startswith("INFO: Instr"))
-    runs = _DONE.search(said)
-    took = time.monotonic() - started
-    if ended.returncode == 0 and runs:
-        print(f"{name}: {int(runs[1]):,} inputs in {took:.0f} s, nothing found", flush=True)
-        return True
-    print(f"{name}: exit code {ended.returncode} after {took:.0f} s", flush=True)
-    print(said[-6000:], flush=True)
-    return False
+    """Fuzz a target in processes of its own, one after the other; say whether nothing was found."""
+    started, inputs = time.monotonic(), 0
+    while (left := int(started + seconds - time.monotonic())) > 0 or not inputs:
+        limits = ("--seconds", str(max(left, 1)), "--seed", str(seed))
+        # libFuzzer ends itself, also where an input hangs.
+        command = [sys.executable, __file__, "--one", *limits, name]
+        ended = subprocess.run(command, capture_output=True, check=False)
+        lines = ended.stderr.decode(errors="replace").splitlines()
+        said = "\n".join(line for line in lines if not line.startswith("INFO: Instr"))
+        runs = _DONE.search(said)
+        if ended.returncode or not runs:
+            took = time.monotonic() - started
+            print(f"{name}: exit code {ended.returncode} after {took:.0f} s", flush=True)
+            print(said[-6000:], flush=True)
+            return False
+        inputs += int(runs[1])
+        seed = seed and seed + 1
+    print(f"{name}: {inputs:,} inputs in {seconds} s, nothing found", flush=True)
+    return True
 
 
 def _fuzz_here(name: str, seconds: int, seed: int) -> int:
@@ -135,7 +140,7 @@ def _fuzz_here(name: str, seconds: int, seed: int) -> int:
         arguments = [
             *(sys.argv[0], str(learnt), str(CORPUS / name)),
             *(f"-max_total_time={seconds}", f"-timeout={TIMEOUT_S}", f"-seed={seed}"),
-            *(f"-rss_limit_mb={RSS_LIMIT_MB}", f"-max_len={MAX_LENGTH}"),
+            *(f"-runs={MOST_INPUTS}", f"-rss_limit_mb={RSS_LIMIT_MB}", f"-max_len={MAX_LENGTH}"),
             *(f"-artifact_prefix={FOUND}/{name}-", "-print_final_stats=1", "-len_control=0"),
         ]
         atheris.Setup(arguments, one, custom_mutator=mutator)

@@ -252,7 +252,7 @@ def repository(tmp_path: Path) -> Path:
     ("given", "message"),
     [
         ("nope.j2", "nope.j2: no such file"),
-        (".git", ".git: is not a file"),
+        (".git", ".git: is in git's own folder"),
         ("../outside.j2", "../outside.j2: lies outside of the repository, and a template must not"),
         ("/etc/passwd", "/etc/passwd: lies outside of the repository, and a template must not"),
         ("link.j2", "link.j2: is a link that leads out of the repository"),
