@@ -120,6 +120,11 @@ class Clone:
         """All settings that hold in the clone; of those with one name the last one counts."""
         return self._found.settings
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it lacks objects, which git would fetch when they are asked for."""
+        return any(each.key.endswith(".promisor") for each in self.settings)
+
     def look(self) -> None:
         """Find and read the clone now, before anything of the repository runs."""
         _ = self._found

@@ -117,6 +117,10 @@ class Repository:
             or None
         )
 
+    def holds(self, name: str) -> bool:
+        """Return whether there is an object of this name, though a partial clone may lack it."""
+        return bool(self.asked("rev-parse", "--verify", "--quiet", "--end-of-options", name))
+
     def parents(self, commit: str) -> Sequence[str]:
         """Return the parents that a commit names, even if a shallow clone lacks them."""
         head = self.asked("cat-file", "commit", commit).partition("\n\n")[0]

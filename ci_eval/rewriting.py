@@ -44,6 +44,8 @@ def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) ->
         return
     place = clone.inside(config.path.name)
     before = _as_it_was(clone, start, place)
+    if before is None and clone.is_partial and clone.view.holds(f"{start}:{place}"):
+        yield f"configuration: {place} as it was is not in this clone, which is partial"
     for old in _moved_from(clone, start, place) if before is None else ():
         found = _as_it_was(clone, start, old)
         if found is not None and found.keys() >= _KEYS:

@@ -52,9 +52,14 @@ class GitStore(FileStore):
     def _committed(self, suite: str, lineage: Lineage, world: World) -> list[Past]:
         repository = world.clone.view
         inside = self._inside(world.clone, world)
-        found = _find(repository, self._commits(repository, lineage), inside)
+        commits = self._commits(repository, lineage)
+        found = _find(repository, commits, inside, is_partial=world.clone.is_partial)
         if found is None:
             return []
+        if found.kind == "missing":
+            message = "is not in this clone, which is partial"
+            problem = Problem(message, f"{found.commit[:12]}:{found.path}")
+            raise BaselineError(problems=[problem], hint="check out without `filter`")
         shown = f"{found.commit[:12]}:{found.path}"
         if found.kind != "blob":
             raise BaselineError(problems=[Problem("is not a file", shown)])
@@ -111,7 +116,9 @@ class _Found(NamedTuple):
     kind: str
 
 
-def _find(repository: Repository, commits: Sequence[str], path: str) -> _Found | None:
+def _find(
+    repository: Repository, commits: Sequence[str], path: str, *, is_partial: bool
+) -> _Found | None:
     """Return what is at `path` at the first of `commits` that has something there."""
     if "\n" in path or not commits:
         return None
@@ -124,4 +131,7 @@ def _find(repository: Repository, commits: Sequence[str], path: str) -> _Found |
         match answer.split(" "):
             case [name, kind, size] if size.isdigit():
                 return _Found(commit, path, name, kind)
+            # A partial clone knows the name of a file that it does not hold.
+            case [_, "missing"] if is_partial and repository.holds(f"{commit}:{path}"):
+                return _Found(commit, path, "", "missing")
     return None

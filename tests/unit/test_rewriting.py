@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from repos import ENV, Repo
+from repos import ENV, Repo, clone
 from runs import meta
 
 from ci_eval.config import load
@@ -137,6 +137,16 @@ def test_a_configuration_that_moved_has_other_runs_and_is_compared_with_what_it_
     first, *more = said(repo, folder="new", name=new.removeprefix("new/"))
     assert first == f"configuration: it was old/ci-eval.yaml, whose runs are not those of {new}"
     assert any(each.startswith("gate.max_drop") for each in more)
+
+
+def test_a_configuration_that_a_partial_clone_lacks_is_told(repo, tmp_path):
+    repo.commit(**{"ci-eval.yaml": CONFIG + FILE + GATE})
+    repo.on("work").commit(**{"ci-eval.yaml": CONFIG + FILE})
+    repo.git("config", "uploadpack.allowFilter", "true")
+    partial = clone(repo.folder, tmp_path / "partial", "--filter=blob:none", "--branch=work")
+
+    expected = "configuration: ci-eval.yaml as it was is not in this clone, which is partial"
+    assert said(partial) == [expected]
 
 
 def test_a_first_configuration_moved_from_nowhere(repo):

@@ -156,6 +156,17 @@ def test_what_is_broken_is_named_with_its_commit_and_line(repo: Repo) -> None:
     assert refusal(repo.folder) == f"{commit[:12]}:base.json:2: expected an object, found 5"
 
 
+def test_a_file_that_a_partial_clone_lacks_is_not_taken_for_none(
+    repo: Repo, tmp_path: Path
+) -> None:
+    commit = repo.commit("runs", **{"base.json": "{}"})
+    repo.on("change").commit("d", **{"base.json": "[]"})
+    repo.git("config", "uploadpack.allowFilter", "true")
+    partial = clone(repo.folder, tmp_path / "partial", "--filter=blob:none", "--branch=change")
+    said = refusal(partial.folder, GitStore(path="base.json", base="main"))
+    assert said.startswith(f"{commit[:12]}:base.json: is not in this clone, which is partial")
+
+
 def test_a_folder_is_no_baseline(repo: Repo) -> None:
     commit = repo.commit("a folder", **{"base.json/x": ""})
     repo.on("change").commit("d")
