@@ -142,6 +142,7 @@ def test_a_configuration_that_moved_has_other_runs_and_is_compared_with_what_it_
 def test_a_configuration_that_a_partial_clone_lacks_is_told(repo, tmp_path):
     repo.commit(**{"ci-eval.yaml": CONFIG + FILE + GATE})
     repo.on("work").commit(**{"ci-eval.yaml": CONFIG + FILE})
+    repo.git("checkout", "--quiet", "main")
     repo.git("config", "uploadpack.allowFilter", "true")
     partial = clone(repo.folder, tmp_path / "partial", "--filter=blob:none", "--branch=work")
 
