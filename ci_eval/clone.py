@@ -24,8 +24,8 @@ from ci_eval.git import GitError, Repository
 from ci_eval.isolation import belongs_to_agents
 
 _MAX_SMALL = 64 * 1024
-_MAX_SHALLOW = 64 * 1024 * 1024
-"""The longest files that are read, in bytes: pointers, and git's list of cut-off commits."""
+_MAX_LIST = 256 * 1024 * 1024
+"""The longest files of git's that are read, in bytes: pointers, and lists of refs and commits."""
 _FILES = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
 _HOMES = ("HOME", "XDG_CONFIG_HOME", "USERPROFILE")
 """Variables that name files with settings of the user's, and folders with such files."""
@@ -230,20 +230,19 @@ def _read(folder: Path, env: Mapping[str, str]) -> _Found:
     top, git_dir = nearest
     shared = _small(git_dir / "commondir").strip()
     common = Path(os.path.normpath(git_dir / shared)) if shared else git_dir
-    # The only calls in which the clone's own settings count; none of them can run a program.
+    # Of the clone itself git is asked this alone, which opens no object: a missing one it would
+    # fetch, by programs that the clone's settings name.
     settings = tuple(_settings(git_dir, top, env))
-    own = Repository(git_dir, env)
-    refs = own.run("for-each-ref", "--format=%(objectname) %(symref) %(refname)")
-    branch = own.asked("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/") or None
-    head = own.commit("HEAD")
     view = Path(tempfile.mkdtemp(prefix="ci-eval-git-"))
-    _make_view(view, common, settings, refs.decode(errors="surrogateescape"), head)
+    _make_view(view, git_dir, common, settings)
     extra = {
         "GIT_OBJECT_DIRECTORY": str(common / "objects"),
         "GIT_INDEX_FILE": str(git_dir / "index"),
         "GIT_WORK_TREE": str(top),
     }
-    return _Found(Repository(view, env, extra), top, common, head, branch, settings)
+    asked = Repository(view, env, extra)
+    branch = asked.asked("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/") or None
+    return _Found(asked, top, common, asked.commit("HEAD"), branch, settings)
 
 
 def _settings(git_dir: Path, top: Path, env: Mapping[str, str]) -> Iterator[Setting]:
@@ -269,24 +268,20 @@ def _outside(path: str | None, top: Path, instead: str | None) -> str | None:
     return instead if inside else path
 
 
-def _make_view(
-    view: Path, common: Path, settings: tuple[Setting, ...], refs: str, head: str | None
-) -> None:
+def _make_view(view: Path, git_dir: Path, common: Path, settings: tuple[Setting, ...]) -> None:
     known = {each.key: each.value for each in settings}
-    for name in ("objects", "refs"):
-        (view / name).mkdir()
-    packed = []
-    for line in refs.splitlines():
-        name, symbolic, ref = line.split(" ")
-        packed.append(f"{name} {ref}\n")
-        if symbolic:
-            place = view / ref
-            place.parent.mkdir(parents=True, exist_ok=True)
-            _write(place, f"ref: {symbolic}\n")
-    _write(view / "packed-refs", "".join(packed))
-    _write(view / "HEAD", f"{head or 'ref: refs/heads/none'}\n")
-    if cut_off := _small(common / "shallow", _MAX_SHALLOW):
-        _write(view / "shallow", cut_off)
+    if known.get("extensions.refstorage", "files") != "files":
+        message = "keeps its branches in a form that ci-eval does not read"
+        raise GitError(f"{common} {message}: git refs migrate --ref-format=files")
+    (view / "objects").mkdir()
+    for folder, _, names in os.walk(common / "refs"):  # which follows no link
+        place = view / Path(folder).relative_to(common)
+        place.mkdir()
+        for name in names:
+            _write(place / name, _small(Path(folder, name)))
+    for source in (git_dir / "HEAD", common / "packed-refs", common / "shallow"):
+        if text := _small(source, _MAX_LIST):
+            _write(view / source.name, text)
     kept = [(key, known[key]) for key in (*_OF_FORMAT, *_OF_FILES) if key in known]
     _write(view / "config", "".join(_line(key, value) for key, value in kept))
 

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from repos import ENV, Repo, make_hub
 from repos import clone as cloned
 
 from ci_eval import isolation
+from ci_eval.baselines import _data_branch
 from ci_eval.baselines._data_branch import Change, opened
 from ci_eval.baselines._remote import Remote
 from ci_eval.clone import NO_CLONE, Clone, top_of
+from ci_eval.errors import BaselineError, UsageError
 from ci_eval.git import GitError
 from ci_eval.isolation import Account
 from ci_eval.lineage import current_branch, default_branch, trace
@@ -240,6 +243,8 @@ class Attack:
         for name in ("objects", "refs/heads", "hooks"):
             (at / name).mkdir(parents=True)
         (at / "HEAD").write_text("ref: refs/heads/main\n")
+        # What its settings promise to be fetched, by a program of theirs.
+        (at / "refs/heads/main").write_text(f"{'1' * 40}\n")
         (at / "config").write_text(self.settings + f"[core]\n\tworktree = {self.repo.folder}\n")
         for hook in (self.program.parent / "hooks").iterdir():
             shutil.copy(hook, at / "hooks")
@@ -252,7 +257,8 @@ class Attack:
         found.view.asked("diff-tree", "-r", "-p", "HEAD~1", "HEAD")
         found.view.asked("cat-file", "--textconv", "HEAD:a.txt")
         if found.common:
-            self.store(found)
+            with suppress(BaselineError, UsageError):  # of a repository that lacks what it names
+                self.store(found)
         assert not self.mark.exists()
 
     def store(self, found: Clone) -> None:
@@ -266,6 +272,7 @@ def in_git_of_the_top(attack: Attack) -> None:
     with (attack.repo.folder / ".git/config").open("a") as file:
         file.write(attack.settings)
     (attack.repo.folder / ".git/config.worktree").write_text(attack.settings)
+    (attack.repo.folder / ".git/refs/heads/lost").write_text(f"{'1' * 40}\n")
     for hook in (attack.program.parent / "hooks").iterdir():
         shutil.copy(hook, attack.repo.folder / ".git/hooks")
 
@@ -314,7 +321,9 @@ HARMLESS = [
 
 
 @pytest.fixture
-def attack(repo: Repo, tmp_path: Path) -> Iterator[Attack]:
+def attack(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Attack]:
+    for name in ("TRIES", "READ_TRIES"):
+        monkeypatch.setattr(_data_branch, name, 1)
     scratch = tmp_path / "attack"
     scratch.mkdir()
     made = Attack(repo, scratch)
@@ -337,7 +346,8 @@ def test_nothing_that_was_planted_runs_or_hides_the_clone(
 def test_the_trap_is_one(attack: Attack) -> None:
     """Git itself, asked in the same place, runs what was planted."""
     a_bare_repository(attack)
-    attack.repo.git("-C", "evals", "status", "--porcelain")
+    command = ["git", "status", "--porcelain"]
+    subprocess.run(command, cwd=attack.repo.folder / "evals", env=ENV, capture_output=True)
     assert attack.mark.exists()
     attack.mark.unlink()
 
@@ -494,5 +504,6 @@ def test_a_clone_without_a_remote_is_stored_in_without_its_hooks(attack: Attack)
         shutil.copy(attack.program, git_dir / "hooks" / name)
     borrowed = attack.repo.folder.parent / "hub.git/objects"
     (git_dir / "objects/info/alternates").write_text(f"{borrowed}\n")
+    (git_dir / "refs/heads/lost").unlink()
     attack.store(evals(attack.repo))
     assert (git_dir / "refs/heads/data").exists()
