@@ -44,7 +44,7 @@ class Weather(Loopback):
 
 def normal(invocation: Invocation) -> Any:
     """Return an invocation without what differs from run to run, and what only ours has."""
-    told = _without_nulls(json.loads(invocation.model_dump_json()))
+    told = _of_adk(json.loads(invocation.model_dump_json()))
     for name in ("creation_timestamp", "duration", "model_duration", "tool_duration"):
         assert told.pop(name, 0.0) >= 0.0
     told.pop("waits_for")
@@ -58,7 +58,9 @@ def normal(invocation: Invocation) -> Any:
     return json.loads(text)
 
 
-def _without_nulls(value: Any) -> Any:
+def _of_adk(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
-    return list(map(_without_nulls, value)) if isinstance(value, list) else value
+        kept = {name: each for name, each in value.items() if each is not None}
+        kept.pop("finish_reason", None)  # ADK stores none
+        return {name: _of_adk(each) for name, each in kept.items()}
+    return list(map(_of_adk, value)) if isinstance(value, list) else value

@@ -97,7 +97,8 @@ CASE = {
             "user_content": said("Refund 7", "user"),
             "final_response": said("Order 7 is paid back.", "model"),
         },
-        {"user_content": said("Thanks", "user")},
+        # Stated, as what a case does not state is skipped here, and ADK asks about it.
+        {"user_content": said("Thanks", "user"), "final_response": said("Bye.", "model")},
     ],
 }
 
