@@ -20,24 +20,24 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent), str(ROOT)]
 
-import spans  # noqa: E402
-from fuzz.run import CORPUS  # noqa: E402
-from fuzz.targets import CASE  # noqa: E402
-from project import CASES, CONFIG, case, content, turn  # noqa: E402
+import spans
+from fuzz.run import CORPUS
+from fuzz.targets import CASE
+from project import CASES, CONFIG, case, content, turn
 
-from ci_eval.baselines import check_run  # noqa: E402
-from ci_eval.baselines._document import stored_runs  # noqa: E402
-from ci_eval.baselines._runs_index import index_text  # noqa: E402
-from ci_eval.cassette import Cassette  # noqa: E402
-from ci_eval.cli import main  # noqa: E402
-from ci_eval.fingerprint import of_case  # noqa: E402
-from ci_eval.journal import Journal  # noqa: E402
-from ci_eval.noted import note  # noqa: E402
-from ci_eval.posting import layout, sections  # noqa: E402
-from ci_eval.questions import Answer  # noqa: E402
-from ci_eval.records import FunctionCall, Invocation  # noqa: E402
-from ci_eval.resuming import Answered, Begun  # noqa: E402
-from ci_eval.trials import Trace, Trial, TrialKey  # noqa: E402
+from ci_eval.baselines import check_run
+from ci_eval.baselines._document import stored_runs
+from ci_eval.baselines._runs_index import index_text
+from ci_eval.cassette import Cassette
+from ci_eval.cli import main
+from ci_eval.fingerprint import of_case
+from ci_eval.journal import Journal
+from ci_eval.noted import note
+from ci_eval.posting import layout, sections
+from ci_eval.questions import Answer
+from ci_eval.records import FunctionCall, Invocation
+from ci_eval.resuming import Answered, Begun
+from ci_eval.trials import Trace, Trial, TrialKey
 
 COMMIT = "c" * 40
 HELLO = {"role": "user", "content": "Hello"}
