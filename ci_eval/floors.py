@@ -11,9 +11,9 @@ from typing import Literal
 
 from ci_eval.config_file import GateOptions
 from ci_eval.findings import GroupKey, GroupSummary, Reason, Totals
-from ci_eval.phrases import cases, named
+from ci_eval.phrases import named
 from ci_eval.stats import wilson_interval
-from ci_eval.templating import plain
+from ci_eval.templating import counted, plain
 
 Severity = Literal["blocks", "warns", "info"]
 SEVERITIES: dict[str, Severity] = {
@@ -120,7 +120,7 @@ def of_pass_rate(totals: Totals, gate: GateOptions, *, tolerated: bool) -> Itera
     required = 1.0 if gate.min_pass_rate is None else gate.min_pass_rate
     floor, rate = pass_rate(totals, required, gate), totals.pass_rate
     missing = f" and {totals.errors} could not be measured" if totals.errors else ""
-    failed = f"{totals.failed} of {cases(totals.judged)} failed{missing}"
+    failed = f"{totals.failed} of {counted(totals.judged, 'case')} failed{missing}"
     if floor.missed and rate is not None:
         most = "" if floor.certain or not floor.interval else f", at most {floor.interval[1]:.1%}"
         said = f"pass rate {rate:.1%}, required {required:.1%}{most}"
@@ -139,7 +139,7 @@ def of_means(
     for group in groups:
         required = gate.min_score.get(group.group.criterion)
         floor = None if required is None else mean(group, required, gate)
-        name, lost = named(group.group), cases(group.incomplete)
+        name, lost = named(group.group), counted(group.incomplete, "case")
         if floor and floor.missed and group.value is not None:
             mean_, least = plain(group.value), f"{required:g}"
             said = f"{name} has a mean of {mean_}, required {least}"

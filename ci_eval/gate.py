@@ -23,10 +23,10 @@ from ci_eval.findings import (
     Verdict,
 )
 from ci_eval.floors import SEVERITIES, Severity
-from ci_eval.phrases import MAX_NAMED, cases, listed, named
+from ci_eval.phrases import MAX_NAMED, listed, named
 from ci_eval.records import Status
 from ci_eval.results import CriterionFacts, RunMeta, Tier
-from ci_eval.templating import plain
+from ci_eval.templating import counted, plain
 
 _MISSING: dict[str, tuple[Severity, str]] = {
     "pass": ("info", "nothing was compared"),
@@ -190,7 +190,7 @@ class _Gate:
         if by_threshold or self.options.min_pass_rate is not None:
             yield from floors.of_pass_rate(totals, self.options, tolerated=self.tolerated)
         elif totals.failed:
-            failed = f"{cases(totals.failed)} below a threshold"
+            failed = f"{counted(totals.failed, 'case')} below a threshold"
             yield Reason(severity="info", message=f"{failed}, which alone does not block")
         yield from floors.of_means(self.groups, self.options, tolerated=self.tolerated)
         if by_threshold:
@@ -200,7 +200,8 @@ class _Gate:
         """Yield the criteria that only warn, and that cases failed."""
         for group in self.groups:
             if group.tier == "warn" and group.failed and not group.informational:
-                message = f"{named(group.group)} failed {cases(group.failed)}, and only warns"
+                failed = counted(group.failed, "case")
+                message = f"{named(group.group)} failed {failed}, and only warns"
                 yield Reason(severity="warns", message=message, group=group.group)
 
     def changes(self, comparison: Comparison) -> Iterator[Reason]:
@@ -264,10 +265,11 @@ class _Gate:
         errors, totals = self.errors, self.totals
         if not self.tolerated:
             because = f": {self.lacking}" if self.lacking else ""
-            message = f"{cases(errors)} of {totals.cases} could not be measured{because}"
+            message = f"{counted(errors, 'case')} of {totals.cases} could not be measured{because}"
             yield Reason(severity="incomplete", message=message)
         elif errors:
-            message = f"{cases(errors)} could not be measured, which gate.max_errors allows"
+            lost = counted(errors, "case")
+            message = f"{lost} could not be measured, which gate.max_errors allows"
             yield Reason(severity="warns", message=message)
 
     def judgement(self) -> Iterator[Reason]:
@@ -299,7 +301,8 @@ def _unjudged(found: Named) -> str:
     """Return which cases nothing judged, as a sentence."""
     names = found.first[:MAX_NAMED]
     more = f" and {found.count - len(names)} more" if found.count > len(names) else ""
-    return f"no criterion that blocks judged {cases(found.count)}: {', '.join(names)}{more}"
+    count = counted(found.count, "case")
+    return f"no criterion that blocks judged {count}: {', '.join(names)}{more}"
 
 
 def _loosens(found: Sequence[str]) -> Reason:

@@ -1,8 +1,7 @@
 """What criteria need and what cases have: told before anything is run."""
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ci_eval.config import Config
 from ci_eval.errors import Problem, Severity
@@ -12,12 +11,19 @@ from ci_eval.measures import AnyCriterion
 from ci_eval.records import EvalCase
 from ci_eval.selecting import PlannedEvalSet
 
-UNJUDGED = "no criterion that blocks can judge it"
-"""How a problem begins that names a case which nothing can judge."""
 MAX_LINES = 20
 """How many of the cases that nothing can judge are named, of one evalset."""
 _MAX_REASONS = 3
 """How many criteria such a problem names."""
+
+
+@dataclass(frozen=True)
+class UnjudgedCase(Problem):
+    """A case that no criterion which blocks can judge."""
+
+    case: str = ""
+    """Its id."""
+
 
 Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
 """For each agent and evalset that meet, the criteria."""
@@ -109,7 +115,7 @@ def _unjudged(
             for (agent, other), criteria in pairs.items()
             if other == name
         }
-        found: list[Problem] = []
+        found: list[UnjudgedCase] = []
         count = 0
         for case in evalset.cases():
             why = next(
@@ -124,17 +130,14 @@ def _unjudged(
             count += bool(why)
             if why and len(found) < MAX_LINES:
                 where = f"case {case.eval_id!r}"
-                found.append(Problem(f"{UNJUDGED}{why}", evalset.shown, case.line, where))
+                message = f"no criterion that blocks can judge it{why}"
+                found.append(
+                    UnjudgedCase(message, evalset.shown, case.line, where, case=case.eval_id)
+                )
         if count > len(found):
             more = f"{found[-1].message} (and {count - len(found)} more cases)"
             found[-1] = replace(found[-1], message=more)
         yield from found
-
-
-def unjudged_case(problem: Problem) -> str:
-    """Return the id of the case that nothing can judge, where a problem says so."""
-    name = problem.where.removeprefix("case ")
-    return str(ast.literal_eval(name)) if problem.message.startswith(UNJUDGED) else ""
 
 
 def _why_unjudged(case: EvalCase, criteria: Mapping[str, AnyCriterion]) -> str:

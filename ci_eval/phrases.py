@@ -33,11 +33,6 @@ def named(key: GroupKey) -> str:
     return f"{key.criterion} on {key.evalset} with {key.agent}"
 
 
-def cases(count: int) -> str:
-    """Return a number of cases in a sentence."""
-    return f"{count} case{'' if count == 1 else 's'}"
-
-
 def listed(names: Sequence[str]) -> str:
     """Return the first of `names`, and how many more there are."""
     shown = ", ".join(names[:MAX_NAMED])

@@ -33,7 +33,7 @@ SEEDS: dict[str, Parameter] = {
             *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
             *("GitHubError", "HostError", "LimitedError", "PostingError"),
             *("MachineError",),
-            *("Problem", "NotJsonError", "ValueError", "workers/link.py:_error"),
+            *("Problem", "UnjudgedCase", "NotJsonError", "ValueError", "workers/link.py:_error"),
         ),
         (0, "message"),
     ),

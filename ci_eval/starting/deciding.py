@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ci_eval.errors import Problem, UsageError
-from ci_eval.needs import unjudged_case
+from ci_eval.needs import UnjudgedCase
 from ci_eval.records import Json
 from ci_eval.starting.choosing import Candidate, free_name, unique_names
 from ci_eval.starting.drafting import Draft, config_text
@@ -52,7 +52,7 @@ def decide(survey: Survey, candidate: Candidate, preset: str | None, world: Worl
     evalsets = [each for each in survey.evalsets if each.path in candidate.evalsets]
     draft = _drafted(survey, candidate, evalsets, _scoring(survey, evalsets, preset))
     while errors := (tried := try_out(config_text(draft), world)).errors:
-        if unjudged := tuple(filter(None, map(unjudged_case, errors))):
+        if unjudged := tuple(each.case for each in errors if isinstance(each, UnjudgedCase)):
             draft = _judging(draft, unjudged)
             continue
         wrong = [each for each in evalsets if any(error.file == each.path for error in errors)]
