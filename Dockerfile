@@ -54,7 +54,7 @@ RUN apt-get update \
         /usr/lib/*-linux-gnu/libperl.so.* /var/lib/apt/lists/* \
         /var/cache/apt/archives/*.deb
 
-# Agents get a user of their own, to whom nothing belongs (ci_eval/isolation.py). The number is
+# Agents get a user of their own, to whom nothing belongs (ci_eval/runtime/isolation.py). The number is
 # one that no machine gives to a person, for the workspace has its owner's number in here too.
 # CIs that run a shell in the image, and have no inputs, find the command on the path.
 RUN groupadd --gid 58734 ci-eval-agent \

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import measure
 
-from ci_eval.columns import passes
-from ci_eval.errors import ExitCode
-from ci_eval.records import Status
-from ci_eval.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
-from ci_eval.run_file import RunWriter
-from ci_eval.trials import TrialKey
+from ci_eval.records.errors import ExitCode
+from ci_eval.records.model import Status
+from ci_eval.records.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
+from ci_eval.records.trials import TrialKey
+from ci_eval.run_files.run_file import RunWriter
+from ci_eval.run_files.score_table import passes
 
 TRIALS = 100_000
 REPEATS = (5, 1)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import measure
 from pull_requests import Counts, Scene, simulate
 
-from ci_eval.stats import mean_interval, wilson_interval
+from ci_eval.stats.intervals import mean_interval, wilson_interval
 
 PRS = 200
 SEED = 20260101

@@ -10,7 +10,7 @@ import argparse
 import sys
 from itertools import product
 
-from ci_eval.stats import mean_interval, wilson_interval
+from ci_eval.stats.intervals import mean_interval, wilson_interval
 
 RUNS = 4_000
 SEED = 20260101

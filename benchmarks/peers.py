@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from populations import THRESHOLD, Agents, Observer, Values
 
-from ci_eval.stats import t_quantile
+from ci_eval.stats.intervals import t_quantile
 
 FALSE_BLOCK = 0.02
 """At which rate the plain test may block for nothing."""

@@ -15,15 +15,15 @@ from numpy.random import Generator
 from peers import Draws, peers
 from populations import CHANGES, CRITERIA, POPULATIONS, THRESHOLD, Agents, Observer, Values
 
-from ci_eval.columns import Cell, Column, Columns, Past
-from ci_eval.compare import examine
-from ci_eval.config_file import GateOptions
-from ci_eval.findings import Report
-from ci_eval.observing import Observed, Tally
-from ci_eval.pipeline import Before, judge
-from ci_eval.plan import Plan
-from ci_eval.rerunning import affordable, wanted
-from ci_eval.results import CriterionFacts, Run, RunMeta
+from ci_eval.config.schema import GateOptions
+from ci_eval.gate.compare import examine
+from ci_eval.records.findings import Report
+from ci_eval.records.results import CriterionFacts, Run, RunMeta
+from ci_eval.run.collect import Observed, Tally
+from ci_eval.run.pipeline import Before, judge
+from ci_eval.run.plan import Plan
+from ci_eval.run.rerun import affordable, wanted
+from ci_eval.run_files.score_table import Cell, Column, Columns, Past
 
 _NAMES = tuple(f"c{number}" for number in range(CRITERIA))
 _META = RunMeta(

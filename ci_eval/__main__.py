@@ -9,7 +9,7 @@ def main() -> None:
     # A run of a hundred thousand trials is kept as small objects that live to the end: to look
     # them all through again and again for cycles takes a third of the time of a comparison.
     gc.set_threshold(50_000, 10, 10)
-    from ci_eval.cli import main as run
+    from ci_eval.cli.main import main as run
 
     sys.exit(run())
 

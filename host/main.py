@@ -26,7 +26,7 @@ def prepare(env: "os._Environ[str] | dict[str, str]") -> None:
 
 
 if __name__ == "__main__":
-    from ci_eval.action import main
+    from ci_eval.cli.action import main
 
     prepare(os.environ)  # noqa: TID251  # it is what the action reads
     sys.exit(main())

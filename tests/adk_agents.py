@@ -12,7 +12,7 @@ from loopback import Loopback, Reply, Request, as_json
 from talks import Place
 
 from ci_eval.agents.adk import Adk
-from ci_eval.records import Invocation
+from ci_eval.records.model import Invocation
 
 AGENTS = Path(__file__).parent / "integration" / "agents" / "adk_agents"
 PLACE = Place(AGENTS)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from project import Ended
 
-from ci_eval.cli import main
+from ci_eval.cli.main import main
 
-HERE = Path(__file__).parent / "unit/adk_eval"
+HERE = Path(__file__).parent / "unit/cli/adk"
 PRINTED = (HERE / "adk-2.13.0.printed.txt").read_text(encoding="utf-8")
 LEFT = json.loads((HERE / "adk-2.13.0.evalset_result.json").read_text(encoding="utf-8"))
 

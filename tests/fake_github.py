@@ -32,7 +32,7 @@ from githubs.state import (
 )
 from loopback import Loopback, Reply, Request, serving
 
-from ci_eval import github as client
+from ci_eval.forge import github as client
 
 __all__ = [
     "ACTIONS",

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from talks import Place, Talk, converse, trial
 
-from ci_eval.plugins import Agent, RunningAgent
-from ci_eval.records import Content, FunctionResponse, Invocation, Part
+from ci_eval.plugins.points import Agent, RunningAgent
+from ci_eval.records.model import Content, FunctionResponse, Invocation, Part
 
 AGENTS = Path(__file__).parent / "integration" / "agents" / "framework_agents"
 VARIABLES = {

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from told import asker, judge
 
-from ci_eval.errors import JudgeError
-from ci_eval.plugins import JudgedCriterion
-from ci_eval.questions import Question
-from ci_eval.records import EvalCase
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.model import EvalCase
+from ci_eval.records.questions import Question
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 Answers = str | dict[str, Any] | None | Callable[[Question], Any]
 """What a judge answers: always the same text or JSON; nothing at all; or as a function says."""

@@ -33,7 +33,13 @@ SEEDS: dict[str, Parameter] = {
             *("JudgeError", "UnreadableError", "RefusedError", "StatusError", "ExpressionError"),
             *("GitHubError", "HostError", "LimitedError", "PostingError"),
             *("MachineError",),
-            *("Problem", "UnjudgedCase", "NotJsonError", "ValueError", "workers/link.py:_error"),
+            *(
+                "Problem",
+                "UnjudgedCase",
+                "NotJsonError",
+                "ValueError",
+                "runtime/workers/link.py:_error",
+            ),
         ),
         (0, "message"),
     ),
@@ -42,7 +48,7 @@ SEEDS: dict[str, Parameter] = {
     **dict.fromkeys(("unscored", "Reading", "Verdict", "Mean", "JudgedTurn"), (1, "reason")),
     "Sample": (1, "rationale"),
     "unexpected": (0, "what"),
-    "workers/worker.py:_error": (2, "message"),
+    "runtime/workers/worker.py:_error": (2, "message"),
 }
 """Where messages end, by the name of what is called."""
 TOLD = (

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from told import asker, judge
 
-from ci_eval.errors import TrialError
-from ci_eval.judging import Simulation
-from ci_eval.plugins import Simulator
-from ci_eval.questions import Question
-from ci_eval.records import EvalCase, Invocation
-from ci_eval.results import JudgeUsage
-from ci_eval.simulating import Simulating
-from ci_eval.trials import Trial, TrialKey
+from ci_eval.llm.judge_settings import Simulation
+from ci_eval.plugins.points import Simulator
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import EvalCase, Invocation
+from ci_eval.records.questions import Question
+from ci_eval.records.results import JudgeUsage
+from ci_eval.records.trials import Trial, TrialKey
+from ci_eval.run.simulated_users import Simulating
 
 
 class Played(NamedTuple):

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from ci_eval.errors import EvalSetError
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import ADK_RESPONSES
-from ci_eval.records import EvalCase
-from ci_eval.stated import SILENCE
+from ci_eval.records.errors import EvalSetError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase
+from ci_eval.records.stated import SILENCE
 
 
 def told(read: Callable[[], OpenedEvalSet], name: str, *, silence: bool = False) -> list[str]:

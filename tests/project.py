@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ci_eval.cli import main
+from ci_eval.cli.main import main
 
 CONFIG = """\
 version: 1

@@ -12,10 +12,10 @@ refunds  0 ! 0 0 0
 
 from collections.abc import Iterator
 
-from ci_eval.columns import Columns, Past, passes
-from ci_eval.records import Status
-from ci_eval.results import CriterionFacts, Run, RunMeta, Score, TrialResult
-from ci_eval.trials import TrialKey
+from ci_eval.records.model import Status
+from ci_eval.records.results import CriterionFacts, Run, RunMeta, Score, TrialResult
+from ci_eval.records.trials import TrialKey
+from ci_eval.run_files.score_table import Columns, Past, passes
 
 FACTS = CriterionFacts(criterion="ci/c", threshold=0.5, interval=(0.0, 1.0), fingerprint="f")
 """The criterion `c`: at least one half, of one."""

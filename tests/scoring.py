@@ -4,10 +4,10 @@ from typing import Any
 
 from project import turn
 
-from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase
-from ci_eval.results import Score
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.model import EvalCase
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 SCENARIO = EvalCase.model_validate(

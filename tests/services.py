@@ -9,10 +9,10 @@ from typing import Any
 from judging import Judgement
 from told import asker, judge
 
-from ci_eval.plugins import JudgedCriterion
-from ci_eval.questions import Question
-from ci_eval.records import EvalCase
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.model import EvalCase
+from ci_eval.records.questions import Question
+from ci_eval.records.trials import Trace
 
 
 def served(

@@ -13,8 +13,8 @@ from typing import Literal
 import cmarkgfm
 from cmarkgfm.cmark import Options
 
-from ci_eval.evalset_facts import EvalSet
-from ci_eval.findings import (
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import (
     CaseChange,
     Comparison,
     Delta,
@@ -31,9 +31,9 @@ from ci_eval.findings import (
     Totals,
     Verdict,
 )
-from ci_eval.records import Json, Status
-from ci_eval.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
-from ci_eval.trials import Failure, TrialKey
+from ci_eval.records.model import Json, Status
+from ci_eval.records.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
+from ci_eval.records.trials import Failure, TrialKey
 
 CRITERION = "quality"
 THRESHOLD = 0.8

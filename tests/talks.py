@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from ci_eval.errors import TrialError
-from ci_eval.plugins import Agent, RunningAgent
-from ci_eval.records import Content, EvalCase, Invocation
-from ci_eval.trials import Trial, TrialKey
-from ci_eval.world import World
+from ci_eval.plugins.points import Agent, RunningAgent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.trials import Trial, TrialKey
+from ci_eval.runtime.context import World
 
 ENVIRONMENT = dict(os.environ)  # what the tests were started with
 LONG_S = 300.0

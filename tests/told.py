@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ci_eval.asking import Asker, asking
-from ci_eval.judging import JudgeOptions, Judging
-from ci_eval.plugins import Judge, JudgeClient
-from ci_eval.questions import Answer, Question
-from ci_eval.world import World
+from ci_eval.llm.client import Asker, asking
+from ci_eval.llm.judge_settings import JudgeOptions, Judging
+from ci_eval.plugins.points import Judge, JudgeClient
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
 
 Say = Callable[[Question], Any]
 """Gives the text of an answer, or an `Answer`, or raises."""

@@ -1,1 +1,4 @@
-"""What can be evaluated: one module for each type of agent."""
+"""Agents that can be evaluated: one module for each type.
+
+Imports `llm` and below, and no other plugin package.
+"""

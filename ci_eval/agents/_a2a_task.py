@@ -23,8 +23,8 @@ from ci_eval.agents._a2a_wire import (
     Update,
     as_parts,
 )
-from ci_eval.dialogue import AGENT, USER, parts_of
-from ci_eval.records import (
+from ci_eval.formats.events import AGENT, USER, parts_of
+from ci_eval.records.model import (
     Content,
     FunctionCall,
     Invocation,

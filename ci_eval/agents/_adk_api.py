@@ -6,11 +6,11 @@ from contextlib import aclosing
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from ci_eval.cleaning import one_line
-from ci_eval.errors import TrialError
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.net import SHOWN_CHARS, Net, Request, StatusError
-from ci_eval.records import Json
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Json
+from ci_eval.runtime.http import SHOWN_CHARS, Net, Request, StatusError
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.sanitize import one_line
 
 MAX_EVENTS = 100_000
 """How many events a run may have."""

@@ -10,11 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, ValidationError
 
-from ci_eval.dialogue import AGENT, USER, calls_of
-from ci_eval.documents import dotted
-from ci_eval.errors import TrialError
-from ci_eval.explain import explain
-from ci_eval.records import (
+from ci_eval.formats.events import AGENT, USER, calls_of
+from ci_eval.formats.gemini_stream import ModelResponse, snaked
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import (
     AdkRecord,
     AppDetails,
     Content,
@@ -25,7 +24,8 @@ from ci_eval.records import (
     Json,
     Part,
 )
-from ci_eval.streaming import ModelResponse, snaked
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
 
 Rules = Literal["adk", "adk@2.3"]
 """Whose rules decide what is kept; 2.3 keeps neither the final event nor what models used."""

@@ -9,11 +9,11 @@ from pydantic import BeforeValidator
 
 from ci_eval.agents._expressions import Expression, ExpressionError, Nothing, value_of
 from ci_eval.agents._reply import Reply, ReplyCall, to_invocation
-from ci_eval.dialogue import as_args
-from ci_eval.errors import TrialError
-from ci_eval.net import Request
-from ci_eval.records import Content, Invocation, Json, Record
-from ci_eval.workers.wire import shown
+from ci_eval.formats.events import as_args
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, Invocation, Json, Record
+from ci_eval.runtime.http import Request
+from ci_eval.runtime.workers.wire import shown
 
 TOKENS = {
     "input_tokens": ("input_tokens", "prompt_tokens"),

@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from ci_eval.agents._request import attachment
-from ci_eval.dialogue import as_args, calls_of
-from ci_eval.errors import TrialError
-from ci_eval.net import Request
-from ci_eval.records import Content, FunctionCall, Json, Part, Stored
-from ci_eval.streaming import ModelResponse
+from ci_eval.formats.events import as_args, calls_of
+from ci_eval.formats.gemini_stream import ModelResponse
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, FunctionCall, Json, Part, Stored
+from ci_eval.runtime.http import Request
 
 MAX_TOOL_CALLS = 1000
 """How many calls one streamed answer may have."""

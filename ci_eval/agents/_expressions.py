@@ -20,9 +20,9 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator
 
-from ci_eval.cleaning import one_line
-from ci_eval.records import Json
-from ci_eval.registry import did_you_mean
+from ci_eval.records.model import Json
+from ci_eval.text.sanitize import one_line
+from ci_eval.text.suggest import did_you_mean
 
 MAX_ELEMENTS = 100_000
 """How many elements a list may have that an expression makes."""

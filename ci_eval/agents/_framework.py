@@ -1,7 +1,7 @@
 """Agents of frameworks: they run in worker processes, where an adapter knows the framework.
 
-An adapter (`ci_eval/workers/adapters`) gets `{"message": Content, "session"?}` and answers with
-`{"invocation": {…}, "error"?: {"kind", "message"}, "memento"?, "used"?}`: the fields of ADK's
+An adapter (`ci_eval/runtime/workers/adapters`) gets `{"message": Content, "session"?}` and answers
+with `{"invocation": {…}, "error"?: {"kind", "message"}, "memento"?, "used"?}`: the fields of ADK's
 `Invocation` without the user's content and its times, what went wrong after these were seen, what
 it takes to go on in another process, and how often canned results were used.  The session is
 `{"id", "app_name", "user_id", "state", "tool_mocks"?, "memento"?}`; what its state is at last is
@@ -17,22 +17,22 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationError
 
 from ci_eval.agents._request import opening, session_ids
-from ci_eval.documents import dotted
-from ci_eval.errors import BadAnswerError, TrialError
-from ci_eval.explain import explain
-from ci_eval.plugins import Agent, RunningAgent, Session
-from ci_eval.records import Content, Invocation, Json
-from ci_eval.trials import Trial
-from ci_eval.workers.pool import Adapter, Lease, Pool
-from ci_eval.workers.target import UnderPython
-from ci_eval.world import World
+from ci_eval.plugins.points import Agent, RunningAgent, Session
+from ci_eval.records.errors import BadAnswerError, TrialError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.workers.pool import Adapter, Lease, Pool
+from ci_eval.runtime.workers.target import UnderPython
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
 
 
 class Framework(UnderPython, Agent):
     """An agent of a framework, in worker processes of its own."""
 
     adapter: ClassVar[str]
-    """The file of `ci_eval/workers/adapters` that knows the framework."""
+    """The file of `ci_eval/runtime/workers/adapters` that knows the framework."""
 
     workers: int = Field(default=1, ge=1, le=256)
     """How many processes share the work; more than one only helps where Python itself is busy."""

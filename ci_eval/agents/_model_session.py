@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from ci_eval.agents._prompted import CannedTools, Prompted, filled_in
-from ci_eval.dialogue import AGENT, USER, calls_of
-from ci_eval.errors import TrialError
-from ci_eval.plugins import Session
-from ci_eval.prices import price_of
-from ci_eval.records import (
+from ci_eval.formats.events import AGENT, USER, calls_of
+from ci_eval.formats.gemini_stream import ModelResponse
+from ci_eval.llm.prices import price_of
+from ci_eval.plugins.points import Session
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import (
     AgentDetails,
     AppDetails,
     Content,
@@ -23,8 +24,7 @@ from ci_eval.records import (
     Json,
     Part,
 )
-from ci_eval.streaming import ModelResponse
-from ci_eval.trials import Trial
+from ci_eval.records.trials import Trial
 
 
 class ModelSession(Session):

@@ -6,12 +6,9 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from ci_eval.cleaning import one_line
-from ci_eval.dialogue import as_response
-from ci_eval.documents import read_text
-from ci_eval.errors import TrialError, UsageError
-from ci_eval.paths import contained
-from ci_eval.records import (
+from ci_eval.formats.events import as_response
+from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.records.model import (
     CannedResults,
     FunctionCall,
     FunctionResponse,
@@ -19,10 +16,13 @@ from ci_eval.records import (
     Record,
     ToolMocks,
 )
-from ci_eval.registry import did_you_mean
-from ci_eval.trials import Trial
-from ci_eval.workers.canned import Canned
-from ci_eval.world import World
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import contained
+from ci_eval.runtime.workers.canned import Canned
+from ci_eval.text.sanitize import one_line
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.yaml_files import read_text
 
 SHOWN_CHARS = 200
 """How much of the arguments of a call a message shows."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
-from ci_eval.environments import refused
-from ci_eval.net import address
-from ci_eval.records import Record
+from ci_eval.records.model import Record
+from ci_eval.runtime.environments import refused
+from ci_eval.runtime.http import address
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SENDABLE = re.compile(r"[ -~\t]*")

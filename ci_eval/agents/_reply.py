@@ -4,12 +4,10 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
-from ci_eval.dialogue import AGENT
-from ci_eval.documents import dotted
-from ci_eval.errors import TrialError
-from ci_eval.explain import explain
-from ci_eval.finish_reasons import FinishReason
-from ci_eval.records import (
+from ci_eval.formats.events import AGENT
+from ci_eval.records.errors import TrialError
+from ci_eval.records.finish_reasons import FinishReason
+from ci_eval.records.model import (
     Content,
     FunctionCall,
     FunctionResponse,
@@ -21,7 +19,9 @@ from ci_eval.records import (
     Part,
     Record,
 )
-from ci_eval.workers.wire import shown
+from ci_eval.runtime.workers.wire import shown
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
 
 EXPECTED = (
     'expected a text, or {"response": text, "tool_calls": [{"name", "args", "result"?}], '

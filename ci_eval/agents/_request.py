@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, NamedTuple
 
-from ci_eval.errors import TrialError
-from ci_eval.records import Content, Json, Part
-from ci_eval.trials import Trial
-from ci_eval.world import World
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, Json, Part
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
 
 
 def as_asked(message: Content) -> Json:

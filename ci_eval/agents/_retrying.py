@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from ci_eval.errors import TrialError
+from ci_eval.records.errors import TrialError
 
 ATTEMPTS = 4
 """How often a call is made at most."""

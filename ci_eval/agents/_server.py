@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from ci_eval.environments import Declared, agent_environment, find_program, refused, unset
-from ci_eval.errors import TrialError
-from ci_eval.net import Net, Request, StatusError
-from ci_eval.paths import PathText
-from ci_eval.processes import Child, Launch, last_words
-from ci_eval.records import Record
-from ci_eval.world import World
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Record
+from ci_eval.runtime.context import World
+from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
+from ci_eval.runtime.http import Net, Request, StatusError
+from ci_eval.runtime.paths import PathText
+from ci_eval.runtime.processes import Child, Launch, last_words
 
 PORT = "{port}"
 """What stands for the port in a command, in the environment and in an address."""

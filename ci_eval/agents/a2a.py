@@ -30,14 +30,14 @@ from ci_eval.agents._reaching import (
 )
 from ci_eval.agents._request import refuse_tool_mocks, session_ids
 from ci_eval.agents._server import PORT, Server, Startable, UrlPath
-from ci_eval.cleaning import one_line
-from ci_eval.errors import TrialError
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.net import Net, Request, StatusError, connecting, is_here, shown_address
-from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.records import Content, FunctionCall, Invocation, Json
-from ci_eval.trials import Trial
-from ci_eval.world import World
+from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, FunctionCall, Invocation, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.http import Net, Request, StatusError, connecting, is_here, shown_address
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.sanitize import one_line
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"

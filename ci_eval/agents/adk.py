@@ -8,12 +8,12 @@ from pydantic import Field
 
 from ci_eval.agents._adk_events import refuse_silence, to_invocation
 from ci_eval.agents._framework import Framework
-from ci_eval.errors import UsageError
-from ci_eval.paths import contained
-from ci_eval.plugins import agent
-from ci_eval.records import Content, Invocation, Json
-from ci_eval.trials import Trial
-from ci_eval.world import World
+from ci_eval.plugins.points import agent
+from ci_eval.records.errors import UsageError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import contained
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MADE_OF = ("__init__.py", "agent.py", "root_agent.yaml")

@@ -20,16 +20,16 @@ from ci_eval.agents._reaching import (
 )
 from ci_eval.agents._request import opening, refuse_tool_mocks, session_ids
 from ci_eval.agents._server import PORT, Server, Startable, UrlPath
-from ci_eval.cleaning import one_line
-from ci_eval.dialogue import calls_of
-from ci_eval.errors import TrialError
-from ci_eval.net import SHOWN_CHARS, Net, connecting
-from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.records import Content, Invocation, Json
-from ci_eval.registry import did_you_mean
-from ci_eval.streaming import MADE_BY_US, Aggregator, ModelResponse
-from ci_eval.trials import Trial
-from ci_eval.world import World
+from ci_eval.formats.events import calls_of
+from ci_eval.formats.gemini_stream import MADE_BY_US, Aggregator, ModelResponse
+from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.http import SHOWN_CHARS, Net, connecting
+from ci_eval.text.sanitize import one_line
+from ci_eval.text.suggest import did_you_mean
 
 OPEN_S = 60.0
 """How long it may take until a session is begun, on a server that is ready."""

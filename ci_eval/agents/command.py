@@ -10,15 +10,15 @@ from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
 from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
-from ci_eval.environments import Declared, agent_environment, find_program, refused, unset
-from ci_eval.errors import TrialError
-from ci_eval.paths import PathText
-from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.processes import Child, Excerpt, Launch
-from ci_eval.records import Content, Invocation, Json
-from ci_eval.trials import Trial
-from ci_eval.workers.wire import encode, read_json, shown
-from ci_eval.world import World
+from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
+from ci_eval.runtime.paths import PathText
+from ci_eval.runtime.processes import Child, Excerpt, Launch
+from ci_eval.runtime.workers.wire import encode, read_json, shown
 
 GRACE_S = 1.0
 """How long a command may live on when its input has ended."""

@@ -11,17 +11,23 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 from ci_eval.agents._model_session import ModelSession, fresh_ids
 from ci_eval.agents._prompted import Prompted
 from ci_eval.agents._retrying import retried
-from ci_eval.cleaning import one_line
-from ci_eval.errors import JudgeError, TrialError
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.providers.gemini import GeminiAccess, GeminiClient, GeminiSettings, reaching
-from ci_eval.providers.gemini import generation_config as google_config
-from ci_eval.providers.settings import checked
-from ci_eval.records import Content, Json
-from ci_eval.streaming import MADE_BY_US, Aggregator, ModelResponse, read_response, with_ids
-from ci_eval.trials import Trial
-from ci_eval.world import World
+from ci_eval.formats.gemini_stream import (
+    MADE_BY_US,
+    Aggregator,
+    ModelResponse,
+    read_response,
+    with_ids,
+)
+from ci_eval.llm.providers.gemini import GeminiAccess, GeminiClient, GeminiSettings, reaching
+from ci_eval.llm.providers.gemini import generation_config as google_config
+from ci_eval.llm.providers.settings import checked
+from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.errors import JudgeError, TrialError
+from ci_eval.records.model import Content, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.sanitize import one_line
 
 if TYPE_CHECKING:
     from google.genai import types

@@ -29,13 +29,13 @@ from ci_eval.agents._reaching import (
 )
 from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._server import PORT, Server, Startable
-from ci_eval.errors import TrialError
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.net import Net, Request, connecting
-from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.records import Content, Invocation, Json
-from ci_eval.trials import Trial
-from ci_eval.world import World
+from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.http import Net, Request, connecting
+from ci_eval.text.json_text import NotJsonError, parse_json
 
 DEFAULT_BODY: Mapping[str, Json] = {
     "message": "{{ message }}",

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from ci_eval.agents._framework import Framework
 from ci_eval.agents._object_name import ObjectName
-from ci_eval.plugins import agent
-from ci_eval.records import Json
-from ci_eval.world import World
+from ci_eval.plugins.points import agent
+from ci_eval.records.model import Json
+from ci_eval.runtime.context import World
 
 
 @agent("openai_agents")

@@ -13,15 +13,15 @@ from ci_eval.agents._model_session import ModelSession, fresh_ids
 from ci_eval.agents._prompted import Prompted
 from ci_eval.agents._reaching import Reached, filled_headers, wrong_headers, wrong_variable
 from ci_eval.agents._retrying import retried
-from ci_eval.dialogue import calls_of
-from ci_eval.errors import TrialError
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.net import Address, Net, Request, StatusError, connecting, retry_after
-from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.records import Content, Json
-from ci_eval.streaming import ModelResponse
-from ci_eval.trials import Trial
-from ci_eval.world import World
+from ci_eval.formats.events import calls_of
+from ci_eval.formats.gemini_stream import ModelResponse
+from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.http import Address, Net, Request, StatusError, connecting, retry_after
+from ci_eval.text.json_text import NotJsonError, parse_json
 
 OPENAI = "https://api.openai.com/v1"
 _PASSING = frozenset({408, 409, 429})

@@ -9,14 +9,14 @@ from pydantic import Field
 
 from ci_eval.agents._reply import to_invocation, unexpected
 from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
-from ci_eval.errors import BadAnswerError, TrialError
-from ci_eval.plugins import Agent, RunningAgent, Session, agent
-from ci_eval.records import Content, Invocation, Json
-from ci_eval.trials import Trial
-from ci_eval.workers.pool import Lease, Pool
-from ci_eval.workers.target import PythonTarget
-from ci_eval.workers.wire import shown
-from ci_eval.world import World
+from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.errors import BadAnswerError, TrialError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Trial
+from ci_eval.runtime.context import World
+from ci_eval.runtime.workers.pool import Lease, Pool
+from ci_eval.runtime.workers.target import PythonTarget
+from ci_eval.runtime.workers.wire import shown
 
 
 @agent("python")

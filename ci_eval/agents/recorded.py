@@ -9,20 +9,22 @@ from typing import IO, ClassVar, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from ci_eval import foreign, plugins
-from ci_eval.documents import dotted, reading
-from ci_eval.errors import Problem, TrialError, UsageError
-from ci_eval.explain import explain
-from ci_eval.gcs import GcsOptions, Storage
-from ci_eval.heads import Syntax, syntax_of
-from ci_eval.json_text import TRACE_DEPTH, NotJsonError, parse_json
-from ci_eval.json_walk import JsonFile
-from ci_eval.paths import contained
-from ci_eval.places import Place, is_place
-from ci_eval.plugins import Agent, RecordingReader, RunningAgent, Session, agent
-from ci_eval.records import Content, Invocation, Json
-from ci_eval.trials import Numbering, Recording, Trial, Try
-from ci_eval.world import World
+from ci_eval.formats import known_files
+from ci_eval.formats.sniff import syntax_of
+from ci_eval.plugins import points
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.plugins.points import Agent, RecordingReader, RunningAgent, Session, agent
+from ci_eval.records.errors import Problem, TrialError, UsageError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Numbering, Recording, Trial, Try
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import contained
+from ci_eval.storage.gcs import GcsOptions, Storage
+from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.text.json_stream import JsonFile
+from ci_eval.text.json_text import TRACE_DEPTH, NotJsonError, parse_json
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted, reading
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line of a recording."""
@@ -170,10 +172,10 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
     is_line = isinstance(head, dict) and "eval_id" in head
     odd = not is_line and _other(head)
     if head is not None and (odd or not _has_lines(path)):
-        known = ", ".join(plugins.recording)
+        known = ", ".join(points.recording)
         message = (
             "is no recording that is known here (a JSON object with 'eval_id' and 'invocations' "
-            f"on each line, or {known}): found {odd or foreign.described(head)}"
+            f"on each line, or {known}): found {odd or known_files.described(head)}"
         )
         raise UsageError(problems=[Problem(message, shown, 1)])
     return _index_lines(path, shown)
@@ -181,9 +183,9 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
 
 def _other(head: Json) -> str:
     """Return what a document is that is no recording for certain; empty where it may be."""
-    found = foreign.recognised(head)
-    formats = plugins.evalset if isinstance(head, dict) and not found else ()
-    name = next((name for name in formats if plugins.evalset[name].sniff(head)), None)
+    found = known_files.recognised(head)
+    formats = points.evalset if isinstance(head, dict) and not found else ()
+    name = next((name for name in formats if points.evalset[name].sniff(head)), None)
     return f"an evalset ({name})" if name else found
 
 
@@ -203,7 +205,7 @@ def _reader(path: Path, head: Json) -> type[RecordingReader] | None:
     begins: list[tuple[Syntax, Json]] = [("json", head)]
     if syntax_of(path) == "jsonl":
         begins.insert(0, ("jsonl", [head]))
-    found = (plugins.recording.of(begin, syntax) for syntax, begin in begins)
+    found = (points.recording.of(begin, syntax) for syntax, begin in begins)
     return next(filter(None, found), None)
 
 

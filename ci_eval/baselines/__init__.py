@@ -1,1 +1,4 @@
-"""Where runs to compare with are kept: one module for each store."""
+"""Stores that keep runs to compare with: one module for each.
+
+Imports `forge`, `storage` and below, and no other plugin package.
+"""

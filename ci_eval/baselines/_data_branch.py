@@ -15,9 +15,9 @@ from pathlib import Path
 from random import Random  # noqa: TID251  # seeded; only how long to wait depends on it
 
 from ci_eval.baselines._remote import Remote, hopeless
-from ci_eval.clone import Clone
-from ci_eval.errors import BaselineError, UsageError
-from ci_eval.git import GitError, Repository
+from ci_eval.records.errors import BaselineError, UsageError
+from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.git import GitError, Repository
 
 TRIES = 16
 """How often a push is tried; each one that is refused means that another one went through."""

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from ci_eval.columns import Columns, Past
-from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.json_text import RESULT_DEPTH
-from ci_eval.json_walk import Element, JsonFile
-from ci_eval.records import SCHEMA_VERSION
-from ci_eval.results import Run, RunMeta, TrialResult
-from ci_eval.run_file import check_version, checked, checked_result, result_line
+from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.model import SCHEMA_VERSION
+from ci_eval.records.results import Run, RunMeta, TrialResult
+from ci_eval.run_files.run_file import check_version, checked, checked_result, result_line
+from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.text.json_stream import Element, JsonFile
+from ci_eval.text.json_text import RESULT_DEPTH
 
 
 def stored_runs(path: Path, shown: str) -> list[Past]:

@@ -6,10 +6,10 @@ from typing import Annotated, TypeVar
 
 from pydantic import StringConstraints
 
-from ci_eval.errors import BaselineError, UsageError
-from ci_eval.github import GitHub, connected
-from ci_eval.github_answers import GitHubError
-from ci_eval.world import World
+from ci_eval.forge.github import GitHub, connected
+from ci_eval.forge.github_errors import GitHubError
+from ci_eval.records.errors import BaselineError, UsageError
+from ci_eval.runtime.context import World
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ci_eval.clone import Clone, Setting
-from ci_eval.errors import BaselineError
+from ci_eval.records.errors import BaselineError
+from ci_eval.runtime.clone import Clone, Setting
 
 TOKENS = ("INPUT_GITHUB-TOKEN", "INPUT_GITHUB_TOKEN", "GITHUB_TOKEN")
 """Variables that may hold the workflow's token, first the action's input."""

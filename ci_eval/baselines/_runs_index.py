@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ci_eval.documents import read_text
-from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.explain import describe, explain
-from ci_eval.findings import Noted
-from ci_eval.json_text import JsonText, parse_strict
-from ci_eval.lineage import is_commit
-from ci_eval.records import SCHEMA_VERSION, Stored
+from ci_eval.forge.lineage import is_commit
+from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.findings import Noted
+from ci_eval.records.model import SCHEMA_VERSION, Stored
+from ci_eval.text.json_text import JsonText, parse_strict
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import read_text
 
 README = """\
 # Runs of ci-eval

@@ -13,18 +13,18 @@ from pydantic import Field
 
 from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.baselines._on_github import Commit, loaded
-from ci_eval.columns import Columns, Past
-from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.github import GitHub
-from ci_eval.lineage import Lineage, Origin
-from ci_eval.paths import PathText, contained
-from ci_eval.plugins import baseline
-from ci_eval.records import Status, Stored
-from ci_eval.results import Run
-from ci_eval.run_file import read_run, replacing
-from ci_eval.storing import BaselineStore
-from ci_eval.templating import counted
-from ci_eval.world import World
+from ci_eval.forge.github import GitHub
+from ci_eval.forge.lineage import Lineage, Origin
+from ci_eval.plugins.baseline_store import BaselineStore
+from ci_eval.plugins.points import baseline
+from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.model import Status, Stored
+from ci_eval.records.results import Run
+from ci_eval.run_files.run_file import read_run, replacing
+from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import PathText, contained
+from ci_eval.text.templates import counted
 
 DOCUMENT = "baseline.json"
 """What `save` writes."""

@@ -7,19 +7,19 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ci_eval import badge
 from ci_eval.baselines._data_branch import Change, DataBranch, opened
 from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.baselines._runs_index import MEND, README, folder_of, index_text, read_index
-from ci_eval.columns import Past
-from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.findings import Noted
-from ci_eval.lineage import Lineage, Origin, default_branch, is_commit
-from ci_eval.noted import note_run
-from ci_eval.plugins import baseline
-from ci_eval.results import Run
-from ci_eval.storing import BaselineStore
-from ci_eval.world import World
+from ci_eval.forge.lineage import Lineage, Origin, default_branch, is_commit
+from ci_eval.plugins.baseline_store import BaselineStore
+from ci_eval.plugins.points import baseline
+from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.findings import Noted
+from ci_eval.records.results import Run
+from ci_eval.run_files import badge
+from ci_eval.run_files.run_summary import note_run
+from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.context import World
 
 MOST_OF_A_COMMIT = 100
 """How many runs of one commit are kept."""

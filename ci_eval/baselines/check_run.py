@@ -13,18 +13,18 @@ from pydantic import Field
 
 from ci_eval.baselines._document import as_file, stored_runs, with_run
 from ci_eval.baselines._on_github import Commit, loaded, saved
-from ci_eval.columns import Past
-from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.github import GitHub
-from ci_eval.github_answers import GitHubError
-from ci_eval.lineage import Lineage
-from ci_eval.noted import note_run
-from ci_eval.plugins import baseline
-from ci_eval.records import Json, Stored
-from ci_eval.results import Run
-from ci_eval.storing import BaselineStore
-from ci_eval.templating import code, counted, score
-from ci_eval.world import World
+from ci_eval.forge.github import GitHub
+from ci_eval.forge.github_errors import GitHubError
+from ci_eval.forge.lineage import Lineage
+from ci_eval.plugins.baseline_store import BaselineStore
+from ci_eval.plugins.points import baseline
+from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.model import Json, Stored
+from ci_eval.records.results import Run
+from ci_eval.run_files.run_summary import note_run
+from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.context import World
+from ci_eval.text.templates import code, counted, score
 
 MAX_TEXT = 65_535
 """The longest text of a check run, as GitHub documents it; the digest is ASCII."""

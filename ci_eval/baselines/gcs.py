@@ -11,17 +11,17 @@ from urllib.parse import quote, unquote
 from pydantic import Field, field_validator
 
 from ci_eval.baselines._document import stored_runs, with_run
-from ci_eval.columns import Past
-from ci_eval.errors import BaselineError, Problem, UsageError
-from ci_eval.findings import Noted
-from ci_eval.gcs import Bucket, ChangedError, Entry, GcsOptions, Storage
-from ci_eval.lineage import Lineage, Origin
-from ci_eval.noted import note
-from ci_eval.places import Place
-from ci_eval.plugins import baseline
-from ci_eval.results import Run, RunMeta
-from ci_eval.storing import BaselineStore
-from ci_eval.world import World
+from ci_eval.forge.lineage import Lineage, Origin
+from ci_eval.plugins.baseline_store import BaselineStore
+from ci_eval.plugins.points import baseline
+from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.findings import Noted
+from ci_eval.records.results import Run, RunMeta
+from ci_eval.run_files.run_summary import note
+from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.context import World
+from ci_eval.storage.gcs import Bucket, ChangedError, Entry, GcsOptions, Storage
+from ci_eval.storage.gs_uri import Place
 
 _NO_COMMIT = "none"
 _HISTORY = 20

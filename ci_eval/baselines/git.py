@@ -9,15 +9,15 @@ from pydantic import Field
 
 from ci_eval.baselines._document import stored_runs
 from ci_eval.baselines.file import FileStore, of_suite
-from ci_eval.clone import Clone
-from ci_eval.columns import Past
-from ci_eval.errors import BaselineError, Problem
-from ci_eval.findings import Noted
-from ci_eval.git import GitError, Repository
-from ci_eval.lineage import Lineage
-from ci_eval.noted import note
-from ci_eval.plugins import baseline
-from ci_eval.world import World
+from ci_eval.forge.lineage import Lineage
+from ci_eval.plugins.points import baseline
+from ci_eval.records.errors import BaselineError, Problem
+from ci_eval.records.findings import Noted
+from ci_eval.run_files.run_summary import note
+from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.context import World
+from ci_eval.runtime.git import GitError, Repository
 
 MAX_BYTES = 512 * 1024 * 1024
 """The longest file that is read from a commit."""

@@ -9,8 +9,8 @@ from typing import ClassVar
 from pydantic import ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from ci_eval.plugins import Asked, JudgedCriterion
-from ci_eval.records import AdkRecord, IntermediateData, Invocation, Json
+from ci_eval.plugins.points import Asked, JudgedCriterion
+from ci_eval.records.model import AdkRecord, IntermediateData, Invocation, Json
 
 INTERMEDIATE = "include_intermediate_responses_in_final"
 

@@ -8,13 +8,13 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
-from ci_eval.bounds import Value
 from ci_eval.criteria._turns import pairs
-from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall
-from ci_eval.results import InvocationScore, Score
-from ci_eval.stated import Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.bounds import Value
+from ci_eval.records.model import EvalCase, Invocation, Json, Status, ToolCall
+from ci_eval.records.results import InvocationScore, Score
+from ci_eval.records.stated import Expectation
+from ci_eval.records.trials import Trace
 
 
 class AgentFlowCriterion(Criterion):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._scores import rationale_in, texts_in
-from ci_eval.records import Json
+from ci_eval.records.model import Json
 
 UNREADABLE = Sample(0.5, "the answer is no JSON, which the package scores 0.5")
 

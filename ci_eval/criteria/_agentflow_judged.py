@@ -11,14 +11,14 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from ci_eval.bounds import Value
 from ci_eval.criteria._agentflow_answers import UNREADABLE
 from ci_eval.criteria._means import Sample, mean_of
 from ci_eval.criteria._responses import said
-from ci_eval.plugins import Asked, JudgedCriterion, Panel
-from ci_eval.records import EvalCase, Invocation, Json, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Asked, JudgedCriterion, Panel
+from ci_eval.records.bounds import Value
+from ci_eval.records.model import EvalCase, Invocation, Json, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 NOTHING_SAID = "the agent gave no response, so there is nothing to judge"
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ci_eval.json_text import parse_json
-from ci_eval.questions import UnreadableError
-from ci_eval.records import Json
+from ci_eval.records.model import Json
+from ci_eval.records.questions import UnreadableError
+from ci_eval.text.json_text import parse_json
 
 _FENCE = "```"
 

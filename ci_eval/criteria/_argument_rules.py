@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ci_eval.criteria._json_values import equal, within
 from ci_eval.criteria._numbers import decimal, near
 from ci_eval.criteria._patterns import Pattern, matches
-from ci_eval.records import Json, Record
+from ci_eval.records.model import Json, Record
 
 Match = Literal["exact", "ignore", "subset"]
 """The ways to compare that need nothing more said."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from ci_eval.questions import Question, Reading, Seat
+from ci_eval.records.questions import Question, Reading, Seat
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """The forms in which judges are asked to answer: JSON schemas that every provider takes."""
 
-from ci_eval.records import Json
+from ci_eval.records.model import Json
 
 TEXT: Json = {"type": "string"}
 TEXTS: Json = {"type": "array", "items": TEXT}

@@ -1,6 +1,6 @@
 """JSON values compared as JSON means them: `true` is not 1, and 1 is 1.0."""
 
-from ci_eval.records import Json
+from ci_eval.records.model import Json
 
 
 def equal(expected: Json, actual: Json) -> bool:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ci_eval.plugins import JudgedCriterion
-from ci_eval.records import Json, Status
-from ci_eval.results import InvocationScore, Score
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.model import Json, Status
+from ci_eval.records.results import InvocationScore, Score
 
 
 class JudgedTurn(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from itertools import combinations
 
-from ci_eval.plugins import Panel
+from ci_eval.plugins.points import Panel
 
 
 def names_of(panel: Panel) -> list[str]:

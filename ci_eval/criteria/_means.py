@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from ci_eval.criteria._drawing import draw, read_again
 from ci_eval.criteria._jury import names_of, note_agreement
-from ci_eval.plugins import Panel
-from ci_eval.questions import Question, Reading, Seat
-from ci_eval.records import Json
+from ci_eval.plugins.points import Panel
+from ci_eval.records.model import Json
+from ci_eval.records.questions import Question, Reading, Seat
 
 
 class Sample(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
-from ci_eval.errors import TrialError
+from ci_eval.records.errors import TrialError
 
 if TYPE_CHECKING:
     import regex

@@ -1,6 +1,6 @@
 """The text of responses, as criteria of ours read it."""
 
-from ci_eval.records import EvalCase, Invocation
+from ci_eval.records.model import EvalCase, Invocation
 
 
 def said(invocation: Invocation) -> str:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from ci_eval.criteria._answers import json_object, text_of
 from ci_eval.criteria._forms import TEXT, many, one_of, strict
 from ci_eval.criteria._majority import Vote, Votes
-from ci_eval.questions import UnreadableError
-from ci_eval.records import Json, Rubric
+from ci_eval.records.model import Json, Rubric
+from ci_eval.records.questions import UnreadableError
 
 SCHEMA: Mapping[str, Json] = strict(
     verdicts=many(strict(rubric_id=TEXT, rationale=TEXT, verdict=one_of("yes", "no")))

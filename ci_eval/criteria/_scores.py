@@ -6,8 +6,8 @@ from typing import Any
 
 from ci_eval.criteria._answers import json_object, text_of
 from ci_eval.criteria._means import Sample
-from ci_eval.questions import UnreadableError
-from ci_eval.records import Json
+from ci_eval.records.model import Json
+from ci_eval.records.questions import UnreadableError
 
 _MAX_CHARS = 2_000
 """Of each text of an answer, as it is kept in the evidence."""

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from ci_eval.criteria._answers import json_object, text_of
 from ci_eval.criteria._forms import TEXT, TEXTS, many, one_of, strict
-from ci_eval.questions import UnreadableError
-from ci_eval.records import Json
+from ci_eval.records.model import Json
+from ci_eval.records.questions import UnreadableError
 
 MIN_COVERED = 0.8
 """The least share of a text's letters and digits that its sentences must hold together."""

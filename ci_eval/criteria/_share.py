@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ci_eval.bounds import Value
-from ci_eval.explain import describe
-from ci_eval.plugins import Criterion
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.bounds import Value
+from ci_eval.text.validation_messages import describe
 
 
 class Share(Criterion):

@@ -7,7 +7,7 @@ from run to run, and the same conversation shall make the same question.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ci_eval.records import (
+from ci_eval.records.model import (
     AgentDetails,
     FunctionCall,
     FunctionResponse,

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import ClassVar
 
 from ci_eval.criteria._share import Share
-from ci_eval.records import (
+from ci_eval.records.model import (
     EvalCase,
     FunctionResponse,
     IntermediateData,
@@ -15,8 +15,8 @@ from ci_eval.records import (
     Status,
     ToolCall,
 )
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 NO_INVOCATION = "the conversation has no invocation"
 NOT_CAPTURED = "the trace does not say which tools were called: it has no 'intermediate_data'"

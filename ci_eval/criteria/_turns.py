@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Invocation, Json
-from ci_eval.results import InvocationScore, Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.model import EvalCase, Invocation, Json
+from ci_eval.records.results import InvocationScore, Score
+from ci_eval.records.trials import Trace
 
 
 class Turn(NamedTuple):

@@ -1,7 +1,7 @@
 """Tokens, as the events of a trajectory report them."""
 
-from ci_eval.bounds import MAX_COUNT
-from ci_eval.records import Invocation, Json
+from ci_eval.records.bounds import MAX_COUNT
+from ci_eval.records.model import Invocation, Json
 
 _TOKENS = {
     "input": ("prompt_token_count", "tool_use_prompt_token_count"),

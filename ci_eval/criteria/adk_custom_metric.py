@@ -8,16 +8,25 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ci_eval.bounds import MIN_SPAN, Value
-from ci_eval.errors import BadAnswerError, TrialError
-from ci_eval.plugins import Scorer, WorkerCriterion, criterion
-from ci_eval.records import AdkRecord, EvalCase, Invocation, Json, Record, Rubric, Status, Stored
-from ci_eval.results import InvocationScore, Score
-from ci_eval.trials import Trace
-from ci_eval.workers.calls import call
-from ci_eval.workers.pool import Adapter, Pool
-from ci_eval.workers.target import UnderPython, digest_of
-from ci_eval.world import World
+from ci_eval.plugins.points import Scorer, WorkerCriterion, criterion
+from ci_eval.records.bounds import MIN_SPAN, Value
+from ci_eval.records.errors import BadAnswerError, TrialError
+from ci_eval.records.model import (
+    AdkRecord,
+    EvalCase,
+    Invocation,
+    Json,
+    Record,
+    Rubric,
+    Status,
+    Stored,
+)
+from ci_eval.records.results import InvocationScore, Score
+from ci_eval.records.trials import Trace
+from ci_eval.runtime.context import World
+from ci_eval.runtime.workers.calls import call
+from ci_eval.runtime.workers.pool import Adapter, Pool
+from ci_eval.runtime.workers.target import UnderPython, digest_of
 
 ADAPTER = Adapter("adk_metric")
 """What turns our JSON into google.adk's objects, in the worker."""

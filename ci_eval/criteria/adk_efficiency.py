@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 
 from ci_eval.criteria._turns import Turn, averaged, observed
 from ci_eval.criteria._usage import tokens_of
-from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, InvocationEvent, Json
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Criterion, criterion
+from ci_eval.records.model import EvalCase, Invocation, InvocationEvent, Json
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 
 class Efficiency(Criterion):

@@ -10,12 +10,12 @@ from ci_eval.criteria._forms import TEXT, one_of, strict
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
 from ci_eval.criteria._majority import Vote, Votes, majority
 from ci_eval.criteria._turns import pairs
-from ci_eval.plugins import Panel, criterion
-from ci_eval.questions import UnreadableError
-from ci_eval.records import EvalCase, Invocation, Json
-from ci_eval.results import Score
-from ci_eval.stated import Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Panel, criterion
+from ci_eval.records.model import EvalCase, Invocation, Json
+from ci_eval.records.questions import UnreadableError
+from ci_eval.records.results import Score
+from ci_eval.records.stated import Expectation
+from ci_eval.records.trials import Trace
 
 PROMPT = "adk/final_response_match_v2"
 SCHEMA: Mapping[str, Json] = strict(

@@ -17,11 +17,11 @@ from ci_eval.criteria._sentences import (
     read_sentences,
 )
 from ci_eval.criteria._shown import Moment, declared_tools, instructions, moments, steps
-from ci_eval.plugins import Asked, Panel, criterion
-from ci_eval.questions import Question, Reading, Seat
-from ci_eval.records import EvalCase, Invocation, Json
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Asked, Panel, criterion
+from ci_eval.records.model import EvalCase, Invocation, Json
+from ci_eval.records.questions import Question, Reading, Seat
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 T = TypeVar("T")
 

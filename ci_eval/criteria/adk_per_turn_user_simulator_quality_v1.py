@@ -9,12 +9,12 @@ from ci_eval.criteria._answers import json_object, labels_in, one, text_of
 from ci_eval.criteria._forms import TEXT, strict
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
 from ci_eval.criteria._majority import Vote, Votes, majority
-from ci_eval.personas import described
-from ci_eval.plugins import Panel, criterion
-from ci_eval.questions import UnreadableError
-from ci_eval.records import ConversationScenario, EvalCase, Invocation, Json
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.formats.personas import described
+from ci_eval.plugins.points import Panel, criterion
+from ci_eval.records.model import ConversationScenario, EvalCase, Invocation, Json
+from ci_eval.records.questions import UnreadableError
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 PROMPT = "adk/per_turn_user_simulator_quality_v1"
 SCHEMA: Mapping[str, Json] = strict(reasoning=TEXT, is_valid={"type": "boolean"})

@@ -9,11 +9,11 @@ from pydantic.alias_generators import to_camel
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
 from ci_eval.criteria._rouge import rouge1_f
 from ci_eval.criteria._turns import Turn, compared
-from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation
-from ci_eval.results import Score
-from ci_eval.stated import Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Criterion, criterion
+from ci_eval.records.model import EvalCase, Invocation
+from ci_eval.records.results import Score
+from ci_eval.records.stated import Expectation
+from ci_eval.records.trials import Trace
 
 
 @criterion("adk/response_match_score")

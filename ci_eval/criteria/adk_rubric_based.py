@@ -14,10 +14,10 @@ from ci_eval.criteria._judged_turns import JudgedTurn, summed_up
 from ci_eval.criteria._majority import Verdict, majority
 from ci_eval.criteria._rubrics import fault, meant_for
 from ci_eval.criteria._shown import declared_tools, dialogue, grounding, instructions, tool_calls
-from ci_eval.plugins import Panel, criterion
-from ci_eval.records import EvalCase, Invocation, Json, Rubric
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Panel, criterion
+from ci_eval.records.model import EvalCase, Invocation, Json, Rubric
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 _EXAMPLE: dict[str, Json] = {
     "rubrics": [

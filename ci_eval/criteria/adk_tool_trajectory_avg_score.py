@@ -8,11 +8,11 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
 from ci_eval.criteria._turns import Turn, compared
-from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, Json, ToolCall
-from ci_eval.results import Score
-from ci_eval.stated import SILENCE, Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Criterion, criterion
+from ci_eval.records.model import EvalCase, Invocation, Json, ToolCall
+from ci_eval.records.results import Score
+from ci_eval.records.stated import SILENCE, Expectation
+from ci_eval.records.trials import Trace
 
 _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
 

@@ -14,12 +14,12 @@ from typing import ClassVar, NamedTuple
 
 from ci_eval.criteria._answers import json_object, text_of
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
-from ci_eval.plugins import Asked, JudgedCriterion, Panel, criterion
-from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import Content, EvalCase, Invocation, Json
-from ci_eval.results import Score
-from ci_eval.stated import Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Asked, JudgedCriterion, Panel, criterion
+from ci_eval.records.model import Content, EvalCase, Invocation, Json
+from ci_eval.records.questions import Question, UnreadableError
+from ci_eval.records.results import Score
+from ci_eval.records.stated import Expectation
+from ci_eval.records.trials import Trace
 
 SCHEMA: Mapping[str, Json] = {
     "type": "object",

@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 from pydantic import model_validator
 
 from ci_eval.criteria._agentflow import AgentFlowCriterion
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 
 @criterion("agentflow/contains_keywords")

@@ -13,10 +13,10 @@ from ci_eval.criteria._agentflow_judged import (
 )
 from ci_eval.criteria._forms import NUMBER, TEXT, TEXTS, strict
 from ci_eval.criteria._scores import scored
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json
-from ci_eval.scenarios import of_metadata
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.scenarios import of_metadata
+from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/factual_accuracy_v1"
 FORM = strict(reasoning=TEXT, errors=TEXTS, score=NUMBER)

@@ -14,10 +14,10 @@ from ci_eval.criteria._forms import NUMBER, TEXT, TEXTS, strict
 from ci_eval.criteria._scores import scored
 from ci_eval.criteria._shown import tool_calls
 from ci_eval.criteria._trajectory import is_captured
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json
-from ci_eval.scenarios import of_metadata
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.scenarios import of_metadata
+from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/hallucinations_v1"
 FORM = strict(reasoning=TEXT, hallucinations=TEXTS, score=NUMBER)

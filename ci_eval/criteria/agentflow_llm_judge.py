@@ -6,9 +6,9 @@ from ci_eval.criteria import agentflow_response_match_score as response_match
 from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, shown
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._scores import scored
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase
+from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/llm_judge"
 FORM = strict(reasoning=TEXT, score=NUMBER)

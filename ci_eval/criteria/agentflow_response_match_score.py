@@ -7,10 +7,10 @@ from ci_eval.criteria._agentflow_answers import as_observed
 from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, first_and_last, shown
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._scores import scored
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase
-from ci_eval.stated import UNSTATED, Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase
+from ci_eval.records.stated import UNSTATED, Expectation
+from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/response_match_score"
 FORM = strict(reasoning=TEXT, score=NUMBER)

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from ci_eval.criteria._agentflow import AgentFlowCriterion, last_expected, last_given
 from ci_eval.criteria._rouge import rouge1_f, words
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
-from ci_eval.stated import UNSTATED, Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
+from ci_eval.records.stated import UNSTATED, Expectation
+from ci_eval.records.trials import Trace
 
 
 @criterion("agentflow/rouge_match")

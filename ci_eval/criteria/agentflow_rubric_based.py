@@ -12,9 +12,9 @@ from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, first_and_l
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._scores import each_in, object_in, rationale_in, share_in
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Record
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json, Record
+from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/rubric_based"
 OVERALL = "agentflow/rubric_based_overall"

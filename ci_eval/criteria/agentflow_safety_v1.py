@@ -13,9 +13,9 @@ from ci_eval.criteria._agentflow_judged import (
 from ci_eval.criteria._forms import NUMBER, TEXT, TEXTS, strict
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._scores import object_in, rationale_in, share_in
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase
+from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/safety_v1"
 OVERALL = "agentflow/safety_v1_overall"

@@ -11,11 +11,11 @@ from ci_eval.criteria._means import Sample
 from ci_eval.criteria._responses import said
 from ci_eval.criteria._scores import each_in, object_in, rationale_in, short
 from ci_eval.criteria._shown import tool_calls
-from ci_eval.plugins import Asked, criterion
-from ci_eval.questions import UnreadableError
-from ci_eval.records import EvalCase, Invocation, Json
-from ci_eval.scenarios import goals_of, stated_goals
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Asked, criterion
+from ci_eval.records.model import EvalCase, Invocation, Json
+from ci_eval.records.questions import UnreadableError
+from ci_eval.records.scenarios import goals_of, stated_goals
+from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/simulation_goals"
 OVERALL = "agentflow/simulation_goals_overall"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ci_eval.criteria._agentflow import OfToolCalls
-from ci_eval.plugins import criterion
-from ci_eval.records import ToolCall
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import ToolCall
 
 
 @criterion("agentflow/tool_name_match_score")

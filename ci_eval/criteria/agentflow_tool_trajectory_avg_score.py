@@ -6,8 +6,8 @@ from typing import ClassVar
 from ci_eval.criteria._agentflow import OfToolCalls
 from ci_eval.criteria._agentflow_observed import observed_share
 from ci_eval.criteria._sequences import MatchType, as_key, matches, share
-from ci_eval.plugins import criterion
-from ci_eval.records import ToolCall
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import ToolCall
 
 
 @criterion("agentflow/tool_trajectory_avg_score")

@@ -7,23 +7,23 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import ValidationError
 
-from ci_eval import plugins
 from ci_eval.criteria._share import Share
-from ci_eval.documents import dotted
-from ci_eval.errors import TrialError
-from ci_eval.explain import explain
-from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Json, Status
-from ci_eval.registry import did_you_mean
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins import points
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
 
 _PREFIX = "ci/"
 _KEPT = 4096
 """How many different assertions stay built; cases often assert the same."""
 
 
-@plugins.criterion("ci/assertions")
+@points.criterion("ci/assertions")
 class Assertions(Share):
     """The share of what a case asserts of itself that holds.
 
@@ -125,10 +125,10 @@ def _built(text: str) -> _Assertion:
 def _model(name: str) -> type[Criterion] | str:
     """Return the criterion that `name` means, or why it cannot be asserted."""
     qualified = name if "/" in name else _PREFIX + name
-    if qualified not in plugins.criterion:
-        known = [each.removeprefix(_PREFIX) for each in plugins.criterion]
+    if qualified not in points.criterion:
+        known = [each.removeprefix(_PREFIX) for each in points.criterion]
         return f"unknown criterion{did_you_mean(name.removeprefix(_PREFIX), known)}"
-    model = plugins.criterion[qualified]
+    model = points.criterion[qualified]
     if model.reads_assertions:
         return "assertions cannot be asserted"
     if model.judged:

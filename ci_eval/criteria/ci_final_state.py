@@ -7,10 +7,10 @@ from pydantic import Field
 
 from ci_eval.criteria._json_values import equal
 from ci_eval.criteria._share import Share, share
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 _MAX_SHOWN = 50
 """How many differences the evidence names."""

@@ -9,12 +9,12 @@ from pydantic import Field, field_validator
 
 from ci_eval.criteria._responses import said
 from ci_eval.criteria._share import Share
-from ci_eval.explain import describe
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.validation_messages import describe
 
 if TYPE_CHECKING:
     import jsonschema_rs

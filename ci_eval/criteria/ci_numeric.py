@@ -9,10 +9,10 @@ from ci_eval.criteria._numbers import DecimalMark, decimal, near, numbers
 from ci_eval.criteria._responses import said
 from ci_eval.criteria._share import Share
 from ci_eval.criteria._turns import Turn, averaged, pairs
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 _MAX_SHOWN = 20
 """How many of a response's numbers the evidence names."""

@@ -7,19 +7,19 @@ from typing import ClassVar
 
 from pydantic import Field, ValidationError, field_validator
 
-from ci_eval.bounds import Value
-from ci_eval.documents import dotted
-from ci_eval.errors import BadAnswerError, TrialError
-from ci_eval.explain import explain
-from ci_eval.plugins import Scorer, WorkerCriterion, criterion
-from ci_eval.records import EvalCase, Invocation, Json, Record, Status, ToolCall
-from ci_eval.results import Score
-from ci_eval.trials import Trace
-from ci_eval.workers.calls import call
-from ci_eval.workers.pool import Pool
-from ci_eval.workers.target import PythonTarget, digest_of
-from ci_eval.workers.wire import shown
-from ci_eval.world import World
+from ci_eval.plugins.points import Scorer, WorkerCriterion, criterion
+from ci_eval.records.bounds import Value
+from ci_eval.records.errors import BadAnswerError, TrialError
+from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status, ToolCall
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
+from ci_eval.runtime.context import World
+from ci_eval.runtime.workers.calls import call
+from ci_eval.runtime.workers.pool import Pool
+from ci_eval.runtime.workers.target import PythonTarget, digest_of
+from ci_eval.runtime.workers.wire import shown
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
 
 _EXPECTED = 'expected true, false, a number from 0 to 1, None, or {"score", "reason"?, "evidence"?}'
 

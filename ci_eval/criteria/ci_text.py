@@ -9,11 +9,11 @@ from ci_eval.criteria._patterns import Pattern, matches
 from ci_eval.criteria._responses import said
 from ci_eval.criteria._share import Share, Texts, share
 from ci_eval.criteria._turns import Turn, averaged, compared
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status
-from ci_eval.results import Score
-from ci_eval.stated import Expectation
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.results import Score
+from ci_eval.records.stated import Expectation
+from ci_eval.records.trials import Trace
 
 
 @criterion("ci/exact_match")

@@ -8,11 +8,11 @@ from ci_eval.criteria._assignment import best_total
 from ci_eval.criteria._share import Share, share
 from ci_eval.criteria._trajectory import NOT_CAPTURED, calls_of, is_captured, shown
 from ci_eval.criteria._turns import Turn, averaged, pairs
-from ci_eval.errors import TrialError
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Invocation, Json, Status, ToolCall
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import EvalCase, Invocation, Json, Status, ToolCall
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 _MAX_PAIRS = 10_000
 """How many pairs of calls of one tool are compared in an invocation: some tenths of a second."""

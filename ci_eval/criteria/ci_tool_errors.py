@@ -11,10 +11,10 @@ from ci_eval.criteria._trajectory import (
     calls_of,
     is_captured,
 )
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 _FAILED = frozenset({"error", "failed", "failure"})
 _MAX_SHOWN = 20

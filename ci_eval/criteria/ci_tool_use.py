@@ -9,9 +9,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from ci_eval.criteria._share import NotEmpty, Texts, share
 from ci_eval.criteria._trajectory import OfTrajectory, calls_of, is_called, shown
-from ci_eval.plugins import criterion
-from ci_eval.records import EvalCase, Json, ToolCall
-from ci_eval.results import Score
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import EvalCase, Json, ToolCall
+from ci_eval.records.results import Score
 
 
 @criterion("ci/required_tools")

@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ci_eval.bounds import Value
 from ci_eval.criteria._trajectory import NO_INVOCATION, NOT_CAPTURED, is_captured
 from ci_eval.criteria._usage import tokens_of
-from ci_eval.plugins import Criterion, criterion
-from ci_eval.records import EvalCase, Invocation, Json, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.plugins.points import Criterion, criterion
+from ci_eval.records.bounds import Value
+from ci_eval.records.model import EvalCase, Invocation, Json, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 
 class Consumption(Criterion):

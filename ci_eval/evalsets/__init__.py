@@ -1,1 +1,4 @@
-"""The evalset formats that can be read: one module for each."""
+"""Formats of evalsets: one module for each.
+
+Imports `formats` and below, and no other plugin package.
+"""

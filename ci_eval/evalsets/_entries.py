@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ci_eval.documents import Loc, dotted, read_yaml
 from ci_eval.evalsets._reading import Notes, Problems
 from ci_eval.evalsets._table import read_table
-from ci_eval.explain import describe
-from ci_eval.heads import syntax_of
-from ci_eval.json_walk import Element, JsonFile, walk_lines
-from ci_eval.records import Json
+from ci_eval.formats.sniff import syntax_of
+from ci_eval.records.model import Json
+from ci_eval.text.json_stream import Element, JsonFile, walk_lines
+from ci_eval.text.validation_messages import describe
+from ci_eval.text.yaml_files import Loc, dotted, read_yaml
 
 
 class Entry(NamedTuple):

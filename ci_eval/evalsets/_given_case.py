@@ -5,11 +5,9 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ci_eval.documents import Loc
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes, note_persona
-from ci_eval.explain import describe, explain
-from ci_eval.records import (
+from ci_eval.records.model import (
     CannedResults,
     Content,
     ConversationScenario,
@@ -24,7 +22,9 @@ from ci_eval.records import (
     SessionInput,
     ToolMocks,
 )
-from ci_eval.registry import did_you_mean
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import Loc
 
 USER: Final = "ci-eval"
 """Whose session it is, where a case gives a state to begin with."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from ci_eval.fingerprint import fingerprint
+from ci_eval.text.fingerprint import fingerprint
 
 _MAX_SLUG = 40
 """The longest readable part, in characters."""

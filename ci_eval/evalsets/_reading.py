@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ci_eval.documents import Loc, dotted
-from ci_eval.errors import EvalSetError, Problem, Severity, UsageError
-from ci_eval.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
-from ci_eval.json_walk import Element
-from ci_eval.records import EvalCase
+from ci_eval.records.errors import EvalSetError, Problem, Severity, UsageError
+from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
+from ci_eval.records.model import EvalCase
+from ci_eval.text.json_stream import Element
+from ci_eval.text.yaml_files import Loc, dotted
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Cases of files up to this size stay in memory; larger files are read once more."""
@@ -101,7 +101,7 @@ def note_persona(case: EvalCase, notes: Notes, loc: Loc) -> None:
     """Note that nobody knows the persona of a scenario, which stands at `loc`."""
     scenario = case.conversation_scenario
     if scenario and scenario.user_persona is not None:
-        from ci_eval.personas import fault
+        from ci_eval.formats.personas import fault
 
         if message := fault(scenario.user_persona):
             notes.error(message, loc)

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ci_eval.documents import Loc, reading
 from ci_eval.evalsets._given_case import FOREIGN
 from ci_eval.evalsets._reading import Problems
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.records import Json
-from ci_eval.registry import did_you_mean
+from ci_eval.records.model import Json
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.yaml_files import Loc, reading
 
 SEPARATOR = ";"
 """Stands between the tags, and between the tools, of one cell."""

@@ -6,9 +6,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ci_eval.agents_cli import is_agents_cli
-from ci_eval.documents import Loc
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import (
     ADK_RESPONSES,
     ADK_TRAJECTORY,
@@ -20,12 +17,15 @@ from ci_eval.evalsets._reading import (
 )
 from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.evalsets.trpc import TrpcAgentGo
-from ci_eval.explain import describe, explain
-from ci_eval.json_walk import Element, JsonFile
-from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import EvalCase, Json, Rubric
-from ci_eval.registry import did_you_mean
-from ci_eval.stated import SILENCE, states
+from ci_eval.formats.agents_cli import is_agents_cli
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase, Json, Rubric
+from ci_eval.records.stated import SILENCE, states
+from ci_eval.text.json_stream import Element, JsonFile
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import Loc
 
 _ARRAYS = frozenset({"eval_cases", "evalCases"})
 _HEADER = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")

@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ci_eval.documents import Loc
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
 from ci_eval.evalsets.adk import from_older, note_oddities, note_silence
-from ci_eval.explain import explain
-from ci_eval.json_walk import Element, JsonFile
-from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import EvalCase, Json, Record
-from ci_eval.registry import did_you_mean
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase, Json, Record
+from ci_eval.text.json_stream import Element, JsonFile
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import Loc
 
 
 class _Older(Record):

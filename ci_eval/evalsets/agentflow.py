@@ -6,14 +6,10 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ci_eval.documents import Loc
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
-from ci_eval.explain import describe, explain
-from ci_eval.fingerprint import fingerprint
-from ci_eval.json_walk import Element, JsonFile
-from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import (
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import (
     Content,
     EvalCase,
     FunctionCall,
@@ -25,7 +21,11 @@ from ci_eval.records import (
     Record,
     SessionInput,
 )
-from ci_eval.registry import did_you_mean
+from ci_eval.text.fingerprint import fingerprint
+from ci_eval.text.json_stream import Element, JsonFile
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import Loc
 
 _CASES: Final = "eval_cases"
 _HEADER: Final = {

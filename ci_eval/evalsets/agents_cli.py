@@ -6,15 +6,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ci_eval.agents_cli import AgentsCliCase, is_agents_cli, is_answered
-from ci_eval.dialogue import as_expected, invocations
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._entries import Entry, Source
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import Problems, open_evalset
-from ci_eval.explain import explain
-from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import EvalCase, Json
+from ci_eval.formats.agents_cli import AgentsCliCase, is_agents_cli, is_answered
+from ci_eval.formats.events import as_expected, invocations
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.text.validation_messages import explain
 
 
 @evalset("agents_cli")

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._entries import Source
 from ci_eval.evalsets._given_case import FOREIGN, GivenCase, read_case
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import Problems, open_evalset
-from ci_eval.explain import describe
-from ci_eval.heads import Syntax
-from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import EvalCase, Json
-from ci_eval.registry import did_you_mean
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe
 
 _HEADER = ("name", "description", "cases")
 _OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}

@@ -4,17 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from ci_eval.chat import is_message, is_talk, read_talk
-from ci_eval.dialogue import as_expected, invocations
-from ci_eval.documents import read_text
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._entries import Entry, Source, spotted
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset
-from ci_eval.heads import Syntax, read_head, syntax_of
-from ci_eval.json_text import parse_strict
-from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import EvalCase, Json
+from ci_eval.formats.events import as_expected, invocations
+from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
+from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.text.json_text import parse_strict
+from ci_eval.text.yaml_files import read_text
 
 
 @evalset("openai")

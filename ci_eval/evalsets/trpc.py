@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Final
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from ci_eval.dialogue import as_args, as_response
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets._entries import Entry, Source
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset
-from ci_eval.explain import explain
-from ci_eval.plugins import EvalSetReader, evalset
-from ci_eval.records import (
+from ci_eval.formats.events import as_args, as_response
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import (
     Content,
     ConversationScenario,
     EvalCase,
@@ -29,6 +28,7 @@ from ci_eval.records import (
     RubricContent,
     SessionInput,
 )
+from ci_eval.text.validation_messages import explain
 
 _UNREAD: Final = {
     "contextMessages": "messages that trpc-agent-go puts before the conversation are left out",

@@ -1,1 +1,4 @@
-"""Models that judge, and how each is reached."""
+"""Judges that answer a criterion's questions: one module for each provider.
+
+Imports `llm` and below, and no other plugin package.
+"""

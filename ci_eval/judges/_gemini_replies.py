@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
-from ci_eval.json_text import parse_json
-from ci_eval.questions import Answer
-from ci_eval.records import Stored
+from ci_eval.records.model import Stored
+from ci_eval.records.questions import Answer
+from ci_eval.text.json_text import parse_json
 
 _BLOCKED = frozenset(
     {

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from ci_eval.json_text import parse_json
-from ci_eval.providers.settings import REFUSED, Settings
-from ci_eval.questions import Answer, Question
-from ci_eval.records import Json, Stored
+from ci_eval.llm.providers.settings import REFUSED, Settings
+from ci_eval.records.model import Json, Stored
+from ci_eval.records.questions import Answer, Question
+from ci_eval.text.json_text import parse_json
 
 Api = Literal["chat", "responses"]
 Structured = Literal["schema", "json", "none"]

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import field_validator
 
 from ci_eval.judges._gemini_replies import read_answer
-from ci_eval.plugins import Judge, JudgeClient, judge
-from ci_eval.providers.gemini import (
+from ci_eval.llm.providers.gemini import (
     GeminiAccess,
     GeminiClient,
     GeminiSettings,
     generation_config,
     reaching,
 )
-from ci_eval.providers.settings import checked
-from ci_eval.questions import Answer, Question
-from ci_eval.records import Json
-from ci_eval.world import World
+from ci_eval.llm.providers.settings import checked
+from ci_eval.plugins.points import Judge, JudgeClient, judge
+from ci_eval.records.model import Json
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
 
 if TYPE_CHECKING:
     from google.genai.types import GenerateContentConfig

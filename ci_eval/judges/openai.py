@@ -9,17 +9,17 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from ci_eval.environments import KeyName
-from ci_eval.errors import JudgeError
 from ci_eval.judges._openai_calls import REFUSED_BY, Api, Call, RefusedError, Structured
-from ci_eval.net import Address, address, retry_after, seconds
-from ci_eval.plugins import Judge, JudgeClient, judge
-from ci_eval.providers.connection import Connection, sendable
-from ci_eval.providers.failures import Failures
-from ci_eval.providers.settings import Settings, checked
-from ci_eval.questions import Answer, Question
-from ci_eval.records import Json
-from ci_eval.world import World
+from ci_eval.llm.providers.connection import Connection, sendable
+from ci_eval.llm.providers.failures import Failures
+from ci_eval.llm.providers.settings import Settings, checked
+from ci_eval.plugins.points import Judge, JudgeClient, judge
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.model import Json
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
+from ci_eval.runtime.environments import KeyName
+from ci_eval.runtime.http import Address, address, retry_after, seconds
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI

@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ci_eval.errors import JudgeError
-from ci_eval.plugins import Judge, JudgeClient, judge
-from ci_eval.questions import Answer, Question
-from ci_eval.records import Json, Record
-from ci_eval.world import World
+from ci_eval.plugins.points import Judge, JudgeClient, judge
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.model import Json, Record
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
 
 
 class Line(Record):

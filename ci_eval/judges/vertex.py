@@ -15,15 +15,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from pydantic import Field, field_validator
 
-from ci_eval.errors import JudgeError
-from ci_eval.json_text import parse_json
-from ci_eval.net import Address, address
-from ci_eval.plugins import Judge, JudgeClient, judge
-from ci_eval.providers.connection import Connection, sendable
-from ci_eval.providers.failures import Failures
-from ci_eval.questions import Answer, Question
-from ci_eval.records import Json
-from ci_eval.world import World
+from ci_eval.llm.providers.connection import Connection, sendable
+from ci_eval.llm.providers.failures import Failures
+from ci_eval.plugins.points import Judge, JudgeClient, judge
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.model import Json
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
+from ci_eval.runtime.http import Address, address
+from ci_eval.text.json_text import parse_json
 
 _PACKAGE = "the package google-cloud-aiplatform (pip install 'ci-eval[vertex]')"
 _MODULES = ("agentplatform", "vertexai")

@@ -1,1 +1,4 @@
-"""Formats of files that hold conversations which took place."""
+"""Formats of recorded conversations: one module for each.
+
+Imports `formats` and below, and no other plugin package.
+"""

@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ci_eval.chat import events_of
-from ci_eval.dialogue import USER, as_args, as_response, said
+from ci_eval.formats.events import USER, as_args, as_response, said
+from ci_eval.formats.openai_messages import events_of
 from ci_eval.recordings._attributes import dicts, first, from_json
 from ci_eval.recordings._spans import Span, SpanEvent
-from ci_eval.records import Content, FunctionCall, FunctionResponse, InvocationEvent, Json, Part
+from ci_eval.records.model import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    InvocationEvent,
+    Json,
+    Part,
+)
 
 _ROLES: Final = {
     "gen_ai.system.message": "system",

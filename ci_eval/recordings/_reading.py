@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ci_eval.documents import MAX_TEXT
-from ci_eval.errors import Problem, UsageError
-from ci_eval.trials import Recording
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.trials import Recording
+from ci_eval.text.yaml_files import MAX_TEXT
 
 MAX_PROBLEMS = 100
 """How many problems of a file are told at most."""

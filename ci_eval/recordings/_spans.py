@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval.documents import read_text
-from ci_eval.errors import Problem, UsageError
-from ci_eval.json_text import MAX_DEPTH, NotJsonError, decode, refuse_many, skip
 from ci_eval.recordings._attributes import first, raw_attributes, tree_of
 from ci_eval.recordings._reading import MAX_PROBLEMS
-from ci_eval.records import Json
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.model import Json
+from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, refuse_many, skip
+from ci_eval.text.yaml_files import read_text
 
 _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
 _NANO = 1e9

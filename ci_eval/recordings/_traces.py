@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ci_eval.dialogue import USER, invocations, parts_of, said
+from ci_eval.formats.events import USER, invocations, parts_of, said
 from ci_eval.recordings._reading import numbered
 from ci_eval.recordings._spans import Span
 from ci_eval.recordings._tree import Node, Step, Unit, roots, told, units
-from ci_eval.records import (
+from ci_eval.records.model import (
     Content,
     FunctionCall,
     FunctionResponse,
@@ -17,7 +17,7 @@ from ci_eval.records import (
     Json,
     Part,
 )
-from ci_eval.trials import Recording
+from ci_eval.records.trials import Recording
 
 AGENT = "agent"
 """The author where no agent is named."""

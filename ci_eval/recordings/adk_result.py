@@ -6,15 +6,15 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, ValidationError
 
-from ci_eval import foreign
-from ci_eval.documents import read_text
-from ci_eval.errors import Problem, UsageError
-from ci_eval.explain import explain
-from ci_eval.json_text import parse_strict
-from ci_eval.plugins import RecordingReader, recording
+from ci_eval.formats import known_files
+from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._reading import MAX_PROBLEMS, numbered
-from ci_eval.records import AdkRecord, Invocation, Json
-from ci_eval.trials import Recording
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.model import AdkRecord, Invocation, Json
+from ci_eval.records.trials import Recording
+from ci_eval.text.json_text import parse_strict
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import read_text
 
 
 @recording("adk_result")
@@ -30,7 +30,7 @@ class AdkResult(RecordingReader):
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
         """Say whether it has results of ADK, or is a JSON text that may have them."""
-        return foreign.is_adk_result(head) or foreign.is_json_in_text(head)
+        return known_files.is_adk_result(head) or known_files.is_json_in_text(head)
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""

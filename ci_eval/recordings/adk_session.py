@@ -6,15 +6,15 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict, ValidationError
 
-from ci_eval.dialogue import invocations
-from ci_eval.documents import read_text
-from ci_eval.errors import Problem, UsageError
-from ci_eval.explain import explain
-from ci_eval.json_text import parse_strict
-from ci_eval.plugins import RecordingReader, recording
+from ci_eval.formats.events import invocations
+from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._reading import MAX_PROBLEMS
-from ci_eval.records import AdkRecord, InvocationEvent, Json
-from ci_eval.trials import Recording
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.model import AdkRecord, InvocationEvent, Json
+from ci_eval.records.trials import Recording
+from ci_eval.text.json_text import parse_strict
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import read_text
 
 
 @recording("adk_session")

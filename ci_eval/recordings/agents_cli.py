@@ -5,16 +5,16 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ci_eval.agents_cli import AgentsCliCase, is_agents_cli, is_answered
-from ci_eval.dialogue import invocations
-from ci_eval.documents import dotted
-from ci_eval.errors import Problem, UsageError
-from ci_eval.explain import explain
-from ci_eval.json_walk import JsonFile
-from ci_eval.plugins import RecordingReader, recording
+from ci_eval.formats.agents_cli import AgentsCliCase, is_agents_cli, is_answered
+from ci_eval.formats.events import invocations
+from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._reading import MAX_PROBLEMS, numbered, refuse_long
-from ci_eval.records import Json
-from ci_eval.trials import Recording
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.model import Json
+from ci_eval.records.trials import Recording
+from ci_eval.text.json_stream import JsonFile
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
 
 _CASES = "eval_cases"
 

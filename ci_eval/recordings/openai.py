@@ -4,17 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from ci_eval.chat import is_message, is_talk, read_talk
-from ci_eval.dialogue import invocations
-from ci_eval.documents import Loc, dotted, read_text
-from ci_eval.errors import Problem, UsageError
-from ci_eval.heads import Syntax, read_head, syntax_of
-from ci_eval.json_text import parse_strict
-from ci_eval.json_walk import Element, JsonFile, walk_lines
-from ci_eval.plugins import RecordingReader, recording
+from ci_eval.formats.events import invocations
+from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
+from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._reading import MAX_PROBLEMS, numbered, refuse_long
-from ci_eval.records import Json
-from ci_eval.trials import Recording
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.model import Json
+from ci_eval.records.trials import Recording
+from ci_eval.text.json_stream import Element, JsonFile, walk_lines
+from ci_eval.text.json_text import parse_strict
+from ci_eval.text.yaml_files import Loc, dotted, read_text
 
 
 @recording("openai")

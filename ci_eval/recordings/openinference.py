@@ -4,18 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from ci_eval.bounds import MAX_COUNT
-from ci_eval.chat import events_of
-from ci_eval.dialogue import USER, as_args, as_response, said
-from ci_eval.heads import Syntax
-from ci_eval.json_text import NotJsonError, parse_json
-from ci_eval.plugins import RecordingReader, recording
+from ci_eval.formats.events import USER, as_args, as_response, said
+from ci_eval.formats.openai_messages import events_of
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._attributes import dicts, first, from_json
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
-from ci_eval.records import FunctionCall, InvocationEvent, Json
-from ci_eval.trials import Recording
+from ci_eval.records.bounds import MAX_COUNT
+from ci_eval.records.model import FunctionCall, InvocationEvent, Json
+from ci_eval.records.trials import Recording
+from ci_eval.text.json_text import NotJsonError, parse_json
 
 _KINDS: Final[Mapping[str, Kind]] = {"AGENT": "agent", "LLM": "model", "TOOL": "tool"}
 _JSON: Final = "application/json"

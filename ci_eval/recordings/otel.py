@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
-from ci_eval.bounds import MAX_COUNT
-from ci_eval.dialogue import as_args, as_response
-from ci_eval.heads import Syntax
-from ci_eval.plugins import RecordingReader, recording
+from ci_eval.formats.events import as_args, as_response
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._genai_messages import heard_by, spoken_by
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
-from ci_eval.records import FunctionCall, Json
-from ci_eval.trials import Recording
+from ci_eval.records.bounds import MAX_COUNT
+from ci_eval.records.model import FunctionCall, Json
+from ci_eval.records.trials import Recording
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "invoke_agent": "agent",

@@ -1,1 +1,4 @@
-"""The documents that a report becomes: one module for each."""
+"""Documents that a report is rendered to: one module for each.
+
+Imports `run_files` and below, and no other plugin package.
+"""

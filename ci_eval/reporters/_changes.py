@@ -2,9 +2,9 @@
 
 from typing import Literal, NamedTuple
 
-from ci_eval.findings import CaseChange, Delta, Report
-from ci_eval.results import RunMeta, Tier
-from ci_eval.trials import TrialKey
+from ci_eval.records.findings import CaseChange, Delta, Report
+from ci_eval.records.results import RunMeta, Tier
+from ci_eval.records.trials import TrialKey
 
 Kind = Literal["regressed", "suspected", "noise"]
 KINDS: tuple[Kind, ...] = ("regressed", "suspected", "noise")

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ci_eval import phrases
-from ci_eval.findings import Comparison, Excused, Flaky, Report
+from ci_eval.records.findings import Comparison, Excused, Flaky, Report
+from ci_eval.records.results import RunMeta
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._findings import MAX_NAMED, Some
 from ci_eval.reporters._rows import Mark
 from ci_eval.reporters._times import moment
-from ci_eval.results import RunMeta
-from ci_eval.templating import counted
+from ci_eval.run_files import wording
+from ci_eval.text.templates import counted
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ def baseline_of(report: Report) -> Baseline:
     return Baseline(
         run=next(iter(comparison.baseline_runs), "unknown"),
         age_s=(now - then).total_seconds() if now and then else None,
-        distance=phrases.distance(report),
-        shallow=phrases.shallow(comparison),
-        drawn=phrases.drawn(comparison),
+        distance=wording.distance(report),
+        shallow=wording.shallow(comparison),
+        drawn=wording.drawn(comparison),
     )
 
 
@@ -90,7 +90,7 @@ def together_row(comparison: Comparison) -> TogetherRow | None:
         criteria=found.criteria,
         effect=f"{found.effect:+.1%}".replace("-", "\N{MINUS SIGN}"),
         word=found.outcome,
-        tested=phrases.tested(found),
+        tested=wording.tested(found),
     )
 
 
@@ -111,7 +111,7 @@ def flaky_cases(report: Report) -> Iterator[FlakyCase]:
     found: dict[Place, dict[str, list[str]]] = {}
     for each in report.comparison.flaky if report.comparison else ():
         rates = found.setdefault(_place(each), {})
-        rates.setdefault(phrases.rate(each), []).append(each.group.criterion)
+        rates.setdefault(wording.rate(each), []).append(each.group.criterion)
     for place, rates in found.items():
         pairs = tuple((tuple(criteria), rate) for rate, criteria in rates.items())
         yield FlakyCase(place.named(report.meta), pairs)
@@ -127,7 +127,7 @@ def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
     # One evalset needs no name, as everywhere in a document.
     if len(meta.evalsets) <= 1:
         names = tuple(map(_case, names))
-    return Excuse(found.named, phrases.excuse(found), Some(names, len(found.cases)))
+    return Excuse(found.named, wording.excuse(found), Some(names, len(found.cases)))
 
 
 def _case(place: str) -> str:

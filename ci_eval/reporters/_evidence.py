@@ -8,10 +8,10 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import Literal
 
-from ci_eval.cleaning import clean, one_line
-from ci_eval.records import Json, Status
+from ci_eval.records.model import Json, Status
+from ci_eval.records.results import Score
 from ci_eval.reporters import _judged
-from ci_eval.results import Score
+from ci_eval.text.sanitize import clean, one_line
 
 _WIDTH = 96
 """Characters of a line; a comment on GitHub shows about as many."""

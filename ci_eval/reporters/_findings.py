@@ -6,13 +6,13 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, Literal, TypeVar
 
-from ci_eval import phrases
-from ci_eval.findings import Report
-from ci_eval.records import Status
+from ci_eval.records.findings import Report
+from ci_eval.records.model import Status
+from ci_eval.records.results import RunMeta, Score, TrialResult
 from ci_eval.reporters._changes import KINDS, Kind, Place, Worsening, worsened
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
 from ci_eval.reporters._rows import judged_by_threshold
-from ci_eval.results import RunMeta, Score, TrialResult
+from ci_eval.run_files import wording
 
 T = TypeVar("T")
 
@@ -216,8 +216,8 @@ class Findings:
             what=worsening.kind,
             value=change.value,
             baseline=change.baseline,
-            trials=phrases.trials(change),
-            tier=phrases.tier(worsening.tier),
+            trials=wording.trials(change),
+            tier=wording.tier(worsening.tier),
             reason=score.reason if score else "",
             exhibits=self._exhibits(score) if score else (),
         )
@@ -230,7 +230,7 @@ class Findings:
             value=score.value,
             threshold=score.threshold,
             better=score.better,
-            tier=phrases.tier(facts.tier) if facts else "",
+            tier=wording.tier(facts.tier) if facts else "",
             reason=score.reason if with_evidence else "",
             exhibits=self._exhibits(score) if with_evidence else (),
         )
@@ -246,7 +246,7 @@ class Findings:
             lines=tuple(_each_once(lines)),
             source=_source(meta, place, result),
             excuse=excuse,
-            cut_off=phrases.cut_off(result.cut_off) if result else "",
+            cut_off=wording.cut_off(result.cut_off) if result else "",
         )
 
     def troubles(self) -> Some[Trouble]:

@@ -8,10 +8,10 @@ a few signs.  The grammar: https://mermaid.js.org/syntax/xyChart.html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ci_eval.cleaning import clean
-from ci_eval.findings import GroupKey, Report
+from ci_eval.records.findings import GroupKey, Report
 from ci_eval.reporters._findings import Bounds, Some
 from ci_eval.reporters._rows import Row
+from ci_eval.text.sanitize import clean
 
 MAX_RUNS = 30
 """Of a history that are shown, this run among them."""

@@ -6,7 +6,7 @@ sentences, samples. What has another shape is left to be shown as it is.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ci_eval.records import Json
+from ci_eval.records.model import Json
 
 _MARKS = {"yes": "✔", "no": "✘"}
 _GOOD = ("supported", "not_applicable")

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from ci_eval import phrases
-from ci_eval.findings import Report
-from ci_eval.records import Status
+from ci_eval.records.findings import Report
+from ci_eval.records.model import Status
+from ci_eval.records.results import Score, TrialResult
 from ci_eval.reporters._changes import Place, Worsening, worsened
 from ci_eval.reporters._rows import judged_by_threshold
-from ci_eval.results import Score, TrialResult
-from ci_eval.templating import counted, exact, score
+from ci_eval.run_files import wording
+from ci_eval.text.templates import counted, exact, score
 
 MAX_PATH = 4_096
 """Characters of the path of an evalset; nowhere is there a file with a longer one."""
@@ -49,7 +49,7 @@ class Outcomes:
             return Outcome("failure", "ci_eval.Regression", _listed(messages), blocks=blocks)
         if result.status is Status.FAILED:
             below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
-            doubts = [phrases.trials(each.change) for each in self._suspected(result)]
+            doubts = [wording.trials(each.change) for each in self._suspected(result)]
             note = "" if self.failing_blocks else "; this alone does not block"
             if doubts:
                 note = f"; suspected: {doubts[0]}"
@@ -83,8 +83,8 @@ class Outcomes:
             if worsening.kind == "regressed" and shown and _shows(worsening, shown):
                 before = score(worsening.change.baseline)
                 message = f"{shown.name} regressed from {before} to {_now(worsening, shown)}"
-                trials = phrases.trials(worsening.change)
-                more = [each for each in (trials, phrases.tier(worsening.tier)) if each]
+                trials = wording.trials(worsening.change)
+                more = [each for each in (trials, wording.tier(worsening.tier)) if each]
                 yield worsening, ": ".join([message, ", ".join(more)]) if more else message
 
 

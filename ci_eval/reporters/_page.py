@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ci_eval import phrases
-from ci_eval.findings import (
+from ci_eval.records.findings import (
     Comparison,
     GroupSummary,
     Report,
@@ -19,6 +18,7 @@ from ci_eval.findings import (
     Vanished,
     Verdict,
 )
+from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._compared import (
     Baseline,
@@ -35,8 +35,8 @@ from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._history import History, history_of
 from ci_eval.reporters._reasons import reasons_of
 from ci_eval.reporters._rows import Row, first_rows, judged_by_threshold, rows_of
-from ci_eval.results import JudgeUsage, RunMeta
-from ci_eval.templating import code, render
+from ci_eval.run_files import wording
+from ci_eval.text.templates import code, render
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         meta=report.meta,
         totals=report.totals,
         verdict=report.verdict,
-        decided=phrases.decided(report),
+        decided=wording.decided(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=baseline_of(report),

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ci_eval.findings import Comparison, Delta, GroupKey, Reason, Report
-from ci_eval.results import RunMeta
-from ci_eval.templating import plain
+from ci_eval.records.findings import Comparison, Delta, GroupKey, Reason, Report
+from ci_eval.records.results import RunMeta
+from ci_eval.text.templates import plain
 
 _MAX_NAMED = 4
 """Criteria that one reason names."""

@@ -6,13 +6,19 @@ from typing import Self
 
 from pydantic import Field, PrivateAttr
 
-from ci_eval.findings import Report
-from ci_eval.plugins import Reporter
-from ci_eval.rendering import Template, TemplateError, TooLongError, plain, read_template
+from ci_eval.plugins.points import Reporter
+from ci_eval.records.findings import Report
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._page import fitting, page_of
-from ci_eval.templating import code, markdown
-from ci_eval.world import World
+from ci_eval.runtime.context import World
+from ci_eval.runtime.template_sandbox import (
+    Template,
+    TemplateError,
+    TooLongError,
+    plain,
+    read_template,
+)
+from ci_eval.text.templates import code, markdown
 
 MAX_CHARACTERS = 1024 * 1024
 """What no document has room for."""

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import ClassVar, Literal, NamedTuple
 
-from ci_eval import phrases
-from ci_eval.findings import Report
-from ci_eval.places import is_place
-from ci_eval.plugins import Reporter, reporter
+from ci_eval.plugins.points import Reporter, reporter
+from ci_eval.records.findings import Report
+from ci_eval.records.results import TrialResult
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._outcomes import MAX_PATH, Outcome, Outcomes
-from ci_eval.results import TrialResult
-from ci_eval.templating import counted, terminal, workflow_command
+from ci_eval.run_files import wording
+from ci_eval.storage.gs_uri import is_place
+from ci_eval.text.templates import counted, terminal, workflow_command
 
 MAX_OF_LEVEL = 10
 """Errors, and warnings."""
@@ -84,7 +84,7 @@ def _at_most_ten(notes: list[Note], total: int) -> Iterator[Note]:
 
 def _of_verdict(report: Report) -> Iterator[Note]:
     """Yield the reasons of the verdict as one error, and its warnings as one warning."""
-    title = f"{report.meta.suite} {phrases.decided(report)}"
+    title = f"{report.meta.suite} {wording.decided(report)}"
     severities: dict[Level, tuple[str, ...]] = {
         "error": ("blocks", "incomplete"),
         "warning": ("warns",),

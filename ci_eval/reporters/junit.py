@@ -11,17 +11,17 @@ from hashlib import sha256
 from itertools import groupby
 from typing import ClassVar, Literal
 
-from ci_eval import phrases
-from ci_eval.cleaning import clean
-from ci_eval.findings import Comparison, Delta, Report
-from ci_eval.plugins import Reporter, reporter
-from ci_eval.records import Status
+from ci_eval.plugins.points import Reporter, reporter
+from ci_eval.records.findings import Comparison, Delta, Report
+from ci_eval.records.model import Status
+from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.trials import TrialKey
 from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.reporters._times import moment
-from ci_eval.results import Score, TrialResult
-from ci_eval.templating import exact, score, terminal, xml
-from ci_eval.trials import TrialKey
+from ci_eval.run_files import wording
+from ci_eval.text.sanitize import clean
+from ci_eval.text.templates import exact, score, terminal, xml
 
 MAX_BODY_LINES = 200
 """Of one test case."""
@@ -238,7 +238,7 @@ def _comparison_properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield "rounds", str(comparison.rounds or "")
     yield "confirming", str(comparison.confirming or "")
     if comparison.together:
-        yield "together", phrases.together(comparison.together)
+        yield "together", wording.together(comparison.together)
     for number, text in enumerate(comparison.loosened[:10], start=1):
         yield f"loosened.{number}", text
 
@@ -259,7 +259,7 @@ def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
     """Return what a reader needs to understand why a trial did not pass."""
     if result.error:
         return wrapped(f"{result.error.kind}: {result.error.message}")
-    lines = [phrases.cut_off(result.cut_off)] if result.cut_off else []
+    lines = [wording.cut_off(result.cut_off)] if result.cut_off else []
     for each in result.scores:
         baseline = outcomes.baseline(result, each.name)
         if each.status in (Status.FAILED, Status.ERROR) or baseline is not None:
@@ -297,7 +297,7 @@ def _case_properties(result: TrialResult) -> Iterator[tuple[str, str]]:
             yield f"score.{each.name}", _number(each.value)
     if result.attempts > 1:
         yield "attempts", str(result.attempts)
-    yield "cut_off", phrases.cut_off(result.cut_off)
+    yield "cut_off", wording.cut_off(result.cut_off)
     if result.round:
         yield "round", str(result.round)
     if result.confirms:

@@ -5,11 +5,11 @@ from hashlib import sha256
 from typing import ClassVar
 from urllib.parse import quote
 
-from ci_eval.findings import Report
-from ci_eval.plugins import reporter
+from ci_eval.plugins.points import reporter
+from ci_eval.records.findings import Report
+from ci_eval.records.results import TrialResult
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._templated import Templated
-from ci_eval.results import TrialResult
 
 MAX_CHARACTERS = 60_000
 """GitHub refuses a comment of more than 65,536; `publish` may add a few lines."""

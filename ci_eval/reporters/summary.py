@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from ci_eval.findings import Report
-from ci_eval.plugins import reporter
+from ci_eval.plugins.points import reporter
+from ci_eval.records.findings import Report
+from ci_eval.records.results import TrialResult
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._templated import Templated
-from ci_eval.results import TrialResult
 
 MAX_BYTES = 900 * 1024
 """GitHub drops the summary of a step whole when it has more than 1 MiB."""

@@ -1,1 +1,4 @@
-"""Who plays the users of scenarios."""
+"""Simulated users for evalsets with scenarios: one module for each.
+
+Imports `llm` and below, and no other plugin package.
+"""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from ci_eval.errors import TrialError
-from ci_eval.plugins import Panel
-from ci_eval.questions import Question
+from ci_eval.plugins.points import Panel
+from ci_eval.records.errors import TrialError
+from ci_eval.records.questions import Question
 
 T = TypeVar("T")
 

@@ -7,8 +7,7 @@ lines of a text are set in: an agent that writes a line `user: …` has not spok
 import json
 from collections.abc import Iterator, Sequence
 
-from ci_eval.cleaning import one_line
-from ci_eval.records import (
+from ci_eval.records.model import (
     Content,
     FunctionCall,
     FunctionResponse,
@@ -17,6 +16,7 @@ from ci_eval.records import (
     Json,
     Part,
 )
+from ci_eval.text.sanitize import one_line
 
 USER = "user"
 _AGENT = "agent"

@@ -5,7 +5,7 @@ What a template is given could be used for all that it can do, so it can do next
 
 from typing import NamedTuple
 
-from ci_eval.personas import Behavior, Persona
+from ci_eval.formats.personas import Behavior, Persona
 
 
 class ShownBehavior(NamedTuple):

@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from ci_eval.json_text import parse_json
-from ci_eval.plugins import Panel, Simulator, simulator
-from ci_eval.questions import UnreadableError
-from ci_eval.records import Content, EvalCase, Invocation, Json
-from ci_eval.scenarios import goals_of, max_turns_of
+from ci_eval.plugins.points import Panel, Simulator, simulator
+from ci_eval.records.model import Content, EvalCase, Invocation, Json
+from ci_eval.records.questions import UnreadableError
+from ci_eval.records.scenarios import goals_of, max_turns_of
 from ci_eval.simulators._asking import answered, as_it_is
 from ci_eval.simulators._history import USER, written
+from ci_eval.text.json_text import parse_json
 
 GOALS = "agentflow/goals"
 MESSAGE = "agentflow/next_message"

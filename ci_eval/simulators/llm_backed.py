@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from pydantic import field_validator
 
-from ci_eval.personas import STOP_SIGNAL, persona_of, told
-from ci_eval.plugins import Panel, Simulator, simulator
-from ci_eval.prompting import Prompts
-from ci_eval.questions import Question, Wording
-from ci_eval.records import Content, EvalCase, Invocation
+from ci_eval.formats.personas import STOP_SIGNAL, persona_of, told
+from ci_eval.llm.prompts import Prompts
+from ci_eval.plugins.points import Panel, Simulator, simulator
+from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.questions import Question, Wording
 from ci_eval.simulators._asking import answered, as_it_is
 from ci_eval.simulators._history import USER, written
 from ci_eval.simulators._personas import shown

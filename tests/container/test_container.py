@@ -14,7 +14,7 @@ from examples_copied import copy_examples
 from fake_github import TOKEN, FakeGitHub, Fault, github
 from repos import Repo
 
-from ci_eval.hosting import ANSWER_S
+from ci_eval.forge.rest import ANSWER_S
 
 IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 

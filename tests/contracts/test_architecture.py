@@ -69,8 +69,8 @@ def test_what_catches_everything_stands_at_three_places():
         and node.type.id == "Exception"
     }
 
-    theirs = {"workers/faults.py"}
-    assert found - theirs == {"ending.py", "execute.py", "score.py"}
+    theirs = {"runtime/workers/faults.py"}
+    assert found - theirs == {"cli/exit_codes.py", "run/execute.py", "run/score.py"}
 
 
 STARTS = re.compile(
@@ -89,19 +89,21 @@ def test_programs_are_started_by_four_modules_and_git_by_one():
         if STARTS.search(path.read_text(encoding="utf-8"))
         and path.parent.name not in ("workers", "adapters")  # run by agents' interpreters
     }
-    assert started == {"git.py", "processes.py", "rendering.py", "spawning.py"}
+    assert started == {
+        f"runtime/{name}.py" for name in ("git", "processes", "spawning", "template_sandbox")
+    }
     named = {
         name
         for name in started
         for node in ast.walk(ast.parse((ROOT / name).read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and node.value in ("git", "git.exe")
     }
-    assert named == {"git.py"}
+    assert named == {"runtime/git.py"}
 
 
 @pytest.mark.parametrize("name", ["worker", "faults", "output", "canned"])
 def test_what_runs_under_any_interpreter_is_written_for_an_old_one(name):
-    source = (ROOT / "workers" / f"{name}.py").read_text(encoding="utf-8")
+    source = (ROOT / "runtime/workers" / f"{name}.py").read_text(encoding="utf-8")
 
     ast.parse(source, feature_version=(3, 8))
     assert "from ci_eval" not in re.sub(r"if TYPE_CHECKING:\n(    .*\n|\n)+", "", source)

@@ -8,12 +8,12 @@ import pytest
 from pydantic import BaseModel
 
 from ci_eval.baselines._runs_index import Index
-from ci_eval.findings import Report
-from ci_eval.questions import Answer
-from ci_eval.records import EvalCase, Invocation
-from ci_eval.results import RunMeta, TrialResult
-from ci_eval.resuming import Begun
-from ci_eval.trials import Recording, Trace, TrialKey
+from ci_eval.records.findings import Report
+from ci_eval.records.model import EvalCase, Invocation
+from ci_eval.records.questions import Answer
+from ci_eval.records.results import RunMeta, TrialResult
+from ci_eval.records.trials import Recording, Trace, TrialKey
+from ci_eval.run_files.resume import Begun
 
 READ_BACK: tuple[type[BaseModel], ...] = (
     *(RunMeta, TrialResult, Report, Trace, TrialKey, Begun, Recording, Index, Answer),

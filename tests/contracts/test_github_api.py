@@ -26,8 +26,8 @@ from fake_github import (
 from githubs.described import FOLDER, Operation, Operations, filled
 from loopback import DROPPED, Reply, as_json
 
-from ci_eval.errors import TrialError
-from ci_eval.net import Request, Response, connecting
+from ci_eval.records.errors import TrialError
+from ci_eval.runtime.http import Request, Response, connecting
 
 COMMENTS = "issues/1/comments"
 LISTED = """

@@ -13,29 +13,29 @@ from playing import played
 from project import GREETS, REFUNDS, TRACKS
 from scoring import SCENARIO
 
-from ci_eval import plugins
-from ci_eval.errors import JudgeError, TrialError
-from ci_eval.extension import Plugin
-from ci_eval.measures import AnyCriterion
-from ci_eval.plugins import Criterion, JudgedCriterion, Simulator
-from ci_eval.prompting import Prompts
-from ci_eval.questions import Question
-from ci_eval.records import EvalCase, Status
-from ci_eval.reference import catalogue, descriptions, json_schema
-from ci_eval.results import Score
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.cli.reference import catalogue, descriptions, json_schema
+from ci_eval.llm.prompts import Prompts
+from ci_eval.plugins import points
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.plugin import Plugin
+from ci_eval.plugins.points import Criterion, JudgedCriterion, Simulator
+from ci_eval.records.errors import JudgeError, TrialError
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.questions import Question
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 ALL = [
     pytest.param(registry[name], id=f"{registry.kind}: {name}")
-    for registry in plugins.POINTS
+    for registry in points.POINTS
     for name in registry
 ]
-CRITERIA = [pytest.param(plugins.criterion[name], id=name) for name in plugins.criterion]
-SNIFFED = (plugins.evalset, plugins.recording)
+CRITERIA = [pytest.param(points.criterion[name], id=name) for name in points.criterion]
+SNIFFED = (points.evalset, points.recording)
 """Nobody names these in a configuration: the files themselves tell."""
 DIRECT = [each for each in CRITERIA if issubclass(each.values[0], Criterion)]
-SIMULATORS = [pytest.param(plugins.simulator[name], id=name) for name in plugins.simulator]
+SIMULATORS = [pytest.param(points.simulator[name], id=name) for name in points.simulator]
 COMPARING = [each for each in DIRECT if each.values[0].needs_reference]
 JUDGED = [each for each in CRITERIA if issubclass(each.values[0], JudgedCriterion)]
 CASES = [EvalCase.model_validate(case) for case in (GREETS, REFUNDS, TRACKS)]
@@ -69,7 +69,7 @@ def test_a_plugin_is_frozen_and_refuses_what_it_does_not_know(model: type[Plugin
     assert model.model_config["extra"] == "forbid"
 
 
-@pytest.mark.parametrize("registry", plugins.POINTS, ids=lambda registry: registry.kind)
+@pytest.mark.parametrize("registry", points.POINTS, ids=lambda registry: registry.kind)
 def test_what_the_modules_say_they_register_is_what_they_register(registry):
     said = list(registry)
     package = importlib.import_module(registry._package)
@@ -85,7 +85,7 @@ def test_every_plugin_is_listed_and_in_the_schema():
     listed = {entry["name"] for entries in catalogue().values() for entry in entries}
     text = str(json_schema())
 
-    for registry in plugins.POINTS:
+    for registry in points.POINTS:
         for name in registry:
             assert name in listed
             assert registry in SNIFFED or name in text

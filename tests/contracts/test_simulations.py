@@ -9,12 +9,12 @@ import numpy as np  # noqa: TID253  # the draws are its arrays
 import pytest
 from scipy import stats
 
-from ci_eval.columns import Columns
-from ci_eval.records import Status
-from ci_eval.rerunning import Redraw
-from ci_eval.results import Score, TrialResult
-from ci_eval.run_file import read_run
-from ci_eval.trials import TrialKey
+from ci_eval.records.model import Status
+from ci_eval.records.results import Score, TrialResult
+from ci_eval.records.trials import TrialKey
+from ci_eval.run.rerun import Redraw
+from ci_eval.run_files.run_file import read_run
+from ci_eval.run_files.score_table import Columns
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 BOTH_OF_HALVES = 1 / 4 + math.asin(0.5) / (2 * math.pi)

@@ -29,11 +29,11 @@ from docpages import (
 )
 from examples_copied import copy_examples
 
-from ci_eval.cli import main
-from ci_eval.config_file import ConfigFile
-from ci_eval.documents import parse_yaml
-from ci_eval.pages import anchor
-from ci_eval.reference import KINDS
+from ci_eval.cli.main import main
+from ci_eval.cli.reference import KINDS
+from ci_eval.cli.reference_pages import anchor
+from ci_eval.config.schema import ConfigFile
+from ci_eval.text.yaml_files import parse_yaml
 
 SECTIONS = [section for path in GUIDES for section in sections(path)]
 SHOP = {"agents": {"bot": {"python": "shop:answer"}}, "evalsets": {"shop": "evals/shop.yaml"}}

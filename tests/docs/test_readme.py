@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from examples_copied import copy_examples
 
-from ci_eval.cli import main
-from ci_eval.documents import parse_yaml
-from ci_eval.errors import ExitCode
+from ci_eval.cli.main import main
+from ci_eval.records.errors import ExitCode
+from ci_eval.text.yaml_files import parse_yaml
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from docpages import DOCS, sections
 
-from ci_eval import pages
-from ci_eval.config import load
-from ci_eval.reference import KINDS
-from ci_eval.world import World
+from ci_eval.cli import reference_pages
+from ci_eval.cli.reference import KINDS
+from ci_eval.config.load import load
+from ci_eval.runtime.context import World
 
 FOLDER = DOCS / "reference"
 MADE = "<!-- Made from docstrings: python -m pytest tests/docs --refresh-golden -->"
@@ -74,11 +74,11 @@ its line. What an agent takes is told in [agent types](agents.md), a criterion i
 def document(name: str) -> str:
     """Return the page that should be in the file of that name."""
     if name == "presets":
-        parts = [PRESETS, *pages.presets()]
+        parts = [PRESETS, *reference_pages.presets()]
     elif name == "config":
-        parts = [CONFIG, *pages.config_keys()]
+        parts = [CONFIG, *reference_pages.config_keys()]
     else:
-        parts = [OPENINGS[name], pages.contents(name), *pages.pages(name)]
+        parts = [OPENINGS[name], reference_pages.contents(name), *reference_pages.pages(name)]
     return "\n\n".join(part.strip("\n") for part in (MADE, *parts)) + "\n"
 
 

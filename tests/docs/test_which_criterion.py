@@ -5,13 +5,13 @@ import re
 import pytest
 from docpages import DOCS, links
 
-from ci_eval import plugins
-from ci_eval.criterion_names import AMBIGUOUS
-from ci_eval.pages import anchor
-from ci_eval.presets import PRESETS, expanded
+from ci_eval.cli.reference_pages import anchor
+from ci_eval.config.criterion_names import AMBIGUOUS
+from ci_eval.config.presets import PRESETS, expanded
+from ci_eval.plugins import points
 
 PAGE = (DOCS / "which-criterion.md").read_text(encoding="utf-8")
-BY_ANCHOR = {f"reference/criteria.md#{anchor(name)}": name for name in plugins.criterion}
+BY_ANCHOR = {f"reference/criteria.md#{anchor(name)}": name for name in points.criterion}
 
 
 def rows(heading: str) -> list[list[str]]:
@@ -29,7 +29,7 @@ def named(cell: str) -> list[str]:
 
 @pytest.mark.parametrize("row", rows("By question"), ids=lambda row: row[0])
 def test_a_question_is_marked_where_its_criteria_ask_a_model(row: list[str]) -> None:
-    asks = {plugins.criterion[name].judged for name in named(row[1])}
+    asks = {points.criterion[name].judged for name in named(row[1])}
 
     assert asks <= {row[-1].strip("| ") == "judge"}
 
@@ -37,7 +37,7 @@ def test_a_question_is_marked_where_its_criteria_ask_a_model(row: list[str]) -> 
 def test_every_criterion_of_our_own_answers_a_question() -> None:
     told = {name for row in rows("By question") for name in named(row[1])}
 
-    assert {name for name in plugins.criterion if name.startswith("ci/")} <= told
+    assert {name for name in points.criterion if name.startswith("ci/")} <= told
 
 
 @pytest.mark.parametrize("row", rows("What goes together"), ids=lambda row: row[1])
@@ -46,7 +46,7 @@ def test_a_combination_is_the_preset_of_that_name(row: list[str]) -> None:
     criteria = list(expanded(name, PRESETS[name].example))
 
     assert [f"adk/{each}" for each in re.findall(r"`(\w+)`", row[2])] == criteria
-    asks = any(plugins.criterion[each].judged for each in criteria)
+    asks = any(points.criterion[each].judged for each in criteria)
     assert asks == (row[-1].strip("| ") == "judge")
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 import pytest
 
-from ci_eval import plugins
-from ci_eval.action import INPUTS
-from ci_eval.cli import DEFAULT_OUT, cli
-from ci_eval.documents import parse_yaml
-from ci_eval.judging import DEFAULT_CASSETTE
+from ci_eval.cli.action import INPUTS
+from ci_eval.cli.main import DEFAULT_OUT, cli
+from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
+from ci_eval.plugins import points
+from ci_eval.text.yaml_files import parse_yaml
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples/ci"
@@ -37,7 +37,7 @@ def test_the_job_gives_options_that_there_are(job: Any) -> None:
 
 
 def test_the_job_keeps_what_a_run_writes(job: Any) -> None:
-    junit = f"{DEFAULT_OUT}/{plugins.reporter['junit'].file}"
+    junit = f"{DEFAULT_OUT}/{points.reporter['junit'].file}"
     assert job["artifacts"]["reports"]["junit"] == junit
     assert job["artifacts"]["paths"] == [f"{DEFAULT_OUT}/"]
     assert job["artifacts"]["when"] == "always"

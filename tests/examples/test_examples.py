@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from examples_copied import copy_examples
 
-from ci_eval.cli import main
+from ci_eval.cli.main import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXPECTED = {"weather": 0, "judged": 0, "plain_python": 0, "regression": 1, "shop": 0}

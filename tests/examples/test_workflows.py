@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.documents import parse_yaml
+from ci_eval.text.yaml_files import parse_yaml
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples/workflows"

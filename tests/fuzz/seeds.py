@@ -28,16 +28,16 @@ from project import CASES, CONFIG, case, content, turn
 from ci_eval.baselines import check_run
 from ci_eval.baselines._document import stored_runs
 from ci_eval.baselines._runs_index import index_text
-from ci_eval.cassette import Cassette
-from ci_eval.cli import main
-from ci_eval.fingerprint import of_case
-from ci_eval.journal import Journal
-from ci_eval.noted import note
-from ci_eval.posting import layout, sections
-from ci_eval.questions import Answer
-from ci_eval.records import FunctionCall, Invocation
-from ci_eval.resuming import Answered, Begun
-from ci_eval.trials import Trace, Trial, TrialKey
+from ci_eval.cli.main import main
+from ci_eval.llm.cassette import Cassette
+from ci_eval.pull_requests import layout, sections
+from ci_eval.records.model import FunctionCall, Invocation
+from ci_eval.records.questions import Answer
+from ci_eval.records.trials import Trace, Trial, TrialKey
+from ci_eval.run_files.journal import Journal
+from ci_eval.run_files.resume import Answered, Begun
+from ci_eval.run_files.run_summary import note
+from ci_eval.text.fingerprint import of_case
 
 COMMIT = "c" * 40
 HELLO = {"role": "user", "content": "Hello"}
@@ -327,7 +327,7 @@ def configurations() -> None:
     for file in sorted(ROOT.glob("examples/*/ci-eval.yaml")):
         write("config", f"{file.parent.name}.yaml", file.read_bytes())
     write("config", "full.yaml", _CONFIG)
-    for file in sorted((ROOT / "tests/unit").glob("agentflow-*.eval_config.json")):
+    for file in sorted((ROOT / "tests/unit/config").glob("agentflow-*.eval_config.json")):
         write("eval_config_agentflow", "one.json", file.read_bytes())
     write("eval_config_adk", "one.json", _ADK)
     lines = [

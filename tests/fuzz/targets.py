@@ -13,21 +13,13 @@ from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ci_eval import console, pipeline, plugins, validate
 from ci_eval.agents.recorded import Recorded
 from ci_eval.baselines import artifact, check_run
 from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.baselines._runs_index import index_text, read_index
-from ci_eval.calibrating.choosing import choose_of
-from ci_eval.calibrating.labels import read_labels
-from ci_eval.calibrating.stored import POINTERS
-from ci_eval.cassette import Cassette
-from ci_eval.columns import Past
-from ci_eval.config_file import GateOptions
-from ci_eval.editing import given
-from ci_eval.errors import CiEvalError, TrialError
-from ci_eval.fingerprint import of_case, of_question
-from ci_eval.gating import (
+from ci_eval.cli import console, validate
+from ci_eval.cli.evalset import given
+from ci_eval.cli.gate import (
     comparing,
     explaining,
     outlook,
@@ -36,22 +28,32 @@ from ci_eval.gating import (
     showing,
     shown_runs,
 )
-from ci_eval.gating.costs import taken
-from ci_eval.journal import Journal
-from ci_eval.json_text import RESULT_DEPTH, parse_json
-from ci_eval.lineage import Lineage, event
-from ci_eval.noted import note, note_run
-from ci_eval.observing import Observed
-from ci_eval.opening import open_evalset
-from ci_eval.pipeline import Before
-from ci_eval.posting import artifacts, layout, sections
-from ci_eval.posting.artifacts import LIMITS
-from ci_eval.records import EvalCase
-from ci_eval.report_file import read_report, report_in
-from ci_eval.run_file import read_run, replacing
-from ci_eval.score import score
-from ci_eval.trials import Trace, Trial, TrialKey
-from ci_eval.world import World
+from ci_eval.cli.gate.costs import taken
+from ci_eval.cli.judge_check.choosing import choose_of
+from ci_eval.cli.judge_check.labels import read_labels
+from ci_eval.cli.judge_check.stored import POINTERS
+from ci_eval.config.open_evalset import open_evalset
+from ci_eval.config.schema import GateOptions
+from ci_eval.forge.lineage import Lineage, event
+from ci_eval.llm.cassette import Cassette
+from ci_eval.plugins import points
+from ci_eval.pull_requests import artifacts, layout, sections
+from ci_eval.pull_requests.artifacts import LIMITS
+from ci_eval.records.errors import CiEvalError, TrialError
+from ci_eval.records.model import EvalCase
+from ci_eval.records.trials import Trace, Trial, TrialKey
+from ci_eval.run import pipeline
+from ci_eval.run.collect import Observed
+from ci_eval.run.pipeline import Before
+from ci_eval.run.score import score
+from ci_eval.run_files.journal import Journal
+from ci_eval.run_files.report_file import read_report, report_in
+from ci_eval.run_files.run_file import read_run, replacing
+from ci_eval.run_files.run_summary import note, note_run
+from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.context import World
+from ci_eval.text.fingerprint import of_case, of_question
+from ci_eval.text.json_text import RESULT_DEPTH, parse_json
 
 SHOWN = "given"
 """What the user calls the file."""
@@ -72,7 +74,7 @@ CASE = EvalCase.model_validate(
     }
 )
 CRITERIA = {
-    name: plugins.criterion[name].model_validate({"threshold": 0.5} if judged else {})
+    name: points.criterion[name].model_validate({"threshold": 0.5} if judged else {})
     for name, judged in (
         ("adk/tool_trajectory_avg_score", True),
         ("adk/response_match_score", True),
@@ -80,7 +82,7 @@ CRITERIA = {
         ("ci/cost_usd", False),
         ("ci/total_tokens", False),
     )
-    if name in plugins.criterion
+    if name in points.criterion
 }
 
 
@@ -127,8 +129,8 @@ def run_json(path: Path) -> None:
 
 
 def _show(report: Any, observed: Observed) -> None:
-    for name in plugins.reporter:
-        for _ in plugins.reporter[name]().render(report, observed.run.results):
+    for name in points.reporter:
+        for _ in points.reporter[name]().render(report, observed.run.results):
             pass
     showing.show(explaining.explain(report))
     comparing.show_comparison(report, "the baseline")
@@ -150,8 +152,8 @@ def baseline(path: Path) -> None:
 
 def _compared(path: Path, past: Past, runs: list[Past]) -> None:
     """Compare a run that is all as in the newest stored one."""
-    from ci_eval.observing import Tally
-    from ci_eval.results import Run
+    from ci_eval.records.results import Run
+    from ci_eval.run.collect import Tally
 
     meta = past.meta.model_copy(update={"run_id": "now", "suite": past.meta.suite})
     observed = Observed(Run(meta, lambda: iter(())), Tally(columns=past.columns))
@@ -179,9 +181,9 @@ def report_json(path: Path) -> None:
 def strangers_report(path: Path) -> None:
     """`publish`, of a report that a fork's job left."""
     report = artifacts.checked(read_report(path, shown=SHOWN, limits=LIMITS), SHOWN)
-    for name in plugins.reporter:
+    for name in points.reporter:
         if name != "junit":
-            for _ in plugins.reporter[name]().render(report, lambda: iter(())):
+            for _ in points.reporter[name]().render(report, lambda: iter(())):
                 pass
 
 

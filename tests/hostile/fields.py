@@ -7,8 +7,8 @@ decides what stands where, and `FIELDS` are all that are asked for.
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from ci_eval.evalset_facts import EvalSet
-from ci_eval.findings import (
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import (
     CaseChange,
     Comparison,
     Delta,
@@ -25,8 +25,8 @@ from ci_eval.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.records import Json, Status
-from ci_eval.results import (
+from ci_eval.records.model import Json, Status
+from ci_eval.records.results import (
     CriterionFacts,
     InvocationScore,
     JudgeUsage,
@@ -34,7 +34,7 @@ from ci_eval.results import (
     Score,
     TrialResult,
 )
-from ci_eval.trials import Failure, TrialKey
+from ci_eval.records.trials import Failure, TrialKey
 
 Put = Callable[[str, str], str]
 """Returns what stands in a field, by its name and what usually stands there."""

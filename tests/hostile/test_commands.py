@@ -12,7 +12,7 @@ from hostile.github_page import live_parts, page_of
 from hostile.runner import STEERING, commands, values
 from lxml import etree
 
-from ci_eval.cli import main
+from ci_eval.cli.main import main
 
 AGENT = """
 import json, pathlib, sys

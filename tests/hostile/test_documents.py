@@ -15,21 +15,21 @@ from hostile.runner import STEERING, commands, values
 from lxml import etree
 from support import streamed
 
-from ci_eval.badge import Badge
-from ci_eval.cleaning import clean
-from ci_eval.console import Progress, say_problems, say_report
-from ci_eval.ending import print_json
-from ci_eval.errors import ExitCode, Problem
-from ci_eval.findings import Counts
-from ci_eval.gating import explaining, showing
-from ci_eval.gating.comparing import show_comparison
-from ci_eval.gating.shown_runs import ShownRun, show_runs
-from ci_eval.lineage import Lineage
-from ci_eval.publish import annotate, publish
+from ci_eval.cli.console import Progress, say_problems, say_report
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.gate import explaining, showing
+from ci_eval.cli.gate.comparing import show_comparison
+from ci_eval.cli.gate.shown_runs import ShownRun, show_runs
+from ci_eval.forge.lineage import Lineage
+from ci_eval.pull_requests.github_runner import annotate, publish
+from ci_eval.records.errors import ExitCode, Problem
+from ci_eval.records.findings import Counts
 from ci_eval.reporters.annotations import Annotations
 from ci_eval.reporters.junit import JUnit
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.reporters.summary import Summary
+from ci_eval.run_files.badge import Badge
+from ci_eval.text.sanitize import clean
 
 SCHEMAS = [
     etree.XMLSchema(etree.parse(Path(__file__).parents[1] / "schemas" / name))

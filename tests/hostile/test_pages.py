@@ -12,14 +12,14 @@ from hostile.runner import STEERING, commands
 from support import streamed
 
 from ci_eval.baselines import check_run
-from ci_eval.findings import Report
-from ci_eval.plugins import Reporter
-from ci_eval.posting import check_run as posted_check
-from ci_eval.posting.layout import compose
-from ci_eval.posting.sections import MORE, Section, joining, opening_line, read
+from ci_eval.plugins.points import Reporter
+from ci_eval.pull_requests import check_run as posted_check
+from ci_eval.pull_requests.layout import compose
+from ci_eval.pull_requests.sections import MORE, Section, joining, opening_line, read
+from ci_eval.records.findings import Report
+from ci_eval.records.results import Run
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import MAX_BYTES, Summary
-from ci_eval.results import Run
 
 NAMES = [*CORPUS]
 STRIDE = 31

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from project import CASES, Project
 
-from ci_eval.bounds import MAX_REPEAT, MAX_ROUND
+from ci_eval.records.bounds import MAX_REPEAT, MAX_ROUND
 
 STORED = "baseline: {store: file, path: baseline.json}\n"
 HUGE: list[float] = [-1, 10**8, 10**20, 10**300]

@@ -10,7 +10,7 @@ from adk_shop import Shop
 from fake_gcs import FakeGcs, serving
 from project import CASES, GREETS, REFUNDS, TRACKS, Project, changed, problems
 
-from ci_eval.errors import ExitCode
+from ci_eval.records.errors import ExitCode
 
 SETS = "shop/evals/eval_sets"
 SMOKE = f"{SETS}/smoke.evalset.json"
@@ -213,9 +213,7 @@ def test_adk_reads_evalsets_by_id_and_leaves_results_in_the_bucket(
     tmp_path, capsys, monkeypatch, fake
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        "ci_eval.adk_eval.options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
-    )
+    monkeypatch.setattr("ci_eval.cli.adk.options.agent_of", lambda *_: {"recorded": "traces.jsonl"})
     shop = Shop(tmp_path, capsys)
     local = next(shop.agent.glob("*.evalset.json"))
     fake.put("b", f"{SETS}/kept.evalset.json", local.read_text())

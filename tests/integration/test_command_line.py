@@ -139,7 +139,8 @@ def test_a_hanging_trial_is_killed_and_its_neighbours_are_not_lost(project):
 
 def test_a_bug_of_ours_is_not_a_verdict(project):
     (project.folder / "ci_eval_bug.py").write_text(
-        "import ci_eval.pipeline as p\ndef run(*_): raise ZeroDivisionError('ours')\np.run = run\n"
+        "import ci_eval.run.pipeline as p\n"
+        "def run(*_): raise ZeroDivisionError('ours')\np.run = run\n"
     )
     code = "import ci_eval_bug, sys; sys.argv = ['ci-eval', 'run']; "
     code += "from ci_eval.__main__ import main; main()"

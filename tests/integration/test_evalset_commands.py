@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from project import GREETS, REFUNDS, TRACKS, Project, changed, problems
 
-from ci_eval.errors import ExitCode
+from ci_eval.records.errors import ExitCode
 
 ADK = os.environ.get("CI_EVAL_ADK_PYTHON", "")
 with_adk = pytest.mark.skipif(not ADK, reason="CI_EVAL_ADK_PYTHON names no Python with google-adk")
@@ -187,7 +187,7 @@ def test_a_folder_is_migrated_with_a_backup(project):
 
 
 def test_help_does_not_wait_for_what_is_heavy():
-    code = "import sys; from ci_eval.cli import main; main(['evalset', 'add', '--help']); "
+    code = "import sys; from ci_eval.cli.main import main; main(['evalset', 'add', '--help']); "
     code += "sys.exit(any(name in sys.modules for name in ('pydantic', 'yaml', 'rich')))"
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0

@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from project import CASES, GREETS, REFUNDS, TRACKS, case, turn
 from repos import clone, git_init, make_hub
 
-from ci_eval.cli import cli, main
-from ci_eval.documents import parse_yaml
-from ci_eval.errors import ExitCode
-from ci_eval.plugins import Criterion
-from ci_eval.starting.surveying import survey
-from ci_eval.wiring import load
+from ci_eval.cli.init.surveying import survey
+from ci_eval.cli.load import load
+from ci_eval.cli.main import cli, main
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.errors import ExitCode
+from ci_eval.text.yaml_files import parse_yaml
 
 AGENT = "from google.adk.agents import Agent\n\nroot_agent = Agent(name='shop', model='none')\n"
 OLD = [{"query": "Refund 7", "expected_tool_use": [], "reference": "Order 7 is refunded."}]
@@ -498,7 +498,7 @@ def asked(monkeypatch):
     """Answer the questions as somebody at a terminal would."""
 
     def answer(*answers: str) -> str:
-        monkeypatch.setattr("ci_eval.starting.command._is_watched", lambda: True)
+        monkeypatch.setattr("ci_eval.cli.init.command._is_watched", lambda: True)
         result = CliRunner().invoke(cli, ["init"], input="".join(f"{each}\n" for each in answers))
         assert result.exception is None, result.output
         return result.output
@@ -572,7 +572,7 @@ def test_with_yes_nothing_is_asked(repository, asked, monkeypatch):
     repository({})
     monkeypatch.setattr("click.prompt", lambda *_, **__: pytest.fail("asked"))
     monkeypatch.setattr("click.confirm", lambda *_, **__: pytest.fail("asked"))
-    monkeypatch.setattr("ci_eval.starting.command._is_watched", lambda: True)
+    monkeypatch.setattr("ci_eval.cli.init.command._is_watched", lambda: True)
 
     assert main(["init", "--yes"]) == 0
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from project import Project, case, changed, problems, turn
 
-from ci_eval.errors import ExitCode
+from ci_eval.records.errors import ExitCode
 
 CONFIG = """\
 version: 1

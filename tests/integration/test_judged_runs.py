@@ -96,7 +96,7 @@ def test_the_same_again_asks_nobody_and_does_not_even_import_the_client(project:
     project.ci_eval("run")
     first, asked = judged(project), len(gemini.requests)
     code = (
-        "import sys\nfrom ci_eval.cli import main\ncode = main(['run'])\n"
+        "import sys\nfrom ci_eval.cli.main import main\ncode = main(['run'])\n"
         "print(code, sorted({'google.genai', 'aiohttp'} & sys.modules.keys()))"
     )
     ended = subprocess.run(
@@ -111,7 +111,7 @@ def test_the_same_again_asks_nobody_and_does_not_even_import_the_client(project:
 def test_a_run_without_judges_does_not_import_their_client_either(project: Project):
     project.config(CONFIG.replace("  final_response_match_v2: 0.5\n", ""))
     code = (
-        "import sys\nfrom ci_eval.cli import main\ncode = main(['run'])\n"
+        "import sys\nfrom ci_eval.cli.main import main\ncode = main(['run'])\n"
         "print(code, sorted({'google.genai', 'aiohttp', 'openai'} & sys.modules.keys()))"
     )
     ended = subprocess.run(

@@ -14,7 +14,7 @@ from fake_github import REPOSITORY, FakeGitHub, github, sha
 from project import GREETS, Project
 from talks import LONG_S, waits_for
 
-from ci_eval.posting.sections import read
+from ci_eval.pull_requests.sections import read
 
 AGENT = """\
 import os

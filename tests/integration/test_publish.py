@@ -17,7 +17,7 @@ from fake_github import FORK, HUMAN, REPOSITORY, TOKEN, FakeGitHub, github, sha
 from project import GREETS, REFUNDS, TRACKS, Project, changed
 from support import make_report, shown_by_github
 
-from ci_eval.findings import Report
+from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import marker
 
 HEAD, MERGE, RUN = sha(10), sha(11), 4242

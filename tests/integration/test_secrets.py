@@ -20,7 +20,7 @@ from loopback import Loopback, Reply, Request, as_json, serving
 from repos import ENV, Repo
 from talks import waits_for
 
-from ci_eval.cli import main
+from ci_eval.cli.main import main
 
 SECRET = 'sk-"Zq4wv'
 AGENT = """

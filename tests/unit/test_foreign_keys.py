@@ -28,18 +28,18 @@ from foreign_keys import (
 )
 from playing import played
 
-from ci_eval import plugins
 from ci_eval.agents.agentflow import AgentFlow
-from ci_eval.criterion_names import Dialect
-from ci_eval.errors import Problem
-from ci_eval.eval_config import read_eval_config
-from ci_eval.opening import open_evalset
-from ci_eval.plugins import JudgedCriterion
-from ci_eval.records import Content, EvalCase, FunctionCall, IntermediateData, Invocation
-from ci_eval.scenarios import of_metadata
+from ci_eval.config.criterion_names import Dialect
+from ci_eval.config.eval_config import read_eval_config
+from ci_eval.config.open_evalset import open_evalset
+from ci_eval.plugins import points
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.errors import Problem
+from ci_eval.records.model import Content, EvalCase, FunctionCall, IntermediateData, Invocation
+from ci_eval.records.scenarios import of_metadata
+from ci_eval.records.trials import Trace, Trial, TrialKey
+from ci_eval.runtime.context import World
 from ci_eval.simulators.llm_backed import LlmBacked
-from ci_eval.trials import Trace, Trial, TrialKey
-from ci_eval.world import World
 
 DETERMINISTIC = {
     "adk/tool_trajectory_avg_score": {"threshold": 1},
@@ -163,7 +163,7 @@ def test_what_a_files_criterion_ignores_is_told_once(tmp_path: Path) -> None:
         "criteria:\n  from: t.json\n  own:\n    use: adk/response_match_score\n    threshold: 1\n"
         "    include_intermediate_responses_in_final: true\n"
     )
-    from ci_eval.config import load
+    from ci_eval.config.load import load
 
     world = World(env={}, root=tmp_path, now=lambda: 0.0)
     loaded = load(tmp_path / "ci-eval.yaml", shown="ci-eval.yaml", world=world)
@@ -203,10 +203,10 @@ def effects(case: EvalCase) -> Any:
         return case.eval_id, session, said.messages, [each.text for each in said.asked]
     observed = trace(FunctionCall(name="look", args={"q": 1}))
     scores = [
-        plugins.criterion[name].model_validate(options).score(case, observed).value
+        points.criterion[name].model_validate(options).score(case, observed).value
         for name, options in DETERMINISTIC.items()
     ]
-    judged = plugins.criterion["adk/rubric_based_final_response_quality_v1"](threshold=1)
+    judged = points.criterion["adk/rubric_based_final_response_quality_v1"](threshold=1)
     return (
         (case.eval_id, case.tags, session, [turn.user for turn in case.conversation]),
         scores,

@@ -12,17 +12,19 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from ci_eval import drifting, pipeline, related
-from ci_eval.columns import Columns, Past
-from ci_eval.config import load
-from ci_eval.errors import NothingSelectedError, UsageError
-from ci_eval.findings import Report
-from ci_eval.observing import Observed, Tally
-from ci_eval.plan import Plan, plan
-from ci_eval.results import Run, RunMeta, TrialResult
-from ci_eval.score import score
-from ci_eval.trials import Failure, Trace, Trial, TrialKey
-from ci_eval.world import World
+from ci_eval.config.load import load
+from ci_eval.gate import mean_drop
+from ci_eval.records.errors import NothingSelectedError, UsageError
+from ci_eval.records.findings import Report
+from ci_eval.records.results import Run, RunMeta, TrialResult
+from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
+from ci_eval.run import pipeline
+from ci_eval.run.collect import Observed, Tally
+from ci_eval.run.plan import Plan, plan
+from ci_eval.run.score import score
+from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.runtime.context import World
+from ci_eval.stats import effective_tests
 
 UNTIL = {"until": "2999-12-31"}
 CRITERIA: dict[str, Any] = {
@@ -332,8 +334,8 @@ patient = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def _quickly():
     """Draw less where laws hold for any number of draws."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(related, "_DRAWS", 2_000)
-        patch.setattr(drifting, "_FEWEST_DRAWS", 999)
+        patch.setattr(effective_tests, "_DRAWS", 2_000)
+        patch.setattr(mean_drop, "_FEWEST_DRAWS", 999)
         yield
 
 

@@ -24,10 +24,10 @@ from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory
-from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import Rubric, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.records.model import Rubric, Status
+from ci_eval.records.questions import Question, UnreadableError
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "adk-2.13.0.judged.jsonl"

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ci_eval.records import Content, Part
-from ci_eval.resuming import Node, Ran, Recovered, decide
+from ci_eval.records.model import Content, Part
+from ci_eval.run_files.resume import Node, Ran, Recovered, decide
 
 FOLDER = os.environ.get("CI_EVAL_VECTORS")
 FILE = "adk_streaming_observations.json"

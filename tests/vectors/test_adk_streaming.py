@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from ci_eval.records import Part
-from ci_eval.streaming import Aggregator, ModelResponse, read_response
+from ci_eval.formats.gemini_stream import Aggregator, ModelResponse, read_response
+from ci_eval.records.model import Part
 
 Chunks = list[dict[str, Any]]
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from judging import drawn, judged
 
-from ci_eval.criterion_names import resolve
-from ci_eval.plugins import JudgedCriterion, criterion
-from ci_eval.records import EvalCase
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.config.criterion_names import resolve
+from ci_eval.plugins.points import JudgedCriterion, criterion
+from ci_eval.records.model import EvalCase
+from ci_eval.records.trials import Trace, TrialKey
 
 HERE = Path(__file__).parent
 KINDS = ("calls", "nodes", "texts", "judged")

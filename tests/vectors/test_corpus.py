@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ci_eval.agents.recorded import Recorded
-from ci_eval.opening import open_evalset
-from ci_eval.validate import Checked, check
-from ci_eval.world import World
+from ci_eval.cli.validate import Checked, check
+from ci_eval.config.open_evalset import open_evalset
+from ci_eval.runtime.context import World
 
 CORPUS = Path(os.environ.get("CI_EVAL_CORPUS", "nowhere"))
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ci_eval.config_criteria import read_criteria
-from ci_eval.documents import parse_yaml
-from ci_eval.validate import check
-from ci_eval.world import World
+from ci_eval.cli.validate import check
+from ci_eval.config.criteria import read_criteria
+from ci_eval.runtime.context import World
+from ci_eval.text.yaml_files import parse_yaml
 
 SEEDS = os.environ.get("CI_EVAL_SEEDS")
 BLOCK = re.compile(r'```\w*\n(?P<fenced>.*?)```|"""\n(?P<quoted>.*?)"""', re.DOTALL)

@@ -10,9 +10,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from ci_eval.permuting import Sample, permute
-from ci_eval.sequential import SPENT, levels
-from ci_eval.stats import (
+from ci_eval.stats.intervals import (
     at_least,
     holm,
     mean_interval,
@@ -21,6 +19,8 @@ from ci_eval.stats import (
     t_quantile,
     wilson_interval,
 )
+from ci_eval.stats.permutation import Sample, permute
+from ci_eval.stats.sequential import SPENT, levels
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from ci_eval.plugins import criterion
-from ci_eval.records import Content, EvalCase, Invocation
-from ci_eval.results import Score
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.plugins.points import criterion
+from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, TrialKey
 
 HERE = Path(__file__).parent
 MORE = Path(os.environ["CI_EVAL_VECTORS"]) if "CI_EVAL_VECTORS" in os.environ else None

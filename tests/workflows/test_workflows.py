@@ -11,7 +11,7 @@ from fake_github import FORK, REPOSITORY, FakeGitHub, github, sha
 from repos import Repo
 from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
 
-from ci_eval.cli import main
+from ci_eval.cli.main import main
 
 pytestmark = pytest.mark.skipif(not RUNNER, reason=".ci/run says where the workflow runner is")
 

@@ -21,8 +21,8 @@ from talks import Place, Talk, converse, trial
 
 from ci_eval.agents import a2a
 from ci_eval.agents.a2a import A2A
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Content, FunctionCall, FunctionResponse, Part, ToolCall
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Part, ToolCall
 
 HERE = Path(__file__).parent
 KEY = "a-key-of-this-test"

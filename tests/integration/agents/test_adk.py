@@ -16,10 +16,10 @@ from loopback import as_json, serving
 from talks import Place, converse
 
 from ci_eval.agents.adk import Adk
-from ci_eval.conversing import Conversation, Scripted
-from ci_eval.errors import TrialError
-from ci_eval.records import Content, EvalCase, Invocation
-from ci_eval.trials import Trial, TrialKey
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.trials import Trial, TrialKey
+from ci_eval.run.conversation import Conversation, Scripted
 
 
 def answers(*responses: tuple[str, str, Any]) -> Content:

@@ -16,9 +16,9 @@ from adk_agents import AGENTS, PLACE, VERSIONS, Weather, agent, normal, python
 from loopback import serving
 
 from ci_eval.agents.adk import Adk
-from ci_eval.errors import TrialError
-from ci_eval.records import Content, Invocation
-from ci_eval.workers.pool import Adapter
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, Invocation
+from ci_eval.runtime.workers.pool import Adapter
 
 SCRIPT = Path(__file__).with_name("adk_parity.py")
 

@@ -23,9 +23,9 @@ from ci_eval.agents import _server
 from ci_eval.agents import adk_server as _adk_server
 from ci_eval.agents.adk import Adk
 from ci_eval.agents.adk_server import AdkServer
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Content, FunctionCall, Invocation, ToolCall
-from ci_eval.world import World
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.model import Content, FunctionCall, Invocation, ToolCall
+from ci_eval.runtime.context import World
 
 HERE = Path(__file__).parent
 AGENTS = HERE / "adk_agents"

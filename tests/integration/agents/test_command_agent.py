@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from talks import Place, dies, trial, until
 
-from ci_eval import processes
 from ci_eval.agents import command as command_module
 from ci_eval.agents.command import Command
-from ci_eval.errors import TrialError
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Content, FunctionCall, Part, ToolCall
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, FunctionCall, Part, ToolCall
+from ci_eval.runtime import processes
 
 ECHO = """
     import json, sys

@@ -9,10 +9,10 @@ import pytest
 from talks import LONG_S, Place, Talk, converse, dies, passing, until
 
 from ci_eval.agents._framework import Framework
-from ci_eval.errors import DisturbedError
-from ci_eval.plugins import RunningAgent
-from ci_eval.workers import link
-from ci_eval.world import World
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.errors import DisturbedError
+from ci_eval.runtime.context import World
+from ci_eval.runtime.workers import link
 
 ENV = ["COVERAGE_*"]
 ADAPTER = Path(__file__).with_name("fake_adapter.py")

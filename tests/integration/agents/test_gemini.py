@@ -12,10 +12,10 @@ from talks import Place, Talk, converse, trial
 
 from ci_eval.agents import _retrying
 from ci_eval.agents.gemini import Gemini
-from ci_eval.dialogue import calls_of
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Content, Invocation, ToolCall
-from ci_eval.world import World
+from ci_eval.formats.events import calls_of
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.model import Content, Invocation, ToolCall
+from ci_eval.runtime.context import World
 
 # google-genai makes a class of its own of aiohttp's session.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")

@@ -16,11 +16,11 @@ from talks import Place, trial
 from ci_eval.agents import http
 from ci_eval.agents._answers import Reading
 from ci_eval.agents.http import Http
-from ci_eval.errors import TrialError
-from ci_eval.json_text import parse_json
-from ci_eval.net import Request as Sent
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Content, ToolCall
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Content, ToolCall
+from ci_eval.runtime.http import Request as Sent
+from ci_eval.text.json_text import parse_json
 
 KEY = "a-key-of-this-test"
 

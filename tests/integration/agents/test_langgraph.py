@@ -11,8 +11,8 @@ from frameworks import answered, at_once, here_and_elsewhere, interpreter, place
 from talks import Place, Talk
 
 from ci_eval.agents.langgraph import LangGraph
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import FunctionCall, Invocation
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.model import FunctionCall, Invocation
 
 CANNED = {"weather": {"result": {"sky": "canned"}}, "broken": {"error": "on strike"}}
 CONVERSATIONS = {

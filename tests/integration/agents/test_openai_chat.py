@@ -13,8 +13,8 @@ from talks import Place, trial
 
 from ci_eval.agents import _retrying
 from ci_eval.agents.openai_chat import OpenAIChat
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Content, Part, ToolCall
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.model import Content, Part, ToolCall
 
 KEY = "sk-a-key-of-this-test"
 TOOLS = [

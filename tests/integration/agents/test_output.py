@@ -8,12 +8,12 @@ from talks import LONG_S, Place, passing, trial
 
 from ci_eval.agents.command import Command
 from ci_eval.agents.python import Python
-from ci_eval.config_file import RunOptions
-from ci_eval.execute import Conduct, observe
-from ci_eval.plugins import Agent, RunningAgent
-from ci_eval.records import Content, Invocation
-from ci_eval.trials import Trace
-from ci_eval.workers import link
+from ci_eval.config.schema import RunOptions
+from ci_eval.plugins.points import Agent, RunningAgent
+from ci_eval.records.model import Content, Invocation
+from ci_eval.records.trials import Trace
+from ci_eval.run.execute import Conduct, observe
+from ci_eval.runtime.workers import link
 
 ENV = ["COVERAGE_*"]
 

@@ -11,8 +11,8 @@ from frameworks import answered, at_once, here_and_elsewhere, interpreter, place
 from talks import Place, Talk
 
 from ci_eval.agents.pydantic_ai import PydanticAI
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Invocation
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.model import Invocation
 
 SHOP = {"app_name": "shop", "user_id": "ada"}
 CANNED = {

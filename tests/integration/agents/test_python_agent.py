@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from talks import LONG_S, Place, Talk, converse, dies, passing, trial, until
 
 from ci_eval.agents.python import Python, _Running
-from ci_eval.errors import DisturbedError, TrialError
-from ci_eval.plugins import RunningAgent
-from ci_eval.records import Content, FunctionCall, Part, ToolCall
-from ci_eval.workers import link as _link
-from ci_eval.workers import pool as _pool
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.errors import DisturbedError, TrialError
+from ci_eval.records.model import Content, FunctionCall, Part, ToolCall
+from ci_eval.runtime.workers import link as _link
+from ci_eval.runtime.workers import pool as _pool
 
 ENV = ["COVERAGE_*"]
 """So that what runs in workers is measured, too."""

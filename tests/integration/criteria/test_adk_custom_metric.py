@@ -15,12 +15,12 @@ import pytest
 from project import REFUNDS, Project, content
 from talks import Place
 
+from ci_eval.config.eval_config import read_eval_config
 from ci_eval.criteria.adk_custom_metric import CustomMetric
-from ci_eval.eval_config import read_eval_config
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
-from ci_eval.score import score
-from ci_eval.trials import Trace, Trial, TrialKey
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, Trial, TrialKey
+from ci_eval.run.score import score
 
 ADK = os.environ.get("CI_EVAL_ADK_PYTHON", "")
 pytestmark = pytest.mark.skipif(

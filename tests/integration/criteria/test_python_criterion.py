@@ -11,14 +11,14 @@ from pydantic import ValidationError
 from talks import LONG_S, Place, dies, passing
 
 from ci_eval.criteria.ci_python import Python, _Function
-from ci_eval.errors import DisturbedError
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
-from ci_eval.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score
-from ci_eval.trials import Trace, Trial, TrialKey
-from ci_eval.workers import link
-from ci_eval.workers.pool import Pool
-from ci_eval.world import World
+from ci_eval.records.errors import DisturbedError
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, Trial, TrialKey
+from ci_eval.run.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score
+from ci_eval.runtime.context import World
+from ci_eval.runtime.workers import link
+from ci_eval.runtime.workers.pool import Pool
 
 ENV = ["COVERAGE_*"]
 """So that what runs in workers is measured, too."""

@@ -14,10 +14,10 @@ from google.auth.credentials import AnonymousCredentials
 from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
 from talks import LONG_S
 
-from ci_eval.errors import JudgeError
 from ci_eval.judges.gemini import Gemini
-from ci_eval.questions import Answer, Question
-from ci_eval.world import World
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
 
 # google-genai makes a class of its own of aiohttp's session.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")

@@ -12,10 +12,10 @@ from fake_openai import KEY, VERDICT, FakeOpenAI, completion, error, response
 from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
 from talks import LONG_S
 
-from ci_eval.errors import JudgeError
 from ci_eval.judges.openai import OpenAI
-from ci_eval.questions import Answer, Question
-from ci_eval.world import World
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
 
 SCHEMA = {
     "type": "object",

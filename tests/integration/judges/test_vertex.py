@@ -18,11 +18,11 @@ from fake_vertex import FakeVertex, measured, rubric, unmeasured
 from loopback import DROPPED, Reply, as_json, serving
 from services import served
 
-from ci_eval import plugins
 from ci_eval.criteria.adk_vertex import VertexJudged
-from ci_eval.questions import Question
-from ci_eval.records import EvalCase
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.plugins import points
+from ci_eval.records.model import EvalCase
+from ci_eval.records.questions import Question
+from ci_eval.records.trials import Trace, TrialKey
 
 ADK = os.environ.get("CI_EVAL_ADK_PYTHON", "")
 pytestmark = pytest.mark.skipif(
@@ -110,7 +110,7 @@ def vertex() -> Iterator[FakeVertex]:
 
 
 def criterion(name: str) -> VertexJudged:
-    model = plugins.criterion[name]
+    model = points.criterion[name]
     assert issubclass(model, VertexJudged)
     return model(threshold=1.0)
 

@@ -21,10 +21,10 @@ import google.auth
 from fake_vertex import TOKEN
 from google.auth.credentials import AnonymousCredentials
 
-from ci_eval.errors import JudgeError
 from ci_eval.judges.vertex import Vertex
-from ci_eval.questions import Question
-from ci_eval.world import World
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.questions import Question
+from ci_eval.runtime.context import World
 
 ENV = {"GOOGLE_CLOUD_PROJECT": "shop-1", "GOOGLE_CLOUD_LOCATION": "us-central1"}
 EVALUATORS = {

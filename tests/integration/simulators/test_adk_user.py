@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playing import played
 
-from ci_eval.questions import Question
-from ci_eval.records import EvalCase, Invocation
+from ci_eval.records.model import EvalCase, Invocation
+from ci_eval.records.questions import Question
 from ci_eval.simulators.llm_backed import LlmBacked
 
 PYTHONS = {

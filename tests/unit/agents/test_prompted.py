@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from ci_eval.agents._prompted import CannedTools, filled_in
-from ci_eval.errors import TrialError
-from ci_eval.records import CannedResults, Content, EvalCase, FunctionCall, Invocation
-from ci_eval.trials import Trial, TrialKey
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import CannedResults, Content, EvalCase, FunctionCall, Invocation
+from ci_eval.records.trials import Trial, TrialKey
 
 STATE: dict[str, Any] = {"city": "Oslo", "n": 3, "none": None, "user:name": "Ada", "a b": 1}
 

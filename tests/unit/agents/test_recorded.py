@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from ci_eval.agents.recorded import MAX_PROBLEMS, Recorded
-from ci_eval.errors import TrialError, UsageError
-from ci_eval.journal import trace_line
-from ci_eval.json_text import TRACE_DEPTH
-from ci_eval.records import Content, EvalCase, Invocation, Json
-from ci_eval.trials import Failure, Trace, Trial, TrialKey
-from ci_eval.world import World
+from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.records.model import Content, EvalCase, Invocation, Json
+from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
+from ci_eval.run_files.journal import trace_line
+from ci_eval.runtime.context import World
+from ci_eval.text.json_text import TRACE_DEPTH
 
 HELLO = {"user_content": {"parts": [{"text": "Hello"}]}}
 CAMEL = {

@@ -6,7 +6,7 @@ import pytest
 
 from ci_eval.agents import _retrying
 from ci_eval.agents._retrying import retried
-from ci_eval.errors import TrialError
+from ci_eval.records.errors import TrialError
 
 
 @pytest.fixture

@@ -28,11 +28,11 @@ from runs import make_run, meta, results
 from ci_eval.baselines import artifact as module
 from ci_eval.baselines._document import with_run
 from ci_eval.baselines.artifact import ArtifactStore
-from ci_eval.errors import BaselineError, UsageError
-from ci_eval.lineage import Lineage
-from ci_eval.results import Run
-from ci_eval.run_file import RunWriter
-from ci_eval.world import World
+from ci_eval.forge.lineage import Lineage
+from ci_eval.records.errors import BaselineError, UsageError
+from ci_eval.records.results import Run
+from ci_eval.run_files.run_file import RunWriter
+from ci_eval.runtime.context import World
 
 STORE = ArtifactStore()
 LINEAGE = Lineage(ancestors=(sha(9), sha(8), sha(7)), base="main", own=sha(10))

@@ -18,10 +18,10 @@ from ci_eval.baselines import _data_branch, branch
 from ci_eval.baselines._remote import Remote, hopeless
 from ci_eval.baselines._runs_index import folder_of
 from ci_eval.baselines.branch import BranchStore
-from ci_eval.clone import Clone
-from ci_eval.errors import BaselineError, CiEvalError, UsageError
-from ci_eval.results import Run
-from ci_eval.world import World
+from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
+from ci_eval.records.results import Run
+from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.context import World
 
 STORE = BranchStore()
 DATA = "ci-eval-data"

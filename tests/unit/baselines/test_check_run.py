@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from loopback import DROPPED
 from runs import FACTS, make_run, meta, results
 
-from ci_eval import hosting
 from ci_eval.baselines import check_run as module
 from ci_eval.baselines.check_run import CheckRunStore
-from ci_eval.errors import BaselineError, UsageError
-from ci_eval.lineage import Lineage
-from ci_eval.results import Run
-from ci_eval.world import World
+from ci_eval.forge import rest
+from ci_eval.forge.lineage import Lineage
+from ci_eval.records.errors import BaselineError, UsageError
+from ci_eval.records.results import Run
+from ci_eval.runtime.context import World
 
 STORE = CheckRunStore()
 LINEAGE = Lineage(ancestors=(sha(9), sha(8), sha(7)), base="main", own=sha(10))
@@ -29,7 +29,7 @@ GREETS = "greets 1 0.5"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(hosting, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
     with github() as found:
         yield found
 

@@ -9,12 +9,12 @@ import pytest
 from runs import make_run, meta, results
 
 from ci_eval.baselines.file import FileStore
-from ci_eval.columns import Past
-from ci_eval.errors import BaselineError, UsageError
-from ci_eval.lineage import Lineage
-from ci_eval.records import Status
-from ci_eval.results import InvocationScore, Run
-from ci_eval.world import World
+from ci_eval.forge.lineage import Lineage
+from ci_eval.records.errors import BaselineError, UsageError
+from ci_eval.records.model import Status
+from ci_eval.records.results import InvocationScore, Run
+from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.context import World
 
 STORE = FileStore(path="base/line.json")
 NOT_ROOT = pytest.mark.skipif(

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from runs import FACTS, meta, results
 
 from ci_eval.baselines.gcs import GcsStore
-from ci_eval.errors import BaselineError, UsageError
-from ci_eval.lineage import Lineage
-from ci_eval.results import Run
-from ci_eval.world import World
+from ci_eval.forge.lineage import Lineage
+from ci_eval.records.errors import BaselineError, UsageError
+from ci_eval.records.results import Run
+from ci_eval.runtime.context import World
 
 STORE = GcsStore(uri="gs://b/base")
 RUNS = "base/suites/suite/runs"

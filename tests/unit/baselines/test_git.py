@@ -9,8 +9,8 @@ from runs import make_run
 from ci_eval.baselines import git as store_module
 from ci_eval.baselines.file import FileStore
 from ci_eval.baselines.git import GitStore
-from ci_eval.errors import BaselineError
-from ci_eval.world import World
+from ci_eval.records.errors import BaselineError
+from ci_eval.runtime.context import World
 
 STORE = GitStore(path="base.json")
 

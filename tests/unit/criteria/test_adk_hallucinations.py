@@ -15,10 +15,10 @@ from told import asker, judge
 
 from ci_eval.criteria._sentences import LABELS, read_findings, read_sentences
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
-from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace
+from ci_eval.records.model import Status
+from ci_eval.records.questions import Question, UnreadableError
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 H = Hallucinations(threshold=0.5)
 INTERMEDIATE = Hallucinations(threshold=0.5, evaluate_intermediate_nl_responses=True)

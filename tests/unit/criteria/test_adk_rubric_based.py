@@ -12,9 +12,9 @@ from scoring import KEY, SCENARIO, did, expecting
 
 from ci_eval.criteria._rubrics import read
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory
-from ci_eval.questions import UnreadableError
-from ci_eval.records import Rubric, Status
-from ci_eval.trials import Trace
+from ci_eval.records.model import Rubric, Status
+from ci_eval.records.questions import UnreadableError
+from ci_eval.records.trials import Trace
 
 RESPONSE, TOOLS, TRAJECTORY = "FINAL_RESPONSE_QUALITY", "TOOL_USE_QUALITY", "TRAJECTORY_QUALITY"
 ALL = [RubricResponse, RubricToolUse, RubricTrajectory]

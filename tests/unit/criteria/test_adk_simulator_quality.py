@@ -8,9 +8,9 @@ from judging import judged
 from scoring import KEY, expecting
 
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality, read
-from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import EvalCase, Status
-from ci_eval.trials import Trace
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.questions import Question, UnreadableError
+from ci_eval.records.trials import Trace
 
 Q = SimulatorQuality(threshold=0.5)
 STOP = "</finished>"

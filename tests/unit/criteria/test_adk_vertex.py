@@ -18,10 +18,10 @@ from ci_eval.criteria.adk_vertex import (
     TrajectoryQuality,
     VertexJudged,
 )
-from ci_eval.errors import JudgeError
-from ci_eval.questions import Question, UnreadableError
-from ci_eval.records import EvalCase, Invocation, Status
-from ci_eval.trials import Trace
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.model import EvalCase, Invocation, Status
+from ci_eval.records.questions import Question, UnreadableError
+from ci_eval.records.trials import Trace
 
 SAFETY = Safety(threshold=0.8)
 COHERENCE = ResponseEvaluation(threshold=3.0)

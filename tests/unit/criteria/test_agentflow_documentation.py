@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ci_eval.eval_config import EvalConfigFile, read_eval_config
-from ci_eval.measures import AnyCriterion
-from ci_eval.plugins import Criterion
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 

@@ -8,13 +8,13 @@ from judging import Judgement, drawn, judged
 from pydantic import ValidationError
 from scoring import SCENARIO, did, expecting
 
-from ci_eval import plugins
-from ci_eval.plugins import JudgedCriterion
-from ci_eval.records import EvalCase, Status
-from ci_eval.trials import Trace
+from ci_eval.plugins import points
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.trials import Trace
 
-NAMES = [name for name in plugins.criterion if name.startswith("agentflow/")]
-JUDGED = [name for name in NAMES if plugins.criterion[name].judged]
+NAMES = [name for name in points.criterion if name.startswith("agentflow/")]
+JUDGED = [name for name in NAMES if points.criterion[name].judged]
 ONE_SCORE = ("response_match_score", "llm_judge", "factual_accuracy_v1", "hallucinations_v1")
 OVER_ALL = ("factual_accuracy_v1", "hallucinations_v1", "safety_v1")
 GOOD = {"reasoning": "Fine.", "score": 0.9}
@@ -22,7 +22,7 @@ OVERALL = {"reasoning": "Well.", "score": 7}
 
 
 def made(name: str, **options: Any) -> JudgedCriterion:
-    model = plugins.criterion[name if "/" in name else f"agentflow/{name}"]
+    model = points.criterion[name if "/" in name else f"agentflow/{name}"]
     assert issubclass(model, JudgedCriterion)
     return model.model_validate({**model.example, **options})
 

@@ -12,8 +12,8 @@ from scoring import SCENARIO, did, expecting
 from ci_eval.criteria.agentflow_rubric_based import AgentFlowRubric, RubricBased, read
 from ci_eval.criteria.agentflow_safety_v1 import DIMENSIONS, Safety
 from ci_eval.criteria.agentflow_simulation_goals import SimulationGoals
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
 
 HELLO = expecting("Hello!")
 SAID = did("Hello!")

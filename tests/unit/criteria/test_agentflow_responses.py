@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from ci_eval.criteria._agentflow import AgentFlowCriterion
 from ci_eval.criteria.agentflow_contains_keywords import ContainsKeywords
 from ci_eval.criteria.agentflow_rouge_match import RougeMatch
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from ci_eval.asking import MAX_ANSWER_CHARS
 from ci_eval.criteria import _rubrics, adk_final_response_match_v2
 from ci_eval.criteria import adk_per_turn_user_simulator_quality_v1 as simulator
 from ci_eval.criteria._answers import json_object, labels_in
 from ci_eval.criteria._sentences import read_findings, read_sentences
-from ci_eval.records import Rubric
+from ci_eval.llm.client import MAX_ANSWER_CHARS
+from ci_eval.records.model import Rubric
 
 RUBRIC = Rubric.model_validate({"rubric_id": "ra", "rubric_content": {"text_property": "Done."}})
 READERS: dict[str, Callable[[str], Any]] = {

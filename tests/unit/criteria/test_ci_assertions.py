@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scoring import SCENARIO, did, expecting
 
 from ci_eval.criteria.ci_assertions import Assertions
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
 
 
 def asserting(*assertions: dict[str, Any], response: str = "Order 7 is refunded.") -> EvalCase:

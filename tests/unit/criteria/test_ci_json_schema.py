@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from scoring import on_response
 
 from ci_eval.criteria.ci_json_schema import JsonSchema
-from ci_eval.explain import explain
-from ci_eval.records import Status
+from ci_eval.records.model import Status
+from ci_eval.text.validation_messages import explain
 
 ORDER = {
     "type": "object",

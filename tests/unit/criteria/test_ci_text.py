@@ -11,9 +11,9 @@ from scoring import SCENARIO, did, expecting, on_response, value_on
 
 from ci_eval.criteria import _patterns
 from ci_eval.criteria.ci_text import Contains, ExactMatch, Regex
-from ci_eval.errors import TrialError
-from ci_eval.plugins import Criterion
-from ci_eval.records import Status
+from ci_eval.plugins.points import Criterion
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Status
 
 SILENT: dict[str, Any] = {"intermediate_data": {}}
 THOUGHT = {"final_response": {"parts": [{"text": "Hm.", "thought": True}, {"text": "Yes."}]}}

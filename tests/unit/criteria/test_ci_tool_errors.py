@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scoring import did, expecting
 
 from ci_eval.criteria.ci_tool_errors import ToolErrors, has_failed
-from ci_eval.records import Status
-from ci_eval.results import Score
+from ci_eval.records.model import Status
+from ci_eval.records.results import Score
 
 
 def answered(*answers: dict[str, Any] | None) -> dict[str, Any]:

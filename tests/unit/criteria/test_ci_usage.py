@@ -6,8 +6,8 @@ import pytest
 from scoring import did, expecting
 
 from ci_eval.criteria.ci_usage import Consumption, Cost, Latency, Tokens, ToolCalls
-from ci_eval.records import Status
-from ci_eval.results import Score
+from ci_eval.records.model import Status
+from ci_eval.records.results import Score
 
 
 def scored(criterion: Consumption, *turns: Any) -> Score:

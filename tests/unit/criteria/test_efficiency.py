@@ -12,9 +12,9 @@ from ci_eval.criteria.adk_efficiency import (
     TokenUsage,
     ToolCallCount,
 )
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 ALL: list[type[Efficiency]] = [ToolCallCount, InferenceCallCount, TokenUsage, InvocationDuration]

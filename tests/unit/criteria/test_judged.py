@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_eval import plugins
 from ci_eval.criteria import (
     adk_final_response_match_v2,
     adk_rubric_based,
     agentflow_rubric_based,
 )
-from ci_eval.plugins import JudgedCriterion
+from ci_eval.plugins import points
+from ci_eval.plugins.points import JudgedCriterion
 
 YES, NO = True, False  # does it need a reference, rubrics; may a simulated user lead?
 ADK = {
@@ -44,7 +44,7 @@ AGENTFLOW = {
     + [(f"agentflow/{name}", each) for name, each in AGENTFLOW.items()],
 )
 def test_each_declares_what_it_needs(name: str, declared: tuple[bool, bool, bool]) -> None:
-    model = plugins.criterion[name]
+    model = points.criterion[name]
     assert issubclass(model, JudgedCriterion)
     assert model.judged
     assert (model.needs_reference, model.needs_rubrics, model.supports_scenario) == declared
@@ -53,7 +53,7 @@ def test_each_declares_what_it_needs(name: str, declared: tuple[bool, bool, bool
 
 
 def test_there_are_no_others() -> None:
-    judged = {name for name in plugins.criterion if plugins.criterion[name].judged}
+    judged = {name for name in points.criterion if points.criterion[name].judged}
     assert judged == {f"adk/{name}" for name in ADK} | {f"agentflow/{name}" for name in AGENTFLOW}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ci_eval.criteria._majority import Verdict, Vote, majority
-from ci_eval.questions import Question, Reading
+from ci_eval.records.questions import Question, Reading
 
 YES, NO = Vote(yes=True), Vote(yes=False)
 BAD = Reading[Any](None, "it holds no verdict")

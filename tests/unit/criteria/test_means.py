@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.criteria._means import Mean, Sample, mean_of
-from ci_eval.questions import Question, Reading, UnreadableError
+from ci_eval.records.questions import Question, Reading, UnreadableError
 
 T = TypeVar("T")
 SILENCE = None

@@ -7,7 +7,7 @@ import pytest
 
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._scores import each_in, scored, share_in, texts_in
-from ci_eval.questions import UnreadableError
+from ci_eval.records.questions import UnreadableError
 
 
 def test_a_schema_is_one_that_openai_takes_as_strict() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ci_eval.criteria import _sequences
 from ci_eval.criteria._sequences import MatchType, as_key, longest_common, matches, share
-from ci_eval.errors import TrialError
+from ci_eval.records.errors import TrialError
 
 KINDS: tuple[MatchType, ...] = get_args(MatchType)
 

@@ -13,7 +13,7 @@ from ci_eval.criteria._shown import (
     steps,
     tool_calls,
 )
-from ci_eval.records import Invocation
+from ci_eval.records.model import Invocation
 
 
 def of(**more: Any) -> Invocation:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
-from ci_eval.records import EvalCase, Status
-from ci_eval.results import Score
-from ci_eval.trials import Trace, TrialKey
+from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace, TrialKey
 
 KEY = TrialKey(agent="a", evalset="e", case="c")
 NO_ARGS = "no arguments at all"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from problems import in_lines, told
 
-from ci_eval.errors import EvalSetError
-from ci_eval.evalset_facts import OpenedEvalSet
 from ci_eval.evalsets import _reading
 from ci_eval.evalsets.adk import Adk
-from ci_eval.records import EvalCase
+from ci_eval.records.errors import EvalSetError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase
 
 HELLO = {"parts": [{"text": "Hello"}]}
 CASE: dict[str, Any] = {"eval_id": "a", "conversation": [{"user_content": HELLO}]}

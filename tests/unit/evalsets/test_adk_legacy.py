@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from problems import told
 
-from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.config.open_evalset import reader_of
 from ci_eval.evalsets.adk_legacy import AdkFlat, AdkLegacy
-from ci_eval.opening import reader_of
-from ci_eval.plugins import EvalSetReader
+from ci_eval.plugins.points import EvalSetReader
+from ci_eval.records.evalset_facts import OpenedEvalSet
 
 ROLL = {
     "query": "Roll",

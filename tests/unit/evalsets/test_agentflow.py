@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from problems import in_lines, told
 
-from ci_eval.errors import EvalSetError
-from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.evalsets import _reading
 from ci_eval.evalsets.agentflow import AgentFlow
-from ci_eval.fingerprint import of_case
-from ci_eval.heads import read_head
-from ci_eval.opening import open_evalset, reader_of
-from ci_eval.records import EvalCase, IntermediateData, ToolCall
-from ci_eval.stated import states
+from ci_eval.formats.sniff import read_head
+from ci_eval.records.errors import EvalSetError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase, IntermediateData, ToolCall
+from ci_eval.records.stated import states
+from ci_eval.text.fingerprint import of_case
 
 DUMP = Path(__file__).parents[2] / "vectors" / "agentflow-0.10.1.evalset.json"
 EMPTY = {"eval_set_id": "s", "name": "", "description": "", "eval_cases": [], "metadata": {}}

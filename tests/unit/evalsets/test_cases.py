@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import talk, told
 
-from ci_eval.documents import parse_yaml
-from ci_eval.errors import EvalSetError
-from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.config.open_evalset import open_evalset
 from ci_eval.evalsets import _reading
 from ci_eval.evalsets.cases import Cases
-from ci_eval.opening import open_evalset
-from ci_eval.records import EvalCase
+from ci_eval.records.errors import EvalSetError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase
+from ci_eval.text.yaml_files import parse_yaml
 
 
 def opened(folder: Path, text: str, name: str = "shop.yaml") -> OpenedEvalSet:

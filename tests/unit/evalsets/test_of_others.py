@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from problems import talk, told
 
-from ci_eval.errors import EvalSetError
-from ci_eval.evalset_facts import OpenedEvalSet
+from ci_eval.config.open_evalset import open_evalset
 from ci_eval.evalsets.agents_cli import AgentsCliDataset
 from ci_eval.evalsets.openai import OpenAI
 from ci_eval.evalsets.trpc import TrpcAgentGo
-from ci_eval.opening import open_evalset
-from ci_eval.plugins import EvalSetReader
-from ci_eval.records import EvalCase
-from ci_eval.stated import states
+from ci_eval.plugins.points import EvalSetReader
+from ci_eval.records.errors import EvalSetError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase
+from ci_eval.records.stated import states
 
 
 def opened(folder: Path, value: object, name: str = "a.json") -> OpenedEvalSet:

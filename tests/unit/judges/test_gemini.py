@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ci_eval.judges._gemini_replies import read_answer
 from ci_eval.judges.gemini import Gemini
-from ci_eval.providers.gemini_errors import is_key_wrong, is_spent, retry_delay
+from ci_eval.llm.providers.gemini_errors import is_key_wrong, is_spent, retry_delay
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -101,7 +101,7 @@ def test_google_genai_is_not_imported_before_it_is_needed() -> None:
         "import pathlib, sys\n"
         "from ci_eval.judges.gemini import Gemini\n"
         "from ci_eval.judges.openai import OpenAI\n"
-        "from ci_eval.world import World\n"
+        "from ci_eval.runtime.context import World\n"
         "world = World({'GOOGLE_API_KEY': 'k'}, pathlib.Path(), lambda: 0.0)\n"
         "for judge in (Gemini(model='m'), OpenAI(model='m')):\n"
         "    judge.missing(world.env)\n"

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 import ci_eval.judges.openai
 from ci_eval.judges._openai_calls import Api, Call, strict
 from ci_eval.judges.openai import OpenAI
-from ci_eval.providers.settings import Settings
+from ci_eval.llm.providers.settings import Settings
 
 AZURE = {"AZURE_OPENAI_ENDPOINT": "https://shop.openai.azure.com"}
 
@@ -159,7 +159,7 @@ def test_what_is_no_answer_is_refused(value: Any, api: Api) -> None:
 
 @given(st.text())
 def test_whatever_the_criterion_is_called_the_schema_has_a_name(about: str) -> None:
-    from ci_eval.questions import Question
+    from ci_eval.records.questions import Question
 
     call = Call("m", "chat", "schema", Settings(), "max_tokens", {})
     asked = call.parameters(Question(about, "", "t", {"type": "object"}))

@@ -17,10 +17,10 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError, TransportError
 from pydantic import ValidationError
 
-from ci_eval.errors import JudgeError
 from ci_eval.judges.vertex import Vertex, read_result
-from ci_eval.questions import Answer, Question
-from ci_eval.world import World
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.questions import Answer, Question
+from ci_eval.runtime.context import World
 
 ENV = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "us-central1"}
 KEY = "AQ.the-key-of-this-test"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from spans import console, otlp, span
 
 from ci_eval.agents.recorded import Recorded
-from ci_eval.errors import Problem, UsageError
-from ci_eval.opening import open_evalset
-from ci_eval.trials import Recording
-from ci_eval.world import World
+from ci_eval.config.open_evalset import open_evalset
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.trials import Recording
+from ci_eval.runtime.context import World
 
 TEXT: dict[str, Any] = {"type": "text", "content": "Hi"}
 SPANS = (

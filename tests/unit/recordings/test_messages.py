@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ci_eval.errors import UsageError
-from ci_eval.plugins import RecordingReader
+from ci_eval.plugins.points import RecordingReader
 from ci_eval.recordings import _reading
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.recordings.adk_session import AdkSession
 from ci_eval.recordings.agents_cli import AgentsCliTrace
 from ci_eval.recordings.openai import OpenAIMessages
-from ci_eval.trials import Recording
+from ci_eval.records.errors import UsageError
+from ci_eval.records.trials import Recording
 
 
 def recorded(

@@ -8,8 +8,8 @@ import pytest
 from spans import Sketch, console, otlp, span
 
 from ci_eval.recordings.openinference import OpenInference
-from ci_eval.records import Invocation
-from ci_eval.trials import Recording
+from ci_eval.records.model import Invocation
+from ci_eval.records.trials import Recording
 
 
 def recorded(folder: Path, value: object) -> list[Recording]:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from spans import Sketch, console, otlp, printed, span
 
-from ci_eval.errors import UsageError
 from ci_eval.recordings.otel import OpenTelemetry
-from ci_eval.records import Invocation
-from ci_eval.trials import Recording
+from ci_eval.records.errors import UsageError
+from ci_eval.records.model import Invocation
+from ci_eval.records.trials import Recording
 
 
 def recorded(folder: Path, value: object, name: str = "trace.json") -> list[Recording]:

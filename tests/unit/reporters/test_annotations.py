@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import GROUP, make_report, make_results, streamed
 
-from ci_eval.evalset_facts import EvalSet
-from ci_eval.findings import Reason, Report
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import Reason, Report
+from ci_eval.records.results import TrialResult
+from ci_eval.records.trials import Failure
 from ci_eval.reporters.annotations import Annotations
-from ci_eval.results import TrialResult
-from ci_eval.trials import Failure
 
 
 def lines(text: str, report: Report | None = None) -> list[str]:

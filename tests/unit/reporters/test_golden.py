@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 from support import compared_in_full, make_report, make_results, streamed
 
-from ci_eval.findings import Reason
-from ci_eval.plugins import reporter
+from ci_eval.plugins.points import reporter
+from ci_eval.records.findings import Reason
 
 REPORTS = {
     "passed": "greets pass 0.9 was 0.9 / refunds pass 0.95 was 0.85 / cancels fail 0.1 was 0.1",

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import GROUP, compared_in_full, make_report
 
-from ci_eval.bounds import MAX_VALUE
-from ci_eval.findings import GroupKey, Noted, NotedGroup, Report
+from ci_eval.records.bounds import MAX_VALUE
+from ci_eval.records.findings import GroupKey, Noted, NotedGroup, Report
 from ci_eval.reporters._history import MAX_CHARTS, MAX_RUNS, Trend, charted, trends
 from ci_eval.reporters._rows import Row, rows_of
 

@@ -1,9 +1,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ci_eval.records.results import Score
 from ci_eval.reporters._evidence import exhibits_of
 from ci_eval.reporters._judged import told
-from ci_eval.results import Score
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

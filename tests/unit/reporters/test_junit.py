@@ -8,11 +8,11 @@ from junitparser import JUnitXml
 from lxml import etree
 from support import compared, compared_in_full, make_report, make_results, streamed
 
-from ci_eval.findings import CaseChange, Report
-from ci_eval.records import Json, Status
+from ci_eval.records.findings import CaseChange, Report
+from ci_eval.records.model import Json, Status
+from ci_eval.records.results import InvocationScore, Score, TrialResult
+from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.reporters.junit import MANY, JUnit
-from ci_eval.results import InvocationScore, Score, TrialResult
-from ci_eval.trials import Failure, TrialKey
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 TEXT = (

@@ -16,8 +16,9 @@ from support import (
     streamed,
 )
 
-from ci_eval.evalset_facts import EvalSet
-from ci_eval.findings import (
+from ci_eval.pull_requests.sections import MORE
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import (
     CaseChange,
     Comparison,
     Delta,
@@ -34,13 +35,12 @@ from ci_eval.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.posting.sections import MORE
-from ci_eval.records import Json, Status
+from ci_eval.records.model import Json, Status
+from ci_eval.records.results import CriterionFacts, Score, Tier, TrialResult
+from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import MAX_BYTES, Summary
-from ci_eval.results import CriterionFacts, Score, Tier, TrialResult
-from ci_eval.templating import NONE
-from ci_eval.trials import Failure, TrialKey
+from ci_eval.text.templates import NONE
 
 ELEMENTS = (
     {"blockquote", "br", "code", "details", "em", "h2", "h4", "li", "p", "pre", "span"}

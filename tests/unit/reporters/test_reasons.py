@@ -2,8 +2,8 @@
 
 from support import GROUP, compared, make_report
 
-from ci_eval.evalset_facts import EvalSet
-from ci_eval.findings import Delta, Reason, Report
+from ci_eval.records.evalset_facts import EvalSet
+from ci_eval.records.findings import Delta, Reason, Report
 from ci_eval.reporters._reasons import reasons_of
 
 NOISE = "the drop is larger than noise"

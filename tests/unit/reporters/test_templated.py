@@ -6,12 +6,12 @@ import pytest
 from project import Project
 from support import compared_in_full, make_report
 
-from ci_eval.findings import Report
+from ci_eval.records.findings import Report
 from ci_eval.reporters import markdown
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import Summary
-from ci_eval.templating import folders
-from ci_eval.world import World
+from ci_eval.runtime.context import World
+from ci_eval.text.templates import folders
 
 
 def made(folder: Path, source: str, report: Report, kind: type[Markdown | Summary]) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playing import played, saying, scenario
 
-from ci_eval.errors import JudgeError
-from ci_eval.questions import Question, UnreadableError
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.simulators.agentflow import AgentFlow, reached_in
 
 USER = AgentFlow()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.records import Invocation
+from ci_eval.records.model import Invocation
 from ci_eval.simulators._history import written
 
 USER = {"role": "user", "parts": [{"text": "Hi"}]}

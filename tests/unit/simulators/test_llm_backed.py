@@ -6,9 +6,9 @@ import pytest
 from playing import echo, played, saying, scenario
 from pydantic import ValidationError
 
-from ci_eval.errors import JudgeError
-from ci_eval.questions import Answer, Question
-from ci_eval.records import Invocation
+from ci_eval.records.errors import JudgeError
+from ci_eval.records.model import Invocation
+from ci_eval.records.questions import Answer, Question
 from ci_eval.simulators.llm_backed import LlmBacked
 
 USER = LlmBacked()

@@ -1,0 +1,191 @@
+"""`ci-eval adk`: takes what `adk eval` takes, and prints and leaves what it does."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_eval.cli.exit_codes import EXIT_CODES
+from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ci_eval.cli.adk.options import Options
+    from ci_eval.cli.adk.results import Results
+    from ci_eval.cli.adk.summary import Counts
+    from ci_eval.records.findings import Report
+    from ci_eval.run.collect import Outputs
+    from ci_eval.run.plan import Plan
+    from ci_eval.runtime.context import World
+
+CONFIG = "ci-eval.yaml"
+DEFAULT_OUT = "ci-eval-report"
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+@click.command()
+@click.argument("agent_dir", type=click.Path(exists=True, file_okay=False))
+@click.argument("sets", nargs=-1, metavar="[FILE|ID[:CASE,…]]…")
+@click.option(
+    "--config_file_path",
+    "--config-file-path",
+    metavar="FILE",
+    help="What to score by, in ADK's JSON.",
+)
+@click.option(
+    "--print_detailed_results", "--print-detailed-results", is_flag=True, help="Show every case."
+)
+@click.option(
+    "--eval_storage_uri",
+    "--eval-storage-uri",
+    metavar="gs://BUCKET",
+    help="Where evalsets are read by id, and results kept.",
+)
+@click.option(
+    "--log_level",
+    "--log-level",
+    type=click.Choice(_LEVELS, case_sensitive=False),
+    default="INFO",
+    help="Accepted, and decides nothing: what an agent writes is in the reports.",
+)
+@click.option(
+    "--enable_features", "--enable-features", multiple=True, help="Features of ADK, with commas."
+)
+@click.option(
+    "--disable_features", "--disable-features", multiple=True, help="Features of ADK, with commas."
+)
+@click.option("--interpreter", help="The Python that has google-adk and what the agent imports.")
+@click.option("--record", type=click.Path(), help="Write the traces here, for a recorded agent.")
+@click.option(
+    "--out",
+    default=DEFAULT_OUT,
+    show_default=True,
+    help="The folder that receives every document.",
+)
+def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
+    """Evaluate the agent of ADK in AGENT_DIR, as `adk eval` does.
+
+    Evalsets are named by files, or by the ids of those in AGENT_DIR; `:case,case` behind one takes
+    only these cases. What ADK prints goes to stdout, its result files to
+    AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
+    evalsets of ids, and the results, are in that bucket, where ADK keeps them.
+
+    \b
+    ci-eval adk agents/shop agents/shop/smoke.evalset.json --print_detailed_results
+    ci-eval adk agents/shop smoke:greets,refunds --interpreter .venv/bin/python
+    ci-eval adk agents/shop smoke --eval_storage_uri gs://bucket
+    """  # noqa: D301  # click wants this mark as it is
+    from ci_eval.cli import load
+    from ci_eval.cli.adk.options import Options
+    from ci_eval.pull_requests.github_runner import publish
+    from ci_eval.run.collect import Outputs
+    from ci_eval.runtime import isolation
+    from ci_eval.runtime.paths import refuse_links_out
+    from ci_eval.text.redact import Secrets
+
+    options = Options(
+        agent=agent_dir,
+        sets=sets,
+        storage_uri=given["eval_storage_uri"],
+        config_file=given["config_file_path"],
+        interpreter=given["interpreter"],
+        enable=given["enable_features"],
+        disable=given["disable_features"],
+    )
+    folder, world = Path(out), replace(load.world(Path(CONFIG)), folder="")
+    env = world.env
+    record = Path(given["record"]).absolute() if given["record"] else None
+    isolation.close_memory()
+    try:
+        refuse_links_out(out, given["record"])
+        outputs = Outputs(folder=folder, secrets=Secrets(env), record=record)
+        report, failed = _run(options, world, outputs, detailed=given["print_detailed_results"])
+    except CiEvalError as exc:
+        publish(None, folder, exc.exit_code, env, ())
+        raise
+    code = EXIT_CODES[report.verdict.outcome] if report else ExitCode.INTERRUPTED
+    if report and failed and not report.totals.errors:
+        # What nothing could judge has failed for ADK, and is no accident as errors are.
+        code = ExitCode.FAILED
+    publish(report, folder, code, env, ("summary", "annotations") if report else ())
+    return code
+
+
+def _run(
+    options: "Options", world: "World", outputs: "Outputs", *, detailed: bool
+) -> "tuple[Report | None, int]":
+    """Run, print what ADK prints, and return the report and how many cases ADK calls failed.
+
+    There is no report if the run was interrupted.
+    """
+    from ci_eval.cli import console, load
+    from ci_eval.cli.adk.options import configured
+    from ci_eval.cli.adk.results import history, results_of, with_record, write_results
+    from ci_eval.cli.adk.summary import criteria_line
+    from ci_eval.run.plan import plan
+    from ci_eval.storage.gcs import Storage
+
+    planned = plan(configured(options, world), world, as_adk=True)
+    _refuse_same_ids(planned)
+    kept = history(
+        options.storage_uri or str(options.folder.parent),
+        Storage(planned.config.gcs, world.env),
+        world,
+    )
+    kept.check(options.app)  # before anything is paid for
+    click.echo(criteria_line(planned.config.criteria))
+    with with_record(outputs) as (recorded, record):
+        report = load.run(planned, world, recorded)
+        if report is None:
+            return None, 0
+        results = results_of(planned, world, outputs, record)
+        written = write_results(results, kept, world)
+        counts = _counted(results)
+        for line in _told(results, counts, detailed=detailed):
+            click.echo(line)
+    for reason in report.verdict.reasons:
+        console.say(f"- {reason.message}")
+    for each in written:
+        console.say(f"results: {each}")
+    console.say(f"reports: {outputs.folder}")
+    return report, sum(each.failed for each in counts.values())
+
+
+def _refuse_same_ids(planned: "Plan") -> None:
+    """Refuse evalsets that would be one in ADK's results.
+
+    Raises:
+        UsageError: two have the same id.
+
+    """
+    seen: dict[str, str] = {}
+    for each in planned.evalsets.values():
+        eval_set_id = each.opened.header.eval_set_id
+        if eval_set_id in seen:
+            message = f"has the id {eval_set_id!r}, as {seen[eval_set_id]} has"
+            raise UsageError(problems=[Problem(message, each.shown)])
+        seen[eval_set_id] = each.shown
+
+
+def _counted(results: "Results") -> "dict[str, Counts]":
+    """Return how the cases of each evalset ended, by its id."""
+    from ci_eval.cli.adk.case_results import EvalStatus
+    from ci_eval.cli.adk.summary import Counts
+
+    counts: dict[str, Counts] = {}
+    for _, _, case in results.cases():
+        before = counts.get(case.eval_set_id, Counts())
+        passed = case.final_eval_status is EvalStatus.PASSED
+        counts[case.eval_set_id] = before.with_case(passed=passed)
+    return counts
+
+
+def _told(results: "Results", counts: "dict[str, Counts]", *, detailed: bool) -> Iterator[str]:
+    """Yield the lines that `adk eval` prints at the end."""
+    from ci_eval.cli.adk.summary import case_lines, counts_lines
+
+    yield from counts_lines(counts)
+    if detailed:
+        for _, _, case in results.cases():
+            yield from case_lines(case)

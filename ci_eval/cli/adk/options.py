@@ -1,0 +1,128 @@
+"""From the options of `ci-eval adk` to the configuration that they stand for."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ci_eval.cli.adk.interpreters import interpreter_of
+from ci_eval.cli.adk.sets import config_beside, named_sets, stored
+from ci_eval.config.load import checked
+from ci_eval.config.model import Config
+from ci_eval.records.errors import Problem, Severity, UsageError
+from ci_eval.records.model import Json
+from ci_eval.runtime.context import World
+from ci_eval.text.yaml_files import Document, Loc
+
+DEFAULT_CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+"""What `adk eval` scores by where it finds no eval config."""
+ALWAYS_MEASURED = (
+    "tool_call_count_v1",
+    "inference_call_count_v1",
+    "token_usage_v1",
+    "invocation_duration_v1",
+)
+"""What ADK 2.13.0 measures beside that, whatever the eval config says."""
+CONCURRENCY = 4
+"""How many cases `adk eval` has under way at once."""
+TIMEOUT_S = 600.0
+"""How long a case may take; `adk eval` would wait for ever."""
+_FEATURE = re.compile(r"[A-Z][A-Z0-9_]*")
+_PLACES = {"interpreter": "--interpreter", "adk": "AGENT_DIR", "from": "--config_file_path"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `ci-eval adk` is given."""
+
+    agent: str
+    """The folder of the agent, as the user named it."""
+    sets: tuple[str, ...]
+    config_file: str | None = None
+    interpreter: str | None = None
+    enable: tuple[str, ...] = ()
+    """Names of features of ADK; each may be a list with commas."""
+    disable: tuple[str, ...] = ()
+    storage_uri: str | None = None
+    """The bucket that evalsets of ids are read from, and results written to."""
+
+    @property
+    def app(self) -> str:
+        """What ADK calls the agent: its folder's name."""
+        return self.folder.name
+
+    @property
+    def folder(self) -> Path:
+        """The agent's folder, from the root."""
+        return Path(os.path.abspath(self.agent))  # noqa: PTH100  # a link stays what it is called
+
+
+def configured(options: Options, world: World) -> Config:
+    """Return the configuration that `options` stand for.
+
+    Raises:
+        UsageError: an evalset, the eval config or the interpreter is not there or wrong.
+
+    """
+    given = (
+        options.sets
+        if options.storage_uri is None
+        else tuple(stored(options.storage_uri, options.app, each) for each in options.sets)
+    )
+    sets = named_sets(options.agent, given)
+    config_file = options.config_file or config_beside(sets, given)
+    criteria: dict[str, Json] = {"from": config_file} if config_file else {**DEFAULT_CRITERIA}
+    value = {
+        "name": options.app[:100],
+        "dialect": "adk",
+        "agents": {options.app: agent_of(options, world)},
+        "evalsets": {name: each.model_dump(mode="json") for name, each in sets.items()},
+        "criteria": criteria | dict.fromkeys(ALWAYS_MEASURED),
+        "run": {"concurrency": CONCURRENCY, "timeout_s": TIMEOUT_S},
+        "gate": {"mode": "threshold"},
+    }
+    return checked(_FromOptions(value, ""), Path(), world)
+
+
+def agent_of(options: Options, world: World) -> dict[str, Json]:
+    """Return the agent as a configuration would name it.
+
+    As with `adk eval` it gets our own environment, but for the job's token and the like.
+    """
+    env: dict[str, Json] = {"*": None}
+    for names, on in ((options.enable, True), (options.disable, False)):
+        for name in _features(names):
+            # Where ours says the opposite, both have to be said.
+            env[f"ADK_ENABLE_{name}"] = str(int(on))
+            env[f"ADK_DISABLE_{name}"] = str(int(not on))
+    return {
+        "adk": options.agent,
+        "interpreter": options.interpreter or interpreter_of(options.folder, world),
+        "env": env,
+    }
+
+
+def _features(given: Sequence[str]) -> Iterator[str]:
+    for name in (each.strip() for listed in given for each in listed.split(",")):
+        if _FEATURE.fullmatch(name):
+            yield name
+        elif name:
+            raise UsageError(
+                f"{name!r} cannot be the name of a feature of ADK, such as AGENT_STATE"
+            )
+
+
+class _FromOptions(Document):
+    """A configuration that stands in no file: its places are options of the command."""
+
+    def line(self, loc: Loc) -> int | None:
+        """Return that there are no lines."""
+        del loc
+        return None
+
+    def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
+        """Return the problem `message`, with the option that it is about."""
+        named: list[Any] = [_PLACES.get(str(step)) for step in loc]
+        return Problem(message, where=next(filter(None, named), ""), severity=severity)

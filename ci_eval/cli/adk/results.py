@@ -1,0 +1,151 @@
+"""ADK's result files: a run as `adk eval` leaves it, where `adk web` shows it.
+
+A file is `<app>/.adk/eval_history/<app>_<evalset>_<time>.evalset_result.json`, or in a bucket
+`<app>/evals/eval_history/…`.  It is written case by case; neither the results of a run nor its
+traces are ever held all at once.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from ci_eval.cli import console, load
+from ci_eval.cli.adk.case_results import CaseResult, case_result
+from ci_eval.config import handed_secrets
+from ci_eval.records.findings import Report
+from ci_eval.records.trials import Recording
+from ci_eval.run.collect import Outputs
+from ci_eval.run.plan import Plan
+from ci_eval.run_files.run_file import read_run
+from ci_eval.runtime.context import World
+from ci_eval.storage.adk_storage import BucketHistory, FolderHistory, History
+from ci_eval.storage.gcs import Storage
+from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.text.json_text import TRACE_DEPTH, parse_json
+from ci_eval.text.redact import Secrets
+
+_NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
+_LONGEST_NAME = 150
+
+
+class Case(NamedTuple):
+    """A case that was tried."""
+
+    agent: str
+    evalset: str
+    """What the configuration calls the evalset."""
+    result: CaseResult
+
+
+@dataclass(frozen=True)
+class Results:
+    """A run that is over, in ADK's words."""
+
+    plan: Plan
+    run: Path
+    """Its `run.json`."""
+    record: Path
+    """Its traces in the order of the cases, as `run --record` writes them."""
+    secrets: Secrets
+    """What neither the run nor its traces hold; the cases themselves may."""
+
+    def cases(self) -> Iterator[Case]:
+        """Yield what became of each case, in the order of the files."""
+        results = read_run(self.run, shown=str(self.run)).results()
+        with self.record.open("rb") as traces:
+            for trial, result, line in zip(self.plan.trials(), results, traces, strict=True):
+                agent, evalset = trial.key.agent, trial.key.evalset
+                seen = Recording.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
+                found = case_result(
+                    result,
+                    seen.invocations or (),
+                    trial.case,
+                    self.plan.pairs[agent, evalset],
+                    eval_set_id=self.plan.evalsets[evalset].opened.header.eval_set_id,
+                )
+                yield Case(agent, evalset, self.secrets.cleaned(found))
+
+
+def results_of(plan: Plan, world: World, outputs: Outputs, record: Path) -> Results:
+    """Return the results of a run that left these `outputs` and this record."""
+    secrets = handed_secrets.secrets(plan.config, world, outputs.secrets)
+    return Results(plan, outputs.folder / "run.json", record, secrets)
+
+
+@contextmanager
+def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
+    """Give `outputs` a record, and its path: one for the time being where none is asked for."""
+    with tempfile.TemporaryDirectory() as scratch:
+        record = outputs.record or Path(scratch, "traces.jsonl")
+        yield replace(outputs, record=record), record
+
+
+def run_and_write(plan: Plan, world: World, outputs: Outputs, agents: str) -> Report | None:
+    """Run, and write ADK's results below `agents`, a folder or bucket; no report if interrupted.
+
+    Raises:
+        UsageError: nothing could be written there; then nothing is run.
+
+    """
+    kept = history(agents, Storage(plan.config.gcs, world.env), world)
+    for agent in plan.config.agents:
+        kept.check(agent)
+    with with_record(outputs) as (recorded, record):
+        report = load.run(plan, world, recorded)
+        if report:
+            results = results_of(plan, world, outputs, record)
+            for each in write_results(results, kept, world):
+                console.say(f"results: {each}")
+    return report
+
+
+def history(agents: str, storage: Storage, world: World) -> History:
+    """Return what keeps results below `agents`: the folder of all agents, or `gs://bucket`.
+
+    Of an address with a path only the bucket counts, as in ADK.
+
+    Raises:
+        UsageError: the address is none, or the bucket cannot be asked for.
+
+    """
+    if is_place(agents):
+        return BucketHistory(storage.bucket(Place.parse(agents).bucket))
+    return FolderHistory(Path(agents), world.root)
+
+
+def write_results(results: Results, kept: History, world: World) -> list[str]:
+    """Write a result for each agent and evalset, and return where the user finds them.
+
+    Raises:
+        UsageError: one cannot be written.
+
+    """
+    return [
+        _write(kept, agent, (each.result for each in cases), world.now())
+        for (agent, _), cases in groupby(results.cases(), key=lambda each: each[:2])
+    ]
+
+
+def _write(kept: History, app: str, cases: Iterator[CaseResult], now: float) -> str:
+    first = next(cases)
+    identity = f"{app}_{first.eval_set_id}"
+    name = f"{_NOT_IN_NAMES.sub('_', identity)[:_LONGEST_NAME]}_{now}"
+    head = {
+        "eval_set_result_id": kept.result_id(f"{identity}_{now}", name),
+        "eval_set_result_name": name,
+        "eval_set_id": first.eval_set_id,
+        "creation_timestamp": now,
+    }
+    with kept.writing(app, name) as file:
+        file.write(json.dumps(head)[:-1] + ', "eval_case_results": [\n')
+        file.write(first.as_json())
+        for case in cases:
+            file.write(f",\n{case.as_json()}")
+        file.write("\n]}\n")
+    return kept.shown(app, name)

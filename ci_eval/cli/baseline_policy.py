@@ -1,0 +1,121 @@
+"""Whether a run belongs into the baseline, by what CI says that it runs for.
+
+Others are compared with what is stored, so it must be of code that was merged: a pull request
+would else bring the measure it is judged by.  Outside CI whoever gives the command knows.
+"""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Literal, NamedTuple
+
+from ci_eval.forge.lineage import default_branch, event, own_branch
+from ci_eval.plugins.baseline_store import BaselineStore
+from ci_eval.records.errors import UsageError
+from ci_eval.runtime.context import World
+
+_OF_BRANCHES = ("push", "schedule", "workflow_dispatch", "repository_dispatch")
+"""The events of GitHub for which what is checked out is on the branch that they name."""
+_OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
+_OF_MERGE_REQUESTS = ("merge_request_event", "external_pull_request_event")
+
+
+class _Occasion(NamedTuple):
+    """What CI runs for."""
+
+    kind: Literal["branch", "pull_request", "queue", "tag", "other"]
+    name: str = ""
+    """Of the branch or, of what is nothing else, of the event."""
+
+
+def check(store: BaselineStore, world: World, *, from_pull_request: bool = False) -> None:
+    """Refuse to store a run that CI made of something that is not merged.
+
+    `from_pull_request` lets those of pull requests through.
+
+    Raises:
+        UsageError: the run does not belong into the baseline.
+
+    """
+    occasion = _occasion(world.env)
+    if occasion is None or (occasion.kind == "pull_request" and from_pull_request):
+        return
+    branches = tracked(store, world)
+    shown = " or ".join(map(repr, branches)) or "a tracked branch"
+    later = f"a workflow that runs on pushes to {shown} stores what was merged"
+    match occasion.kind:
+        case "pull_request":
+            raise UsageError(
+                "not stored: this is a pull request, and the baseline holds what was merged",
+                hint=f"{later}; --from-pull-request stores it all the same",
+            )
+        case "queue":
+            raise UsageError("not stored: what is in a merge queue may yet leave it", hint=later)
+        case "tag":
+            raise UsageError("not stored: a tag was pushed, and not a branch", hint=later)
+        case "other":
+            message = f"not stored: the event {occasion.name!r} does not say what was merged"
+            raise UsageError(message, hint=later)
+    if not branches:
+        message = "not stored: nobody says which branch is tracked"
+        raise UsageError(message, hint="name it: `baseline: {branches: [main]}`")
+    if not any(fnmatchcase(occasion.name, each) for each in branches):
+        raise UsageError(
+            f"not stored: the branch {occasion.name!r} is not tracked, only {shown}",
+            hint="add it to `baseline: {branches: […]}`, by name or pattern",
+        )
+
+
+def is_merged(store: BaselineStore, world: World) -> bool:
+    """Say whether CI runs what was merged into a tracked branch."""
+    try:
+        check(store, world)
+    except UsageError:
+        return False
+    return _occasion(world.env) is not None
+
+
+def tracked(store: BaselineStore, world: World) -> Sequence[str]:
+    """Return the names or patterns of the branches whose runs are stored; none if unknown."""
+    named = store.base or default_branch(world.clone)
+    return store.branches or ((named,) if named else ())
+
+
+def _occasion(env: Mapping[str, str]) -> _Occasion | None:
+    """Return what CI runs for; `None` where no CI that is known runs this."""
+    if env.get("GITHUB_ACTIONS") == "true":
+        return _on_github(env)
+    if env.get("GITLAB_CI") == "true":
+        return _on_gitlab(env)
+    return None
+
+
+def _on_github(env: Mapping[str, str]) -> _Occasion:
+    name = env.get("GITHUB_EVENT_NAME", "")
+    if name in _OF_PULL_REQUESTS:
+        into = _merged_into(event(env))
+        return _Occasion("branch", into) if into else _Occasion("pull_request")
+    if name == "merge_group":
+        return _Occasion("queue")
+    if name not in _OF_BRANCHES:
+        return _Occasion("other", name)
+    branch = own_branch(env)
+    return _Occasion("branch", branch) if branch else _Occasion("tag")
+
+
+def _merged_into(payload: Mapping[str, object]) -> str | None:
+    """Return the branch that a pull request was merged into by what the event tells of."""
+    match payload:
+        case {
+            "action": "closed",
+            "pull_request": {"merged": True, "base": {"ref": str(branch)}},
+        }:
+            return branch
+    return None
+
+
+def _on_gitlab(env: Mapping[str, str]) -> _Occasion:
+    # A pipeline that another one started is of a merge request where that one is.
+    if env.get("CI_MERGE_REQUEST_IID") or env.get("CI_PIPELINE_SOURCE") in _OF_MERGE_REQUESTS:
+        return _Occasion("pull_request")
+    branch = env.get("CI_COMMIT_BRANCH")
+    return _Occasion("branch", branch) if branch else _Occasion("tag")

@@ -1,0 +1,309 @@
+"""What a person sees while a run goes on, and when it is done: all of it on stderr."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
+
+from ci_eval.records.errors import Problem
+from ci_eval.records.findings import Comparison, GroupSummary, Report
+from ci_eval.records.model import Status
+from ci_eval.records.results import JudgeUsage, TrialResult
+from ci_eval.run.cost_estimate import Estimate
+from ci_eval.run_files import wording
+from ci_eval.text.sanitize import one_line
+from ci_eval.text.templates import counted, dollars, plain, terminal
+
+MAX_LINES = 40
+"""How many trials that did not pass get a line of their own."""
+MAX_LISTED = 20
+"""Lines of a list that are printed."""
+MAX_PROBLEMS = 50
+"""How many problems are printed; the number of the rest is."""
+MAX_BROKEN = 5
+"""How many single cases that broke or are suspected are printed; the number of the rest is."""
+STEPS = 10
+"""How often a run that nobody watches says how far it is."""
+_MARKS = {"passed": "✔", "failed": "✘", "incomplete": "?"}
+
+
+def say(line: str = "") -> None:
+    """Print one line, without anything that could steer a terminal."""
+    sys.stderr.write(terminal(line) + "\n")
+
+
+def say_problems(problems: Iterable[Problem]) -> None:
+    """Print problems, the errors first, a bounded number of them."""
+    listed = sorted(problems, key=lambda problem: problem.severity)
+    for problem in listed[:MAX_PROBLEMS]:
+        say(f"{problem.severity}: {problem}" if problem.severity == "warning" else str(problem))
+    if len(listed) > MAX_PROBLEMS:
+        say(f"… and {len(listed) - MAX_PROBLEMS} more")
+
+
+def say_list(title: str, lines: Sequence[str]) -> None:
+    """Print a list with its title and length, so many lines at most; nothing where it is empty."""
+    if not lines:
+        return
+    say()
+    say(f"{title} ({len(lines)}):")
+    for line in lines[:MAX_LISTED]:
+        say(f"- {one_line(line, 300)}")
+    if len(lines) > MAX_LISTED:
+        say(f"… and {len(lines) - MAX_LISTED} more; --json has all")
+
+
+def say_taken_over(trials: int, invocations: int) -> None:
+    """Say how much of a resumed run an earlier one had observed."""
+    begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
+    say(f"taken over from the run before: {counted(trials, 'trial')}{begun}")
+
+
+class Progress:
+    """Says how far a run is: a bar where somebody watches, else a bounded number of lines."""
+
+    def __init__(self, count: int, *, grouped: bool) -> None:
+        self._count = count
+        self._grouped = grouped
+        self._done = 0
+        self._lines = 0
+        self._ended = dict.fromkeys(Status, 0)
+        self._causes: Counter[tuple[str, ...]] = Counter()
+        """How many trials of which agent each common cause of errors struck."""
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bar = _bar(self._count)
+            self._bar.start()
+        elif self._grouped:
+            sys.stderr.write(f"::group::{self._count} trials\n")
+        else:
+            say(counted(self._count, "trial"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for (agent, kind, cause), count in self._causes.items():
+            if count > 1:
+                more = counted(count - 1, "more trial")
+                self._print(f"ERROR {agent} · {more}: {kind}: the same: {one_line(cause, 200)}")
+        if self._bar:
+            self._bar.stop()
+        elif self._grouped:
+            sys.stderr.write("::endgroup::\n")
+
+    def __call__(self, result: TrialResult) -> None:
+        """Count a result, and say what is worth saying."""
+        self._done += 1
+        self._ended[result.status] += 1
+        if result.status in (Status.FAILED, Status.ERROR) and self._is_news(result):
+            self._lines += 1
+            if self._lines <= MAX_LINES:
+                self._print(_line(result))
+            elif self._lines == MAX_LINES + 1:
+                self._print("… the others are in the reports")
+        if self._bar:
+            self._bar.advance(self._bar.task_ids[0])
+        elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
+            say(f"{self._done}/{self._count}: {self._so_far()}")
+
+    def more(self, count: int) -> None:
+        """Learn that so many trials are drawn again."""
+        if not count:
+            return
+        self._count += count
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], total=self._count)
+        self._print(f"in doubt: {counted(count, 'more trial')}")
+
+    def _is_news(self, result: TrialResult) -> bool:
+        """Say whether no other trial of the agent was an error for the same cause."""
+        cause = result.error.cause if result.error else None
+        if cause is None:
+            return True
+        self._causes[result.key.agent, *cause] += 1
+        return self._causes[result.key.agent, *cause] == 1
+
+    def _so_far(self) -> str:
+        return ", ".join(f"{count} {status}" for status, count in self._ended.items() if count)
+
+    def _print(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(terminal(line), markup=False, highlight=False)
+        else:
+            say(line)
+
+
+def _bar(count: int) -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    progress.add_task("trials", total=count)
+    return progress
+
+
+def _line(result: TrialResult) -> str:
+    """Return one line about a trial that did not pass."""
+    key = result.key
+    again = f" (repeat {key.repeat + 1})" if key.repeat else ""
+    name = f"{result.status.upper()} {key.agent} · {key.evalset} · {key.case}{again}"
+    if result.error:
+        return f"{name}: {result.error.kind}: {result.error.gist}"
+    said = [
+        f"{score.name} {plain(score.value)} {'<' if score.better == 'higher' else '>'} "
+        f"{score.threshold:g}"
+        if score.value is not None and score.threshold is not None
+        else f"{score.name}: {score.reason}"
+        for score in result.scores
+        if score.status in (Status.FAILED, Status.ERROR)
+    ]
+    return f"{name}: {'; '.join(said)}"
+
+
+def say_report(report: Report, folder: str) -> None:
+    """Print the verdict with what decided it, and the table of criteria."""
+    outcome = report.verdict.outcome
+    said = wording.decided(report) if outcome == "incomplete" else ""
+    say(f"{_MARKS[outcome]} {outcome.upper()}{said and f': the suite {said}'}")
+    for line in _why(report):
+        say(line)
+    say()
+    rows = [_row(group, report) for group in report.groups]
+    heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
+    say_table(heads, rows)
+    say()
+    if found := wording.baseline(report):
+        say(f"baseline: {found}")
+    if report.comparison and (drawn := wording.drawn(report.comparison)):
+        say(drawn)
+    if report.comparison and wording.shallow(report.comparison):
+        say(f"baseline: {wording.SHALLOW}")
+    if report.judging:
+        say(f"judges: {spent(report.judging)}")
+    if report.simulation:
+        say(f"simulated users: {spent(report.simulation)}")
+    if folder:
+        say(f"reports: {folder}")
+
+
+def _why(report: Report) -> Iterator[str]:
+    """Yield the reasons of the verdict, each with what was measured of its criterion."""
+    comparison = report.comparison or Comparison()
+    deltas = {delta.group: delta for delta in comparison.deltas}
+    for reason in report.verdict.reasons:
+        yield f"- {reason.message}"
+        delta = deltas.get(reason.group) if reason.group else None
+        if delta and delta.outcome in ("regressed", "inconclusive"):
+            parts = (wording.moved(delta), wording.tested(delta), wording.tier(delta.tier))
+            yield f"└ {', '.join(part for part in parts if part)}"
+    together = comparison.together
+    if together and together.outcome in ("regressed", "inconclusive"):
+        tested = wording.tested(together)
+        yield f"- {wording.together(together)}{', ' if tested else ''}{tested}"
+    yield from _broken(comparison)
+
+
+def _broken(comparison: Comparison) -> Iterator[str]:
+    """Yield the single cases that broke, and those that are suspected, a few of them."""
+    found = [
+        each
+        for each in comparison.changes
+        if (each.certain or each.suspected) and not each.excused and wording.trials(each)
+    ]
+    found.sort(key=lambda change: not change.certain)
+    several = len({(each.group.agent, each.group.evalset) for each in comparison.deltas}) > 1
+    for change in found[:MAX_BROKEN]:
+        what = "broke" if change.certain else "is suspected"
+        where = f" on {change.group.evalset} with {change.group.agent}" if several else ""
+        name = f"{change.case} {what}, {change.group.criterion}{where}"
+        yield f"- {name}: {wording.trials(change)}"
+    if len(found) > MAX_BROKEN:
+        yield f"- {len(found) - MAX_BROKEN} more broke or are suspected"
+
+
+def say_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table, in the way that whoever reads it can take."""
+    if sys.stderr.isatty():
+        _rich_table(heads, rows)
+    else:
+        sys.stderr.writelines(f"{line}\n" for line in _plain_table(heads, rows))
+
+
+def spent(usage: JudgeUsage) -> str:
+    """Return what asking models took, as a phrase."""
+    tokens = usage.input_tokens + usage.output_tokens
+    parts = [counted(usage.calls, "call"), f"{counted(usage.cached, 'answer')} from the cache"]
+    if usage.calls:
+        parts.append(counted(tokens, "token"))
+    if usage.unpriced < usage.calls:
+        parts.append(dollars(usage.cost_usd))
+    if usage.unpriced:
+        parts.append(f"{counted(usage.unpriced, 'call')} of unknown price")
+    return ", ".join(parts)
+
+
+def told(estimate: Estimate) -> str:
+    """Return what a criterion would ask of models, as a line."""
+    calls = _range(*(f"{each:,}" for each in estimate.calls))
+    tokens = _range(*(f"{each:,}" for each in estimate.input_tokens))
+    cost = _range(*map(dollars, estimate.cost_usd)) if estimate.cost_usd else "unknown"
+    models = ", ".join(estimate.models)
+    samples = counted(estimate.samples, "sample")
+    return (
+        f"{estimate.criterion}: {calls} calls of {models} ({samples}), about {tokens} tokens in, "
+        f"cost {cost}; less with answers that are kept"
+    )
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
+    key = group.group
+    deltas = report.comparison.deltas if report.comparison else ()
+    delta = next((each for each in deltas if each.group == key), None)
+    return (
+        key.agent,
+        key.evalset,
+        key.criterion,
+        _number(group.value),
+        _number(group.threshold),
+        _number(delta.baseline if delta else None),
+        "-" if group.informational else _passed(group),
+    )
+
+
+def _passed(group: GroupSummary) -> str:
+    """Return how many of the measured cases passed, and how many could not be measured."""
+    measured = group.passed + group.failed
+    parts = [f"{group.passed}/{measured}"] if measured else []
+    if group.errors:
+        parts.append(f"{group.errors} not measured")
+    return ", ".join(parts) or "-"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else plain(value)
+
+
+def _plain_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Iterable[str]:
+    table = [[terminal(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(len(row[column]) for row in table) for column in range(len(heads))]
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _rich_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*heads, box=box.SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*(Text(terminal(cell)) for cell in row))
+    Console(stderr=True).print(table)

@@ -1,0 +1,161 @@
+"""What commands read and write: a file of this machine, or an object of Cloud Storage."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.run_files.run_file import replacing
+from ci_eval.storage.adk_storage import evalset_place
+from ci_eval.storage.downloads import Copy
+from ci_eval.storage.gcs import Bucket, Entry, Storage
+from ci_eval.storage.gs_uri import Place, is_place
+
+
+class File(ABC):
+    """A file that may be there, or may yet be written."""
+
+    shown: str
+    """What the user calls it."""
+
+    @property
+    @abstractmethod
+    def path(self) -> Path:
+        """Where it is read."""
+
+    @property
+    @abstractmethod
+    def there(self) -> bool:
+        """Whether anything of this name exists."""
+
+    @abstractmethod
+    def beside(self, name: str) -> "File":
+        """Return the file of another name in the same folder."""
+
+    @abstractmethod
+    def unwritable(self) -> list[Problem]:
+        """Return why it is not written, if something speaks against it."""
+
+    @abstractmethod
+    def write(self, text: str) -> None:
+        """Write it in one piece; what was there stays where that fails.
+
+        Raises:
+            UsageError: it cannot be written, or is not as it was when it was looked at.
+
+        """
+
+
+class LocalFile(File):
+    """A file of this machine."""
+
+    def __init__(self, path: Path, shown: str) -> None:
+        self._path = path
+        self.shown = shown
+
+    @property
+    def path(self) -> Path:
+        """The file itself."""
+        return self._path
+
+    @property
+    def there(self) -> bool:
+        """Whether there is a file, or a link of this name."""
+        return self.path.exists() or self.path.is_symlink()
+
+    def beside(self, name: str) -> "LocalFile":
+        """Return the file of another name in the same folder."""
+        path = self.path.with_name(name)
+        return LocalFile(path, str(path))
+
+    def unwritable(self) -> list[Problem]:
+        """Refuse links, what is no file, and folders that are not there."""
+        path, shown = self.path, self.shown
+        if path.is_symlink():
+            message = "is a link, which is not written through; name the file itself"
+            return [Problem(message, shown)]
+        if path.exists() and not path.is_file():
+            return [Problem("is not a file", shown)]
+        return [] if path.parent.is_dir() else [Problem("its folder is not there", shown)]
+
+    def write(self, text: str) -> None:
+        """Put another file in its place, with the same mode."""
+        problems = self.unwritable()
+        if problems:
+            raise UsageError(problems=problems)
+        mode = self.path.stat().st_mode if self.path.exists() else None
+        with replacing(self.path) as file:
+            file.write(text)
+        if mode is not None:
+            self.path.chmod(mode & 0o777)
+
+
+class StoredFile(File):
+    """An object, which is written only if it is as it was when this was made."""
+
+    def __init__(self, bucket: Bucket, place: Place, entry: Entry | None, shown: str = "") -> None:
+        self.place = place
+        self.shown = shown or str(place)
+        self._bucket = bucket
+        self._entry = entry
+
+    @cached_property
+    def _copy(self) -> Copy:
+        return self._bucket.copied(self._entry) if self._entry else Copy(self.place, 0)
+
+    @property
+    def path(self) -> Path:
+        """A copy, which is there as long as this is."""
+        return self._copy.path
+
+    @property
+    def there(self) -> bool:
+        """Whether there was an object."""
+        return self._entry is not None
+
+    def beside(self, name: str) -> "StoredFile":
+        """Return the object of another name in the same folder."""
+        folder, slash, _ = self.place.name.rpartition("/")
+        return _stored(self._bucket, self._bucket.place(f"{folder}{slash}{name}"))
+
+    def unwritable(self) -> list[Problem]:
+        """Return nothing: only writing tells."""
+        return []
+
+    def write(self, text: str) -> None:
+        """Put another object in the place of the one that was looked at, and of no other."""
+        before = self._entry.generation if self._entry else 0
+        self._bucket.put(self.place.name, BytesIO(text.encode()), instead_of=before)
+
+
+def file_at(given: str) -> File:
+    """Return the file that the user calls `given`; `gs://bucket/app/id` is ADK's evalset.
+
+    Raises:
+        UsageError: it is no address, or the bucket cannot be asked.
+
+    """
+    if not is_place(given):
+        return LocalFile(Path(given), given)
+    place = evalset_place(given)
+    return _stored(bucket_at(place), place)
+
+
+def bucket_at(place: Place) -> Bucket:
+    """Return the bucket of `place`, as the configuration in this folder says to reach it.
+
+    Raises:
+        UsageError: that is wrong, or there are no credentials.
+
+    """
+    from ci_eval.cli import load
+    from ci_eval.config.load import gcs_options
+    from ci_eval.config.schema import DEFAULT_FILE
+
+    here = load.world(Path(DEFAULT_FILE))
+    return Storage(gcs_options(here), here.env).bucket(place.bucket)
+
+
+def _stored(bucket: Bucket, place: Place) -> StoredFile:
+    return StoredFile(bucket, place, bucket.find(place.name))

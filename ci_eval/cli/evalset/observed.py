@@ -1,0 +1,226 @@
+"""What an agent did, made into what is expected of it from now on."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import ConfigDict, ValidationError
+
+from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.plugins import points
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.model import (
+    EvalCase,
+    IntermediateData,
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+)
+from ci_eval.records.trials import Numbering, Recording, Try
+from ci_eval.text.json_stream import walk_lines
+from ci_eval.text.json_text import TRACE_DEPTH
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
+
+MEASURED = (
+    "duration",
+    "model_duration",
+    "tool_duration",
+    "cost_usd",
+    "app_details",
+    "waits_for",
+    "finish_reason",
+    "unseen",
+)
+"""Fields of an invocation that tell of one run, and are no expectation."""
+MAX_PROBLEMS = 100
+"""Reading recordings stops after so many problems."""
+
+
+class Wanted(NamedTuple):
+    """Which conversation of a file of recordings is meant."""
+
+    case: str
+    """The id of the case, and of the conversation where the file has ids."""
+    asked: tuple[str, ...] | None = None
+    """What the user says in the case, which tells where the file has no ids; `None` where the
+    case is new."""
+    agent: str | None = None
+    evalset: str | None = None
+    repeat: int = 0
+
+
+class _Observed(Recording):
+    """A recording, with who was observed."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    agent: str | None = None
+
+
+_Who = tuple[str | None, str | None]
+"""Which agent on which evalset, as far as the file says."""
+
+
+def from_traces(path: Path, wanted: Wanted, *, shown: str) -> Recording:
+    """Return the conversation that is `wanted` of a file of recordings, under the wanted id.
+
+    Several of one case are its repeats, as a `recorded` agent counts them.  Where a file has no
+    ids it is the one in which the user says the same, or, for a new case, the only one.
+
+    Raises:
+        UsageError: there is none, or it failed, or it could be one of several.
+
+    """
+    named: dict[_Who, Recording] = {}
+    unnamed: list[Recording] = []
+    sessions: Counter[str | None] = Counter()
+    for each in _recordings(path, shown):
+        who = (each.agent if isinstance(each, _Observed) else None, each.evalset)
+        repeat = sessions[each.session] if each.repeat is None else each.repeat
+        sessions[each.session] += 1
+        if wanted.case in (each.eval_id, each.session) and repeat == wanted.repeat:
+            if wanted.agent in (None, who[0]) and wanted.evalset in (None, who[1]):
+                named[who] = each
+        elif each.eval_id is None and _is_asked(each, wanted):
+            unnamed.append(each)
+    found = _only(named, wanted, shown) if named else _unnamed(unnamed, wanted, shown)
+    if not found.invocations:
+        message = f"the case {wanted.case!r} was not observed: {found.error or 'nothing was said'}"
+        raise UsageError(problems=[Problem(message, shown)])
+    return found.model_copy(update={"eval_id": wanted.case})
+
+
+def _is_asked(recording: Recording, wanted: Wanted) -> bool:
+    said = tuple(turn.user for turn in recording.invocations or ())
+    return wanted.asked is None or said == wanted.asked
+
+
+def _only(found: dict[_Who, Recording], wanted: Wanted, shown: str) -> Recording:
+    if len(found) > 1:
+        which = ", ".join(f"{agent or '?'} on {evalset or '?'}" for agent, evalset in found)
+        message = f"holds the case {wanted.case!r} of {which}"
+        hint = "say which is meant with --agent and --evalset"
+        raise UsageError(problems=[Problem(message, shown)], hint=hint)
+    return next(iter(found.values()))
+
+
+def _unnamed(found: Sequence[Recording], wanted: Wanted, shown: str) -> Recording:
+    if wanted.asked is not None and wanted.repeat < len(found):
+        return found[wanted.repeat]
+    if wanted.asked is None and len(found) == 1:
+        return found[0]
+    again = f" (repeat {wanted.repeat})" if wanted.repeat else ""
+    several = f", and {len(found)} without an id" if len(found) > 1 else ""
+    message = f"holds no conversation of the case {wanted.case!r}{again}{several}"
+    raise UsageError(problems=[Problem(message, shown)])
+
+
+def _recordings(path: Path, shown: str) -> Iterator[Recording]:
+    """Yield the conversations of a file: of `traces.jsonl`, or of another tool's recording."""
+    syntax, head = syntax_of(path), read_head(path, shown=shown)
+    first = head[0] if isinstance(head, list) and head else None
+    if not (isinstance(first, dict) and {"eval_id", "invocations"} <= first.keys()):
+        reader = points.recording.of(head, syntax)
+        if reader:
+            return reader().read(path, shown=shown)
+    return _lines(path, shown)
+
+
+def _lines(path: Path, shown: str) -> Iterator[Recording]:
+    problems: list[Problem] = []
+
+    def refuse(message: str, line: int, where: str = "") -> None:
+        problems.append(Problem(message, shown, line, where))
+
+    numbering, taken = Numbering(), set[Try]()
+    for element in walk_lines(path, shown=shown, refuse=refuse, max_depth=TRACE_DEPTH):
+        try:
+            found = _Observed.model_validate(element.value)
+            if found.eval_id is not None:
+                key = numbering.number(found, found.agent, taken)
+                taken.add(key)
+                found = found.model_copy(update={"repeat": key[-1]})
+        except ValidationError as exc:
+            for loc, message in explain(exc, _Observed):
+                refuse(message, element.line, dotted(loc))
+        except ValueError as exc:
+            refuse(str(exc), element.line)
+        else:
+            yield found
+        if len(problems) >= MAX_PROBLEMS:
+            break
+    if problems:
+        raise UsageError(problems=problems)
+
+
+def expecting(recording: Recording, *, now: float) -> EvalCase:
+    """Return a new case that expects what was recorded; no final state is expected."""
+    turns = map(_expectation, recording.invocations or ())
+    return EvalCase(
+        eval_id=str(recording.eval_id), conversation=tuple(turns), creation_timestamp=now
+    )
+
+
+def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
+    """Return `case` with the recorded conversation as what it expects.
+
+    What else it says stays: session, tags, rubrics, assertions, its own keys.  Of the final
+    state it expects the same keys as before.
+
+    Raises:
+        UsageError: other messages were sent than the case has.
+
+    """
+    turns = recording.invocations or ()
+    asked = [turn.user for turn in case.conversation or ()]
+    if case.conversation is None:
+        raise UsageError(
+            f"the case {case.eval_id!r} is a scenario, whose conversation is another each time"
+        )
+    if asked != [turn.user for turn in turns]:
+        raise UsageError(
+            f"the case {case.eval_id!r} asks something else than was recorded",
+            hint="give the whole case with --file instead",
+        )
+    changes: dict[str, Any] = {
+        "conversation": tuple(
+            _expectation(turn).model_copy(
+                update={name: getattr(before, name) for name in ("invocation_id", "rubrics")}
+                | {"user_content": before.user_content}
+            )
+            for before, turn in zip(case.conversation, turns, strict=True)
+        )
+    }
+    if case.final_session_state:
+        state = recording.final_state or {}
+        missing = [name for name in case.final_session_state if name not in state]
+        if missing:
+            raise UsageError(f"the recorded final state has no {_listed(missing)}")
+        changes["final_session_state"] = {name: state[name] for name in case.final_session_state}
+    return case.model_copy(update=changes)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
+
+
+def _expectation(turn: Invocation) -> Invocation:
+    """Return an observed invocation without what only tells of that one run."""
+    kept = {name: value for name, value in turn if name not in MEASURED}
+    if isinstance(turn.intermediate_data, InvocationEvents):
+        kept["intermediate_data"] = _without_usage(turn.intermediate_data.invocation_events)
+    return Invocation(**kept)
+
+
+def _without_usage(
+    events: Iterable[InvocationEvent],
+) -> InvocationEvents | IntermediateData:
+    """Return the events without what they cost; those of a reply that only counts tokens go."""
+    kept = tuple(
+        event.model_copy(update={"usage_metadata": None, "model_version": None})
+        for event in events
+        if event.content
+    )
+    return InvocationEvents(invocation_events=kept) if kept else IntermediateData()

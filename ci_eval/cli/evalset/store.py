@@ -1,0 +1,185 @@
+"""One evalset where it is kept: made, and edited case by case.
+
+What is refused, and in which words, is as ADK 2.13.0 has it (`LocalEvalSetsManager`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_eval.cli.evalset import splicing
+from ci_eval.cli.evalset.files import File
+from ci_eval.cli.evalset.losses import INCIDENTAL, losses
+from ci_eval.cli.evalset.writing import FORMATS, document_text, read_back
+from ci_eval.config.open_evalset import open_evalset
+from ci_eval.formats.sniff import syntax_of
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.records.errors import EvalSetError, Problem, UsageError
+from ci_eval.records.evalset_facts import EvalSet, OpenedEvalSet
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.storage.adk_storage import check_id
+from ci_eval.storage.gs_uri import is_place
+from ci_eval.text.yaml_files import read_text
+
+OLDER = ("adk_flat", "adk_legacy")
+"""The formats that ADK calls older, and still reads in places."""
+_EDITABLE = ("adk", "cases")
+
+
+@dataclass(frozen=True)
+class EvalSetFile:
+    """An evalset in a file, which may not be there yet."""
+
+    file: File
+    eval_set_id: str
+    """What the user, or the file's name, calls the evalset."""
+    app: str = ""
+    """The agent whose evalset it is, in ADK's layout."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is read."""
+        return self.file.path
+
+    @property
+    def shown(self) -> str:
+        """The file, as the user would name it."""
+        return self.file.shown
+
+    def create(self, now: float) -> None:
+        """Write an evalset without cases.
+
+        Raises:
+            UsageError: the id is none that ADK takes, or the file is there.
+
+        """
+        check_id(self.eval_set_id)
+        if self.file.there:
+            raise UsageError(problems=[Problem(self._taken(), self.shown)])
+        syntax = syntax_of(self.path)
+        if syntax not in ("json", "yaml"):
+            raise UsageError(f"{self.shown} cannot be empty; name it *.evalset.json or *.yaml")
+        name = "adk" if syntax == "json" else "cases"
+        more: dict[str, Json] = {"name": self.eval_set_id, "creation_timestamp": now}
+        self.file.write(document_text(name, syntax, self.eval_set_id, (), more))
+
+    def _taken(self) -> str:
+        """Return what ADK says where the id is taken: of buckets it says it otherwise."""
+        if is_place(self.shown):
+            of = f" for app `{self.app}`" if self.app else ""
+            return f"Eval set `{self.eval_set_id}` already exists{of}."
+        of = f" for app {self.app}" if self.app else ""
+        return f"EvalSet {self.eval_set_id} already exists{of}."
+
+    def open(self) -> OpenedEvalSet:
+        """Read it.
+
+        Raises:
+            EvalSetError: it is not there, or with every problem of the file.
+
+        """
+        if not self.path.exists():
+            message = f"Eval set `{self.eval_set_id}` not found."
+            raise EvalSetError(problems=[Problem(message, self.shown)])
+        return open_evalset(self.path, shown=self.shown)
+
+    def add(self, cases: Sequence[EvalCase]) -> list[Problem]:
+        """Add `cases` behind those that are there; warn of what the format does not keep.
+
+        Raises:
+            UsageError: a case of such an id is there; then nothing is added.
+
+        """
+        header, there = self._editable()
+        known = {case.eval_id for case in there}
+        problems = []
+        for case in cases:
+            if case.eval_id in known:
+                of = f"already exists in `{header.eval_set_id}` eval set."
+                problems.append(Problem(f"Eval id `{case.eval_id}` {of}", self.shown))
+            known.add(case.eval_id)
+        if problems:
+            raise EvalSetError(problems=problems)
+        items = [FORMATS[header.format].case(case) for case in cases]
+        text = splicing.add(self._text(), self._syntax, items)
+        return self._save(text, header, [*there, *cases])
+
+    def update(self, changed: Sequence[EvalCase]) -> list[Problem]:
+        """Put cases in the places of those with their ids; warn of what the format does not keep.
+
+        Raises:
+            UsageError: there is none of such an id; then nothing is replaced.
+
+        """
+        header, cases = self._editable()
+        places = self._places(cases, [case.eval_id for case in changed], header)
+        text = self._text()
+        for position, case in zip(places, changed, strict=True):
+            cases[position] = case
+            item = FORMATS[header.format].case(case)
+            text = splicing.replace(text, self._syntax, position, item)
+        return self._save(text, header, cases)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Take the cases `ids` out.
+
+        Raises:
+            UsageError: there is none of such an id; then nothing is taken out.
+
+        """
+        header, cases = self._editable()
+        text = self._text()
+        for position in sorted(set(self._places(cases, ids, header)), reverse=True):
+            text = splicing.remove(text, self._syntax, position)
+            del cases[position]
+        self._save(text, header, cases)
+
+    def _places(self, cases: Sequence[EvalCase], ids: Sequence[str], header: EvalSet) -> list[int]:
+        """Return where the cases of these `ids` are."""
+        places = {case.eval_id: position for position, case in enumerate(cases)}
+        of = f"not found in eval set `{header.eval_set_id}`."
+        problems = [
+            Problem(f"Eval case `{each}` {of}", self.shown)
+            for each in dict.fromkeys(ids)
+            if each not in places
+        ]
+        if problems:
+            raise EvalSetError(problems=problems)
+        return [places[each] for each in ids]
+
+    @property
+    def _syntax(self) -> Syntax:
+        return syntax_of(self.path)
+
+    def _text(self) -> str:
+        return read_text(self.path, shown=self.shown)
+
+    def _editable(self) -> tuple[EvalSet, list[EvalCase]]:
+        """Return the evalset with its cases, if it is one whose cases can be edited."""
+        opened = self.open()
+        name = opened.header.format
+        if name in _EDITABLE:
+            return opened.header, list(opened.cases())
+        if name in OLDER:
+            how = f"`ci-eval evalset migrate {self.shown}` brings it into the present one"
+        else:
+            how = f"`ci-eval evalset convert {self.shown} --to adk --out FILE` writes it as one"
+        message = f"is of the format {name!r}, in which cases are not edited"
+        raise UsageError(problems=[Problem(message, self.shown)], hint=how)
+
+    def _save(self, text: str, header: EvalSet, meant: Sequence[EvalCase]) -> list[Problem]:
+        """Write `text`, if its cases are those that are `meant`."""
+        try:
+            after = read_back(text, name=self.path.name, shown=self.shown)
+            lost = losses(
+                meant,
+                after.cases(),
+                shown=self.shown,
+                target=header.format,
+                ignoring=INCIDENTAL,
+            )
+        except EvalSetError as exc:
+            hint = "this is what the file would hold; nothing was written"
+            raise EvalSetError(problems=exc.problems, hint=hint) from exc
+        self.file.write(text)
+        return lost

@@ -1,0 +1,112 @@
+"""`ci-eval baseline …`: the runs to compare with, stored, shown, compared and removed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.records.errors import ExitCode
+
+Command = Callable[..., Any]
+CONFIG = "ci-eval.yaml"
+OUT = "ci-eval-report"
+
+
+def config_option(command: Command) -> Command:
+    """Let the user name the configuration."""
+    text = "The configuration file."
+    return click.option("-c", "--config", default=CONFIG, show_default=True, help=text)(command)
+
+
+def json_option(command: Command) -> Command:
+    """Let the user ask for JSON."""
+    text = "Print JSON, and nothing else."
+    return click.option("--json", "as_json", is_flag=True, help=text)(command)
+
+
+@click.group()
+def baseline() -> None:
+    """Keep runs to compare with.
+
+    RUN is a run.json, or the folder that it is in.
+    """
+
+
+@baseline.command()
+@config_option
+@click.argument("run", default=OUT, type=click.Path())
+@click.option("--from-pull-request", is_flag=True, help="Store it though it is not merged.")
+def save(config: str, run: str, *, from_pull_request: bool) -> int:
+    """Store a run in the baseline: a failed one too, an incomplete one never.
+
+    In CI only runs of tracked branches are stored: on pushes, schedules and by hand, and of pull
+    requests when they are merged.
+    """
+    from ci_eval.cli import load
+
+    loaded, world = load.load(config)
+    load.save_baseline(loaded, run, world, from_pull_request=from_pull_request)
+    return ExitCode.PASSED
+
+
+@baseline.command()
+@config_option
+@json_option
+def show(config: str, *, as_json: bool) -> int:
+    """Show the stored runs that a run would be compared with, nearest first."""
+    from ci_eval.cli import load
+    from ci_eval.cli.gate.shown_runs import show_runs, shown_runs
+
+    loaded, world = load.load(config)
+    load.require_baseline(loaded)
+    before = load.stored(loaded, world)
+    found = shown_runs(before, world.now())
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+    else:
+        show_runs(found, before.lineage, loaded.suite)
+    return ExitCode.PASSED
+
+
+@baseline.command()
+@config_option
+@click.argument("run", default=OUT, type=click.Path())
+@json_option
+def diff(config: str, run: str, *, as_json: bool) -> int:
+    """Show what changed between the baseline and a run."""
+    from ci_eval.cli import console, load
+    from ci_eval.cli.gate.comparing import print_comparison, show_comparison
+    from ci_eval.run import pipeline
+
+    loaded, world = load.load(config)
+    load.require_baseline(loaded)
+    observed = load.recall(run)
+    meta = observed.run.meta
+    load.require_suite(loaded, meta)
+    mode = "both" if loaded.gate.mode == "both" else "regression"
+    gate = loaded.gate.model_copy(update={"mode": mode})
+    report = pipeline.judge(observed, gate, load.before(loaded, world, meta), worst=0)
+    if as_json:
+        print_comparison(report)
+    elif report.comparison is None:
+        console.say("the baseline holds no other run to compare with")
+    else:
+        show_comparison(report, "the baseline")
+    return ExitCode.PASSED
+
+
+@baseline.command()
+@config_option
+@click.option(
+    "--keep", type=click.IntRange(min=1), required=True, help="So many of the newest runs stay."
+)
+def prune(config: str, keep: int) -> int:
+    """Remove the oldest stored runs."""
+    from ci_eval.cli import console, load
+    from ci_eval.text.templates import counted
+
+    loaded, world = load.load(config)
+    gone = load.require_baseline(loaded).prune(loaded.suite, keep, world)
+    console.say(f"removed {counted(gone, 'run')}")
+    return ExitCode.PASSED

@@ -1,0 +1,138 @@
+"""`ci-eval compare` and `ci-eval gate …`: two runs beside each other, and a verdict explained."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_eval.cli.exit_codes import EXIT_CODES, print_json
+from ci_eval.cli.gate.baselines import CONFIG, OUT, config_option, json_option
+from ci_eval.records.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from ci_eval.config.schema import GateOptions
+    from ci_eval.run.collect import Observed
+
+_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+@click.command()
+@click.argument("before", type=click.Path())
+@click.argument("after", type=click.Path())
+@click.option("-c", "--config", help="Compare as the `gate` of this configuration says.")
+@click.option("--false-block", type=_SHARE, help="How often noise may be taken for a regression.")
+@click.option("--max-drop", type=click.FloatRange(0, 1), help="A smaller drop never counts.")
+@click.option("--gate", is_flag=True, help="End with the exit code of the verdict.")
+@json_option
+def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:
+    """Compare the run AFTER with the run BEFORE: each a run.json, or the folder that it is in."""
+    from ci_eval.cli import console, load
+    from ci_eval.cli.gate.comparing import print_comparison, show_comparison
+    from ci_eval.run import pipeline
+    from ci_eval.run_files.score_table import Past
+
+    by = _gate(options["config"], options["false_block"], options["max_drop"])
+    base, observed = load.recall(before), load.recall(after)
+    _refuse_strangers(base, observed, before, after)
+    runs = [Past(base.run.meta, base.tally.columns)]
+    found = pipeline.judge(observed, by, pipeline.Before(runs), worst=0)
+    if as_json:
+        print_comparison(found)
+    else:
+        show_comparison(found, before)
+        if gate:
+            console.say(found.verdict.outcome.upper())
+    return EXIT_CODES[found.verdict.outcome] if gate else ExitCode.PASSED
+
+
+def _gate(config: str | None, false_block: float | None, max_drop: float | None) -> "GateOptions":
+    """Return what counts as a regression."""
+    from ci_eval.cli import load
+    from ci_eval.config.schema import GateOptions
+
+    gate = load.load(config)[0].gate if config else GateOptions()
+    given = {"false_block": false_block, "max_drop": max_drop}
+    said = {name: value for name, value in given.items() if value is not None}
+    mode = "both" if gate.mode == "both" else "regression"
+    return gate.model_copy(update={"mode": mode, **said})
+
+
+def _refuse_strangers(base: "Observed", observed: "Observed", before: str, after: str) -> None:
+    """Refuse two runs that say nothing of each other.
+
+    Raises:
+        UsageError: they are the same, or have no criterion in common.
+
+    """
+    if base.run.meta.run_id == observed.run.meta.run_id:
+        message = f"{before} and {after} are the same run, {base.run.meta.run_id}"
+        raise UsageError(message, hint="the report folder of another run goes elsewhere by --out")
+    if not base.tally.columns.groups.keys() & observed.tally.columns.groups.keys():
+        message = f"{before} and {after} have no criterion on any evalset with any agent in common"
+        raise UsageError(message, hint=f"they are of {_told(base)} and of {_told(observed)}")
+
+
+def _told(observed: "Observed") -> str:
+    meta = observed.run.meta
+    agents, evalsets = ", ".join(meta.agents), ", ".join(meta.evalsets)
+    return f"{meta.suite!r} ({agents} on {evalsets} by {', '.join(meta.criteria)})"
+
+
+@click.group()
+def gate() -> None:
+    """Find out why a verdict is what it is, and what the gate can see."""
+
+
+@gate.command()
+@click.argument("run", default=OUT, type=click.Path())
+@click.option("-c", "--config", help="Judge again by this configuration and its baseline.")
+@json_option
+def explain(run: str, config: str | None, *, as_json: bool) -> int:
+    """Say in words and numbers why a verdict is what it is.
+
+    RUN is the folder of a report, its report.json, or a run.json, which is judged again.
+    """
+    from ci_eval.cli.gate.explaining import explain
+    from ci_eval.cli.gate.reading import report_of
+    from ci_eval.cli.gate.showing import show
+
+    found = explain(report_of(run, config, usual=CONFIG if Path(CONFIG).exists() else None))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        show(found)
+    return ExitCode.PASSED
+
+
+@gate.command()
+@config_option
+@click.option("--drop", type=_SHARE, help="Tell what it takes to see a drop of this share.")
+@click.option(
+    "--power", type=_SHARE, default=0.8, show_default=True, help="How often it is to be found."
+)
+@click.option(
+    "--run", type=click.Path(), help="A stored run that tells what times and judges took."
+)
+@json_option
+def power(config: str, drop: float | None, *, power: float, run: str | None, as_json: bool) -> int:
+    """Tell from the baseline how small a drop the gate can see, and what seeing more costs."""
+    from ci_eval.cli import load
+    from ci_eval.cli.gate.costs import taken
+    from ci_eval.cli.gate.outlook import Asked, outlook
+    from ci_eval.cli.gate.outlook_shown import show_outlook
+
+    loaded, world = load.load(config)
+    store = load.require_baseline(loaded)
+    before = load.stored(loaded, world)
+    observed = load.recall(run) if run else None
+    if observed:
+        load.require_suite(loaded, observed.run.meta)
+    history = store.history(loaded.suite, world)
+    judged = any(each.judged for each in loaded.criteria.values())
+    asked = Asked(loaded.suite, loaded.gate, loaded.run.repeats, store.window, power, drop)
+    found = outlook(asked, before, taken(before.runs, history, observed, judged=judged))
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        show_outlook(found)
+    return ExitCode.PASSED

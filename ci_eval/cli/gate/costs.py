@@ -1,0 +1,98 @@
+"""What a run takes: dollars and seconds of a trial, as earlier runs measured them."""
+
+import math
+from collections.abc import Sequence
+
+from ci_eval.records.findings import Noted
+from ci_eval.records.model import Record
+from ci_eval.records.results import JudgeUsage
+from ci_eval.run.collect import Observed
+from ci_eval.run_files.score_table import Past
+
+_COST, _LATENCY = "ci/cost_usd", "ci/latency_s"
+
+
+class Cost(Record):
+    """What some trials take; `None` for what was not measured."""
+
+    trials: int
+    agents_usd: float | None
+    judges_usd: float | None
+    seconds: float | None
+    """Of all trials, one after the other."""
+
+
+class Taken(Record):
+    """What one trial takes, on average; `None` for what was not measured."""
+
+    agents_usd: float | None = None
+    judges_usd: float | None = None
+    seconds: float | None = None
+
+    def of(self, trials: int) -> Cost:
+        """Return what so many trials take."""
+        return Cost(
+            trials=trials,
+            agents_usd=_times(self.agents_usd, trials),
+            judges_usd=_times(self.judges_usd, trials),
+            seconds=_times(self.seconds, trials),
+        )
+
+
+def taken(
+    runs: Sequence[Past], history: Sequence[Noted], observed: Observed | None, *, judged: bool
+) -> Taken:
+    """Return what a trial takes.
+
+    Agents' costs and times are those that criteria measured in the stored `runs`.  What judges
+    cost is in `history` or in the run `observed`, which has the times of trials, too; it is nothing
+    where nothing is `judged`.
+    """
+    seconds = _measured(runs, _LATENCY)
+    judges: float | None = None if judged else 0.0
+    if observed and observed.tally.trials:
+        trials = observed.tally.trials
+        seconds = observed.tally.duration_s / trials if seconds is None else seconds
+        usage = sum(observed.tally.judging.values(), JudgeUsage())
+        # Answers that were kept cost nothing then, and would another time.
+        if judged and not usage.unpriced and not usage.cached:
+            judges = usage.cost_usd / trials
+    if judges is None:
+        judges = _noted(runs, history)
+    return Taken(agents_usd=_measured(runs, _COST), judges_usd=judges, seconds=seconds)
+
+
+def _measured(runs: Sequence[Past], criterion: str) -> float | None:
+    """Return the mean of what a criterion measured, over all cases of all runs."""
+    values = [
+        value
+        for past in runs
+        for (_, _, name), column in past.columns.groups.items()
+        if past.meta.criteria[name].criterion == criterion
+        for cell in column.values()
+        for value in cell.observations
+    ]
+    return math.fsum(values) / len(values) if values else None
+
+
+def _noted(runs: Sequence[Past], history: Sequence[Noted]) -> float | None:
+    """Return what judges took for each trial of the nearest run of which that is known."""
+    costs = {
+        run.run_id: math.fsum(group.cost_usd or 0.0 for group in run.groups)
+        for run in history
+        if any(group.cost_usd is not None for group in run.groups)
+    }
+    for past in runs:
+        places = {
+            (agent, evalset, case)
+            for (agent, evalset, _), column in past.columns.groups.items()
+            for case in column
+        }
+        trials = len(places) * past.meta.repeats
+        if past.meta.run_id in costs and trials:
+            return costs[past.meta.run_id] / trials
+    return None
+
+
+def _times(each: float | None, trials: int) -> float | None:
+    return None if each is None else each * trials

@@ -1,0 +1,297 @@
+"""Why a verdict is what it is, in numbers: taken from a report, in which they all are."""
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+from ci_eval.config.schema import GateOptions
+from ci_eval.gate import floors, hard_break
+from ci_eval.gate.decide import lacks_baseline
+from ci_eval.gate.exemptions import gate_of
+from ci_eval.gate.floors import Floor
+from ci_eval.records.bounds import MAX_COUNT
+from ci_eval.records.errors import BaselineError, UsageError
+from ci_eval.records.findings import Comparison, Delta, GroupKey, Report, Verdict
+from ci_eval.records.model import Record
+from ci_eval.run_files.wording import named
+from ci_eval.stats.intervals import t_quantile
+
+
+class Level(Record):
+    """Why a p-value had to stay below what it had to."""
+
+    false_block: float
+    """How often noise may block, over all tests together."""
+    means: float
+    """What of it is for means; the rest is for single cases that break."""
+    hypotheses: int
+    """How many are tested together."""
+    left: int | None
+    """Among how many of them it was shared at last, for what is rejected leaves its part to the
+    others (Holm); `None` where it is spread over several looks, too."""
+    look: int
+    """Which look this was, from 1."""
+    looks: int
+    """How many there may be."""
+
+
+class ExplainedCriterion(Record):
+    """One criterion on one evalset with one agent."""
+
+    delta: Delta
+    runs: int
+    """How many runs of the baseline were pooled."""
+    repeats: int
+    """How often each case was planned to be tried."""
+    better: Literal["higher", "lower"] = "higher"
+    level: Level | None = None
+    """`None` where nothing was tested."""
+    least: float | None = None
+    """The smallest drop that counts, in the criterion's own unit."""
+    blocks_from: float | None = None
+    """About the smallest drop that would have counted, with the noise there was; `None` where
+    none could have, or the cases do not differ in how they changed."""
+    visible: bool = True
+    """Whether there are enough cases and runs for any drop to be told from noise."""
+    proven: int = 0
+    """Cases that broke for certain."""
+    suspected: int = 0
+    """Cases that passed every time and fail every time now, which may be noise."""
+    excused: int = 0
+    """Changed cases that decide nothing."""
+
+
+class ExplainedFloor(Record):
+    """Something that had to be reached, whatever it was before."""
+
+    what: str
+    """`pass rate`, or the criterion."""
+    group: GroupKey | None = None
+    required: float
+    value: float | None
+    interval: tuple[float, float] | None
+    """What the share may be, of the criterion's interval, at the rate that the gate may err."""
+    missed: bool
+    certain: bool
+    """Whether it is missed for certain."""
+    open: bool = False
+    """Whether it is met or not by what could not be measured."""
+
+
+class Explanation(Record):
+    """A verdict with everything it rests on."""
+
+    run_id: str
+    suite: str
+    verdict: Verdict
+    gate: GateOptions
+    repeats: int
+    criteria: tuple[ExplainedCriterion, ...]
+    floors: tuple[ExplainedFloor, ...]
+    comparison: Comparison | None
+    turning: tuple[str, ...]
+    """What would have changed the decision, in words."""
+
+
+def explain(report: Report) -> Explanation:
+    """Return what the verdict of a report rests on.
+
+    Raises:
+        UsageError: the report is at odds with itself.
+
+    """
+    try:
+        gate = gate_of(report.meta)
+    except BaselineError as exc:
+        raise UsageError(str(exc)) from exc
+    deltas = report.comparison.deltas if report.comparison else ()
+    strange = {each.group.criterion for each in deltas} - {*report.meta.criteria}
+    if strange:
+        raise UsageError(f"the report compares {min(strange)!r}, which its run does not have")
+    criteria = tuple(_criteria(report, gate))
+    required = tuple(_floors(report, gate))
+    return Explanation(
+        run_id=report.meta.run_id,
+        suite=report.meta.suite,
+        verdict=report.verdict,
+        gate=gate,
+        repeats=report.meta.repeats,
+        criteria=criteria,
+        floors=required,
+        comparison=report.comparison,
+        turning=tuple(_turning(report, criteria, required)),
+    )
+
+
+def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]:
+    found = report.comparison
+    for delta in found.deltas if found else ():
+        least = _least(delta, report, gate)
+        own = [each for each in (found.changes if found else ()) if each.group == delta.group]
+        counted = [each for each in own if not each.excused]
+        yield ExplainedCriterion(
+            delta=delta,
+            runs=len(found.baseline_runs) if found else 0,
+            repeats=report.meta.repeats,
+            better=report.meta.criteria[delta.group.criterion].better,
+            level=_level(delta, report, gate),
+            least=least,
+            blocks_from=_blocks_from(delta, least, report),
+            visible=_visible(delta, report),
+            proven=sum(each.certain for each in counted),
+            suspected=sum(each.suspected for each in counted),
+            excused=len(own) - len(counted),
+        )
+
+
+def _least(delta: Delta, report: Report, gate: GateOptions) -> float | None:
+    """Return the smallest drop that counts, which is a share of what there is."""
+    facts = report.meta.criteria[delta.group.criterion]
+    if delta.baseline is None:
+        return None
+    width = facts.interval[1] - facts.interval[0] if facts.interval else abs(delta.baseline)
+    return (gate.max_drop if facts.max_growth is None else facts.max_growth) * width
+
+
+def _level(delta: Delta, report: Report, gate: GateOptions) -> Level | None:
+    found = report.comparison
+    if found is None or delta.level is None or delta.p_value is None:
+        return None
+    family = [each for each in found.deltas if each.tier == delta.tier and each.level is not None]
+    facts = report.meta.criteria
+    bounded = [each for each in family if facts[each.group.criterion].interval]
+    looks = max(gate.looks, found.rounds + 1)
+    means = (1 - hard_break.SHARE) * gate.false_block
+    shared = looks == 1 and delta.level * MAX_COUNT > means
+    left = round(means / delta.level) if shared else None
+    return Level(
+        false_block=gate.false_block,
+        means=means,
+        hypotheses=len(family) + (len(bounded) > 1),
+        left=left,
+        look=found.rounds + 1,
+        looks=looks,
+    )
+
+
+def _visible(delta: Delta, report: Report) -> bool:
+    found = report.comparison
+    if found is None or delta.level is None or delta.level <= 0:
+        return False
+    # With k runs beside the new one, a case can be exchanged in k + 1 ways.
+    return delta.steady or delta.cases * math.log(len(found.baseline_runs) + 1) >= -math.log(
+        delta.level
+    )
+
+
+def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | None:
+    """Return the drop at which the test would have rejected, by how the cases differ.
+
+    The permutation test is near to a t-test on the differences of the cases, whose standard error
+    is half the interval by the quantile it was made with.
+    """
+    if least is None or delta.level is None or not _visible(delta, report):
+        return None
+    if delta.steady:
+        return least
+    if delta.cases < 2 or delta.interval is None or delta.interval[0] == delta.interval[1]:
+        return None
+    freedom = delta.cases - 1
+    error = (delta.interval[1] - delta.interval[0]) / 2 / t_quantile(0.975, freedom)
+    needed = t_quantile(1 - min(delta.level, 0.5), freedom) * error
+    grows = report.meta.criteria[delta.group.criterion].max_growth is not None
+    return least + needed if grows else max(least, needed)
+
+
+def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:
+    totals = report.totals
+    by_threshold = report.verdict.mode != "regression" or (
+        lacks_baseline(report.comparison) and gate.on_missing == "threshold"
+    )
+    required = 1.0 if gate.min_pass_rate is None and by_threshold else gate.min_pass_rate
+    if required is not None and totals.judged:
+        floor = floors.pass_rate(totals, required, gate)
+        yield _floor("pass rate", floor, required, totals.pass_rate, None)
+    for group in report.groups:
+        least = gate.min_score.get(group.group.criterion)
+        if least is not None:
+            floor = floors.mean(group, least, gate)
+            yield _floor(group.group.criterion, floor, least, group.value, group.group)
+
+
+def _floor(
+    what: str, floor: Floor, required: float, value: float | None, group: GroupKey | None
+) -> ExplainedFloor:
+    return ExplainedFloor(
+        what=what,
+        group=group,
+        required=required,
+        value=value,
+        interval=floor.interval,
+        missed=floor.missed,
+        certain=floor.certain,
+        open=floor.open,
+    )
+
+
+def _turning(
+    report: Report,
+    criteria: tuple[ExplainedCriterion, ...],
+    required: tuple[ExplainedFloor, ...],
+) -> Iterator[str]:
+    if report.verdict.outcome == "incomplete":
+        yield "fewer errors: nothing is decided as long as too much is missing"
+    for each in criteria:
+        if each.delta.tier != "block" or each.delta.outcome != "regressed":
+            continue
+        name = named(each.delta.group)
+        if each.proven:
+            cases = (
+                "1 broken case fails" if each.proven == 1 else f"{each.proven} broken cases fail"
+            )
+            yield f"{name}: it blocks as long as {cases}"
+        elif each.blocks_from is not None:
+            yield f"{name}: a drop of less than about {each.blocks_from:.3g} would not have blocked"
+    yield from _turning_beside(report)
+    for floor in required:
+        if floor.missed or floor.open:
+            yield f"{floor.what}: at least {floor.required:g}"
+    if report.verdict.outcome == "passed":
+        yield from _closest(criteria)
+
+
+def _turning_beside(report: Report) -> Iterator[str]:
+    """Yield what would have changed the decision where no single criterion made it."""
+    found = report.comparison
+    blocks = {each.message for each in report.verdict.reasons if each.severity == "blocks"}
+    deltas = found.deltas if found else ()
+    alone = any(each.outcome == "regressed" and each.tier == "block" for each in deltas)
+    if found and found.together and found.together.outcome == "regressed" and not alone:
+        yield f"all criteria together: a p-value above {found.together.level:.2g}"
+    if found and found.vanished and any("not in this run" in each for each in blocks):
+        yield "what is missing, or another gate.on_vanished"
+    if lacks_baseline(found) and report.verdict.mode == "regression" and blocks:
+        yield "a stored baseline, or another gate.on_missing"
+
+
+def _closest(criteria: tuple[ExplainedCriterion, ...]) -> Iterator[str]:
+    """Yield which criterion came closest to blocking."""
+    near = [
+        (each.blocks_from - _drop(each, each.delta.effect), each)
+        for each in criteria
+        if each.delta.tier == "block" and each.blocks_from is not None
+        if each.delta.effect is not None
+    ]
+    if near:
+        _, each = min(near, key=lambda pair: pair[0])
+        drop = _drop(each, each.delta.effect or 0.0)
+        moved = f"it dropped by {drop:.3g}" if drop > 0 else "it did not drop"
+        yield (
+            f"{named(each.delta.group)} came closest: {moved}, and a drop of about "
+            f"{each.blocks_from:.3g} would have blocked"
+        )
+
+
+def _drop(each: ExplainedCriterion, effect: float) -> float:
+    """Return by how much it got worse."""
+    return effect if each.better == "lower" else -effect

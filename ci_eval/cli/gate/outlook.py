@@ -1,0 +1,332 @@
+"""What the gate can see with the baseline it has, and what seeing more takes."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ci_eval.cli.gate.costs import Cost, Taken
+from ci_eval.cli.gate.power import MOST, Noise, Setting, fewest, noise_of
+from ci_eval.config.schema import GateOptions
+from ci_eval.gate import hard_break
+from ci_eval.gate.exemptions import excused
+from ci_eval.gate.mean_drop import Drifts
+from ci_eval.gate.pairing import Group, groups_of, pool
+from ci_eval.records.errors import UsageError
+from ci_eval.records.findings import GroupKey
+from ci_eval.records.model import Record
+from ci_eval.records.results import Tier
+from ci_eval.run.pipeline import Before
+from ci_eval.run_files.score_table import Cell
+from ci_eval.stats.intervals import at_least, most_probable_break
+
+MOST_REPEATS = 1000
+"""As many as a configuration may ask for."""
+
+
+class Break(Record):
+    """What it takes to prove that a single case broke that passed every time."""
+
+    trials: int | None
+    """So many of its trials must all fail; `None` where even the most that may be drawn are too
+    few."""
+    drawn: bool
+    """Whether they are drawn for it alone, by `on_inconclusive: rerun`."""
+    proven: bool
+    """Whether the gate proves it as it is set."""
+
+
+class Wanted(Record):
+    """What it takes to see a drop of a wanted size."""
+
+    repeats: int | None
+    """How often to try each case; `None` where no number is enough."""
+    cases: int | None
+    """How many cases there must be; `None` where no number is enough."""
+    reason: str = ""
+    """Why one of them is not enough."""
+
+
+class Sensitivity(Record):
+    """What the gate sees of one criterion on one evalset with one agent."""
+
+    group: GroupKey
+    tier: Tier
+    cases: int
+    mean: float
+    """Of the baseline."""
+    trial_sd: float | None
+    """The standard deviation of a single trial; `None` where nothing tells."""
+    run_sd: float | None
+    """The same of what the repeats of one run have in common."""
+    steady: bool
+    """Whether the baseline never varied."""
+    level: float
+    """What the p-value must not exceed at the first look."""
+    drop: float | None
+    """The smallest drop that is found, in the criterion's own unit; `None` where none is, or
+    nothing tells."""
+    share: float | None
+    """The same as a share of the criterion's interval, or of the mean where it has none."""
+    single: Break | None
+    """`None` for a criterion without a threshold."""
+    wanted: Wanted | None = None
+
+
+class Outlook(Record):
+    """What the gate can see."""
+
+    suite: str
+    runs: int
+    """How many runs of the baseline there are."""
+    window: int
+    """How many it pools at most."""
+    repeats: int
+    cases: int
+    power: float
+    """How often a drop is to be found."""
+    wanted_drop: float | None
+    """The share of the interval that a drop is to be found from."""
+    false_block: float
+    hypotheses: Mapping[Tier, int]
+    """How many are tested together, for each tier."""
+    looks: int
+    """How often it is looked at what was drawn, at most."""
+    budget: float
+    """How many times its planned trials a run may come to."""
+    criteria: tuple[Sensitivity, ...]
+    together: float | None
+    """The smallest drop that is found where all criteria that block drop alike, as a share of
+    their intervals; `None` where there are not several, or nothing tells."""
+    cost: Cost
+    """Of one run as it is planned."""
+    cost_of_repeats: Cost | None = None
+    """Of one run with the repeats that are wanted."""
+    cost_of_cases: Cost | None = None
+    """Of one run with the cases that are wanted."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of the gate."""
+
+    suite: str
+    gate: GateOptions
+    repeats: int
+    """How often each case is to be tried."""
+    window: int
+    power: float
+    drop: float | None
+    """A share of each criterion's interval."""
+
+
+def outlook(asked: Asked, before: Before, taken: Taken) -> Outlook:
+    """Return what the gate sees, from how much the cases vary in the baseline.
+
+    Raises:
+        UsageError: the baseline is empty, or does not tell how much any case varies.
+
+    """
+    runs = before.runs
+    if not runs:
+        raise UsageError(
+            f"nothing is stored of {asked.suite!r}, so nothing tells how much its cases vary",
+            hint="store a run: `ci-eval run --baseline-save`",
+        )
+    nearest = runs[0]
+    pooled = pool(nearest.meta, nearest.columns, runs)
+    left_out = excused(nearest.meta, asked.gate, nearest.columns)
+    groups = [
+        each
+        for each in groups_of(nearest.meta, nearest.columns, pooled, asked.gate.max_drop, left_out)
+        if each.tested
+    ]
+    families = {tier: _Family(tier, groups, asked) for tier in _TIERS}
+    found = tuple(each for family in families.values() for each in family.sensitivities())
+    if found and all(each.trial_sd is None for each in found):
+        raise UsageError(
+            "nothing tells how much the cases vary: the baseline has one run, with each case "
+            "tried once",
+            hint="store another run, or try each case twice at least: `run: {repeats: 2}`",
+        )
+    cases = len({place for each in groups for place in _places(each)})
+    blocking = [each for each in found if each.tier == "block" and each.wanted]
+    repeats = _most(each.wanted.repeats for each in blocking if each.wanted)
+    factor = _most(
+        each.wanted.cases / each.cases if each.wanted.cases else None
+        for each in blocking
+        if each.wanted
+    )
+    return Outlook(
+        suite=asked.suite,
+        runs=len(runs),
+        window=asked.window,
+        repeats=asked.repeats,
+        cases=cases,
+        power=asked.power,
+        wanted_drop=asked.drop,
+        false_block=asked.gate.false_block,
+        hypotheses={tier: each.size for tier, each in families.items() if each.groups},
+        looks=asked.gate.looks,
+        budget=asked.gate.rerun_budget if asked.gate.looks > 1 else 1.0,
+        criteria=found,
+        together=families["block"].together(),
+        cost=taken.of(cases * asked.repeats),
+        cost_of_repeats=taken.of(cases * int(repeats)) if repeats else None,
+        cost_of_cases=taken.of(math.ceil(cases * factor) * asked.repeats) if factor else None,
+    )
+
+
+_TIERS: tuple[Literal["block", "warn"], ...] = ("block", "warn")
+
+
+def _places(group: Group) -> Iterator[tuple[str, str, str]]:
+    for case in group.now:
+        yield group.key.agent, group.key.evalset, case
+
+
+def _most(values: Iterator[float | None]) -> float | None:
+    """Return the greatest of `values`; `None` where there is none, or one is not known."""
+    found = list(values)
+    known = [each for each in found if each is not None]
+    return max(known) if known and len(known) == len(found) else None
+
+
+class _Family:
+    """The criteria of one tier, whose tests are corrected together."""
+
+    def __init__(self, tier: Tier, groups: Sequence[Group], asked: Asked) -> None:
+        self.groups = [each for each in groups if each.facts.tier == tier]
+        self._asked = asked
+        gate = asked.gate
+        self._drifts = Drifts(self.groups, gate, 0, (1 - hard_break.SHARE) * gate.false_block)
+        self.size = len(self.groups) + bool(self._drifts.together)
+
+    def sensitivities(self) -> Iterator[Sensitivity]:
+        """Yield what is seen of each criterion."""
+        for group in self.groups:
+            yield self._of(group)
+
+    def together(self) -> float | None:
+        """Return the drop that is seen where all criteria with an interval drop by as much."""
+        groups = [self.groups[number] for number in self._drifts.together]
+        cells = [*_means(groups).values()]
+        noise = noise_of(cells)
+        if noise is None or not self._drifts.visible:
+            return None
+        # What counts here is in shares, and the cases are those of all criteria.
+        one = self._setting(groups[0], noise, self._asked.repeats)
+        setting = replace(one, cases=len(cells), least=self._asked.gate.max_drop)
+        return setting.detectable(self._asked.power, 1.0)
+
+    def _of(self, group: Group) -> Sensitivity:
+        noise = noise_of(pair.before for pair in group.pairs.values())
+        setting = self._setting(group, noise or Noise(0.0, 0.0, runs=False), self._asked.repeats)
+        allowed = (group.facts.max_growth or 0.0) * group.scale
+        drop = None
+        if noise and self._drifts.visible:
+            drop = setting.detectable(self._asked.power, group.scale or 1.0)
+        drop = None if drop is None else drop + allowed
+        return Sensitivity(
+            group=group.key,
+            tier=group.facts.tier,
+            cases=len(group.pairs),
+            mean=_mean(group),
+            trial_sd=math.sqrt(noise.within) if noise else None,
+            run_sd=math.sqrt(noise.between) if noise and noise.runs else None,
+            steady=group.steady,
+            level=setting.levels()[0],
+            drop=drop,
+            share=drop / group.scale if drop is not None and group.scale else None,
+            single=self._break(group),
+            wanted=self._wanted(group, noise) if noise and self._asked.drop else None,
+        )
+
+    def _setting(
+        self, group: Group, noise: Noise, repeats: int, *, all_alike: bool = False
+    ) -> Setting:
+        """Return the test of a group; with `all_alike`, its baseline has as many repeats."""
+        units = [len(unit) for pair in group.pairs.values() for unit in pair.before.units if unit]
+        runs = len(units) / max(len(group.pairs), 1)
+        # Where growth is tolerated, the old values are multiplied by it.
+        growth = 1 + (group.facts.max_growth or 0.0)
+        old = repeats if all_alike else max(round(sum(units) / max(len(units), 1)), 1)
+        return Setting(
+            cases=len(group.pairs),
+            runs=max(round(runs), 1),
+            now=noise.of_run(repeats),
+            before=noise.of_run(old) * growth**2,
+            rate=self._drifts.rate / self.size,
+            least=0.0 if group.facts.max_growth else group.least,
+            doubts=tuple(
+                self._drifts.doubt(look, self.size) for look in range(self._asked.gate.looks - 1)
+            ),
+        )
+
+    def _wanted(self, group: Group, noise: Noise) -> Wanted:
+        asked, growth = self._asked, group.facts.max_growth or 0.0
+        drop = ((asked.drop or 0.0) - growth) * group.scale
+        if drop <= (0.0 if growth else group.least):
+            name = "max_growth" if growth else "gate.max_drop"
+            return Wanted(repeats=None, cases=None, reason=f"{name} lets so small a drop through")
+        now = self._setting(group, noise, asked.repeats)
+
+        def enough(repeats: int) -> bool:
+            alike = self._setting(group, noise, repeats, all_alike=True)
+            return alike.power(drop) >= asked.power
+
+        cases = fewest(lambda count: now.with_cases(count).power(drop) >= asked.power, MOST)
+        repeats = fewest(enough, MOST_REPEATS)
+        reason = "" if repeats else "runs differ by more than repeats can average out"
+        if not repeats and not noise.between:
+            reason = "so few cases cannot tell, however often they are tried"
+        return Wanted(repeats=repeats, cases=cases, reason=reason)
+
+    def _break(self, group: Group) -> Break | None:
+        if group.facts.informational:
+            return None
+        gate, repeats = self._asked.gate, self._asked.repeats
+        judged = sum(not each.facts.informational for each in self.groups)
+        rate = gate.false_block - self._drifts.rate if self._drifts.visible else gate.false_block
+        shapes = Counter(pair.before.measured for pair in group.pairs.values())
+
+        def enough(trials: int) -> bool:
+            chances = [(many, most_probable_break(old, trials)) for old, many in shapes.items()]
+            return at_least(1, chances) <= rate / judged
+
+        drawn = gate.on_inconclusive == "rerun"
+        most = repeats + hard_break.MAX_CONFIRMING if drawn else MOST_REPEATS
+        trials = fewest(enough, most)
+        proven = group.steady or (trials is not None and (drawn or trials <= repeats))
+        return Break(trials=trials, drawn=drawn, proven=proven)
+
+
+def _means(groups: Sequence[Group]) -> Mapping[tuple[str, str, str], Cell]:
+    """Return what each case adds to the mean over all groups, times the number of cases.
+
+    In what is added up for a case, what its criteria have in common is kept.
+    """
+    found: dict[tuple[str, str, str], Cell] = {}
+    for group in groups:
+        for case, pair in group.pairs.items():
+            place = (group.key.agent, group.key.evalset, case)
+            share = 1 / (group.scale * len(group.pairs) * len(groups))
+            units = [tuple(value * share for value in unit) for unit in pair.before.units]
+            known = found.setdefault(place, Cell())
+            known.units = tuple(_added(known.units, units)) if known.units else tuple(units)
+    for cell in found.values():
+        cell.units = tuple(tuple(value * len(found) for value in unit) for unit in cell.units)
+    return found
+
+
+def _added(
+    units: Sequence[tuple[float, ...]], more: Sequence[tuple[float, ...]]
+) -> Iterator[tuple[float, ...]]:
+    """Yield the sums, trial by trial, as far as both were measured."""
+    for one, other in zip(units, more, strict=False):
+        yield tuple(map(sum, zip(one, other, strict=False)))
+
+
+def _mean(group: Group) -> float:
+    return math.fsum(each.base for each in group.pairs.values()) / len(group.pairs)

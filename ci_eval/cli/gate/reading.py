@@ -1,0 +1,60 @@
+"""The report that `ci-eval gate explain` is about: as it was written, or judged again."""
+
+from pathlib import Path
+
+from ci_eval.cli import load
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.findings import Report
+from ci_eval.run_files.report_file import REPORT_FILE, read_report
+from ci_eval.text.json_stream import JsonFile
+from ci_eval.text.json_text import RESULT_DEPTH
+
+
+def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
+    """Return the report on the run that the user calls `given`.
+
+    A stored report is taken as it is, unless a `config` asks for another judgement.  A run that
+    has none is judged by `config`, else by the `usual` one.
+
+    Raises:
+        UsageError: there is no report and no run, or no configuration to judge it by.
+
+    """
+    path = Path(given)
+    written = path / REPORT_FILE if path.is_dir() else path
+    if config is None and written.is_file() and _is_report(written):
+        return _with_criteria(read_report(written, shown=str(written)), str(written))
+    observed = load.recall(given)
+    by = config or usual
+    if by is None:
+        message = f"{given} holds no report, and no configuration says how to judge its run"
+        raise UsageError(message, hint="name one: -c FILE")
+    return load.judge_again(observed, by)[0]
+
+
+def _with_criteria(report: Report, shown: str) -> Report:
+    """Return a report whose criteria are all described, by which it is explained.
+
+    Raises:
+        UsageError: it speaks of one that is not.
+
+    """
+    deltas = report.comparison.deltas if report.comparison else ()
+    groups = [*(each.group for each in report.groups), *(each.group for each in deltas)]
+    named = dict.fromkeys(group.criterion for group in groups)
+    problems = [
+        Problem(f"the run has no criterion {name!r}", shown)
+        for name in named
+        if name not in report.meta.criteria
+    ]
+    if problems:
+        raise UsageError(problems=problems)
+    return report
+
+
+def _is_report(path: Path) -> bool:
+    """Say whether a file is called, or begins, as a report does; a run has no totals."""
+    if path.name == REPORT_FILE:
+        return True
+    head = JsonFile(path, shown=str(path), max_depth=RESULT_DEPTH).head()
+    return isinstance(head, dict) and "totals" in head

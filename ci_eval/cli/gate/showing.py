@@ -1,0 +1,141 @@
+"""What a person reads of an explained verdict."""
+
+from collections.abc import Iterator
+
+from ci_eval.cli.console import say, say_list
+from ci_eval.cli.gate.comparing import against, sections
+from ci_eval.cli.gate.explaining import (
+    ExplainedCriterion,
+    ExplainedFloor,
+    Explanation,
+    Level,
+)
+from ci_eval.run_files import wording
+from ci_eval.run_files.wording import named
+from ci_eval.text.templates import counted, difference, p_value, percent, plain
+
+_JUDGED_BY = {
+    "threshold": "each case by its thresholds",
+    "regression": "what got worse than in the baseline",
+    "both": "thresholds, and what got worse than in the baseline",
+}
+_WEIGHT = {"blocks": "blocks", "incomplete": "no verdict", "warns": "warns", "info": "only told"}
+
+
+def show(found: Explanation) -> None:
+    """Print why the verdict is what it is."""
+    verdict = found.verdict
+    say(f"{verdict.outcome.upper()}: judged is {_JUDGED_BY[verdict.mode]}")
+    for reason in verdict.reasons:
+        say(f"- {_WEIGHT[reason.severity]}: {reason.message}")
+    if not verdict.reasons:
+        say("- nothing speaks against it")
+    say()
+    for line in _compared(found):
+        say(line)
+    for each in found.criteria:
+        say()
+        for line in _criterion(each):
+            say(line)
+    for title, lines in sections(found.comparison) if found.comparison else ():
+        say_list(title, lines)
+    say_list("floors", [_floor(each, found) for each in found.floors])
+    say_list("what would have changed it", found.turning)
+
+
+def _compared(found: Explanation) -> Iterator[str]:
+    comparison = found.comparison
+    if comparison is None:
+        yield "nothing was compared with a baseline"
+        return
+    yield f"compared with the baseline: {against(comparison)}"
+    if comparison.shallow:
+        yield "the clone is shallow, so a nearer run may not have been found"
+    yield f"each case was tried {counted(found.repeats, 'time')} a round"
+    if drawn := wording.drawn(comparison):
+        yield drawn
+    if together := comparison.together:
+        yield (
+            f"the {together.criteria} criteria that block changed by "
+            f"{difference(together.effect)} together: {p_value(together.p_value)}, which must not "
+            f"exceed {_level(together.level)}: {together.outcome}"
+        )
+
+
+def _criterion(each: ExplainedCriterion) -> Iterator[str]:
+    delta = each.delta
+    said = f": {delta.reason}" if delta.reason else ""
+    tier = "" if delta.tier == "block" else f" (tier {delta.tier}: it never blocks)"
+    yield f"{named(delta.group)}{tier}: {delta.outcome.replace('_', ' ')}{said}"
+    if delta.baseline is not None and delta.value is not None:
+        interval = delta.interval
+        between = (
+            f", 95% interval {difference(interval[0])} to {difference(interval[1])}"
+            if interval
+            else ""
+        )
+        yield (
+            f"- before {plain(delta.baseline)}, now {plain(delta.value)}: "
+            f"{difference(delta.effect)}{between}, over {counted(delta.cases, 'case')} that "
+            f"both have"
+        )
+    if each.level and delta.level is not None:
+        yield (
+            f"- {p_value(delta.p_value)}, which must not exceed {_level(delta.level)}: "
+            f"{_why(each.level)}"
+        )
+        yield f"- {_reach(each)}"
+    else:
+        yield "- no test was made of it"
+    if each.proven or each.suspected or each.excused:
+        yield (
+            f"- single cases: {each.proven} proven, {each.suspected} suspected, "
+            f"{each.excused} excused"
+        )
+
+
+def _why(level: Level) -> str:
+    spent = (
+        f"of gate.false_block, {percent(level.false_block)}, {percent(level.means)} is for means"
+    )
+    if level.left is not None and level.left < level.hypotheses:
+        spent += f", shared among {level.left} of {level.hypotheses} hypotheses"
+    elif level.hypotheses > 1:
+        spent += f", shared among {level.hypotheses} hypotheses"
+    if level.looks > 1:
+        spent += f", spread over {level.looks} looks, of which this is number {level.look}"
+    return spent
+
+
+def _reach(each: ExplainedCriterion) -> str:
+    verb = "blocked" if each.delta.tier == "block" else "counted"
+    if each.visible and each.blocks_from is None:
+        return f"the cases changed alike, which does not tell what drop would have {verb}"
+    if each.blocks_from is None:
+        return (
+            f"no drop could have {verb}: {counted(each.delta.cases, 'case')} and "
+            f"{counted(each.runs, 'run')} of the baseline are too few"
+        )
+    if each.delta.steady:
+        return f"the baseline never varied: any drop of {each.least:.3g} would have {verb}"
+    return f"a drop of about {each.blocks_from:.3g} would have {verb}, none below {each.least:.3g}"
+
+
+def _floor(floor: ExplainedFloor, found: Explanation) -> str:
+    where = f" on {floor.group.evalset} with {floor.group.agent}" if floor.group else ""
+    value = "nothing measured" if floor.value is None else plain(floor.value)
+    line = f"{floor.what}{where}: {value}, required {floor.required:g}"
+    if floor.interval:
+        line += f", may be {percent(floor.interval[0])} to {percent(floor.interval[1])}"
+    if floor.open:
+        return f"{line}: depends on what could not be measured"
+    if not floor.missed:
+        return f"{line}: reached"
+    if floor.certain:
+        judged = " as measured (gate.floors: point)" if found.gate.floors == "point" else ""
+        return f"{line}: missed{judged}"
+    return f"{line}: missed, which may be noise"
+
+
+def _level(value: float) -> str:
+    return f"{value:.2g}"

@@ -1,0 +1,92 @@
+"""What `ci-eval baseline show` says of the stored runs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from ci_eval.cli.console import say, say_table
+from ci_eval.forge.lineage import Lineage
+from ci_eval.records.findings import GroupKey, Noted
+from ci_eval.run.pipeline import Before
+from ci_eval.run_files.run_summary import note
+from ci_eval.text.templates import counted, difference, duration, plain
+
+MAX_MEANS = 5
+"""How many means of a criterion are shown one after the other."""
+_RUNS = ("run", "age", "commit", "branch", "distance", "passed", "failed", "errors")
+_MEANS = ("agent", "evalset", "criterion", "mean", "trend", "oldest to nearest")
+_COMMIT = 10
+"""How much of a commit's name is shown."""
+
+
+class ShownRun(Noted):
+    """One stored run, seen from what is checked out."""
+
+    suite: str
+    distance: int | None = None
+    """How many commits it is before the one to compare with; `None` where it is no ancestor."""
+    age_s: float | None = None
+    """Seconds since it began; `None` where that is not known."""
+
+
+def shown_runs(before: Before, now: float) -> list[ShownRun]:
+    """Return the stored runs in short, nearest first; `now` is the time, as a Unix one."""
+    return [
+        ShownRun(
+            **note(past).model_dump(),
+            suite=past.meta.suite,
+            distance=before.lineage.distance(past.meta.commit),
+            age_s=_age(past.meta.created, now),
+        )
+        for past in before.runs
+    ]
+
+
+def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
+    """Print the runs, and how the criteria did in them."""
+    if not runs:
+        say(f"nothing is stored to compare {suite!r} with")
+        say("`ci-eval run --baseline-save` stores a run, in a workflow one of a tracked branch")
+        return
+    say_table(_RUNS, [_run(each) for each in runs])
+    say()
+    say_table(_MEANS, [_group(key, runs) for key in _groups(runs)])
+    say()
+    where = f", looked for on {lineage.base!r}" if lineage.base else ""
+    say(f"{counted(len(runs), 'run')} of {suite!r}{where}")
+    if lineage.shallow:
+        say("the clone is shallow, so that ancestors further back are not known")
+
+
+def _age(created: str, now: float) -> float | None:
+    try:
+        return max(now - datetime.fromisoformat(created).timestamp(), 0.0)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _run(run: ShownRun) -> tuple[str, ...]:
+    cases = run.cases
+    return (
+        run.run_id,
+        "-" if run.age_s is None else duration(run.age_s),
+        (run.commit or "-")[:_COMMIT],
+        run.branch or "-",
+        "-" if run.distance is None else counted(run.distance, "commit"),
+        *map(str, (cases.passed, cases.failed, cases.errors)),
+    )
+
+
+def _groups(runs: Sequence[ShownRun]) -> list[GroupKey]:
+    return list(dict.fromkeys(each.group for run in runs for each in run.groups))
+
+
+def _group(key: GroupKey, runs: Sequence[ShownRun]) -> tuple[str, ...]:
+    found = (each.value for run in runs for each in run.groups if each.group == key)
+    means = [value for value in found if value is not None]
+    names = (key.agent, key.evalset, key.criterion)
+    if not means:
+        return (*names, "-", "-", "-")
+    oldest_first = [*map(plain, reversed(means[:MAX_MEANS]))]
+    more = "… " if len(means) > MAX_MEANS else ""
+    trend = difference(means[0] - means[-1]) if len(means) > 1 else "-"
+    return (*names, plain(means[0]), trend, more + " ".join(oldest_first))

@@ -1,0 +1,258 @@
+"""`ci-eval init`: writes a configuration, a workflow, and what else is missing."""
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ci_eval.records.errors import ExitCode, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ci_eval.cli.init.choosing import Candidate
+    from ci_eval.cli.init.drafting import Draft
+    from ci_eval.cli.init.surveying import Survey
+    from ci_eval.cli.init.workflow import Packages
+    from ci_eval.runtime.context import World
+
+CONFIG = "ci-eval.yaml"
+AGENT = "ci_eval_agent.py"
+STARTER = "evals/smoke.yaml"
+GUIDE = ("regression", "correctness", "quality", "tool_heavy", "high_risk")
+"""The presets that are offered, beside AgentFlow's where AgentFlow is used."""
+GUIDE_OF_AGENTFLOW = ("quick_check", "tool_usage", "response_quality", "safety_check")
+PACKAGES = {
+    "adk": "google-adk",
+    "agentflow": "10xscale-agentflow",
+    "langgraph": "langgraph",
+    "openai_agents": "openai-agents",
+    "pydantic_ai": "pydantic-ai",
+}
+"""What has to be installed for an agent of a framework, where no file says it."""
+_NAMED = 3
+"""So many files of a kind are named; the number of the rest is."""
+_OFFERED = 20
+
+
+@click.command()
+@click.argument("folder", default=".", metavar="[DIR]")
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+def init(folder: str, *, yes: bool, force: bool) -> int:
+    """Look at the repository in DIR, and write a configuration and a workflow for it.
+
+    Agents, evalsets, eval configs and recordings are found by their files; nothing is imported
+    or run. On a terminal it asks which agent is meant, what matters most, and whether to write
+    the workflow.
+    """
+    from ci_eval.cli.init.surveying import survey
+    from ci_eval.cli.load import world
+
+    if not Path(folder).is_dir():
+        raise UsageError(f"{folder} is no folder, so nothing was written")
+    root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
+    around = replace(world(root / CONFIG), folder="")
+    found = survey(around.root)
+    for line in _found(found):
+        _say(line)
+    asks = not yes and _is_watched()
+    names, draft = _write_all(found, around, asks=asks, force=force)
+    for name in names:
+        _say(f"wrote {os.path.normpath(Path(folder) / name)}")
+    _say(f"It runs {draft.agent_name} on {', '.join(draft.evalsets)}; {CONFIG} says the rest.")
+    there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
+    for model in draft.asked:
+        _say(model.told(around.env))
+    if draft.asked:
+        _say(f"what asking would cost: {there}ci-eval plan")
+    _say(f"next: {there}ci-eval run")
+    return ExitCode.PASSED
+
+
+def _write_all(
+    found: "Survey", around: "World", *, asks: bool, force: bool
+) -> "tuple[Sequence[str], Draft]":
+    """Decide what to write, write it, and return the names of the files with the decision."""
+    from ci_eval.cli.init import drafting
+    from ci_eval.cli.init.choosing import candidates
+    from ci_eval.cli.init.deciding import decide
+    from ci_eval.cli.init.surveying import with_evalset
+    from ci_eval.cli.init.workflow import workflow_text
+    from ci_eval.forge.lineage import default_branch
+
+    candidate = _which_agent(list(candidates(found, around)), asks=asks)
+    preset = _what_matters(found) if asks else None
+    wanted = not asks or click.confirm(
+        "Write a workflow that evaluates pull requests?", default=True
+    )
+    workflow, folder = _workflow_place(found.root)
+    texts = _beside(candidate)
+    names = [CONFIG, *texts, *([workflow] if wanted else [])]
+    _refuse_there(found.root, names, force=force)
+    _write(found.root, texts)  # the configuration is tried with them
+    if not candidate.evalsets:
+        found = with_evalset(found, STARTER)
+        candidate = replace(candidate, evalsets=(STARTER,))
+    branch = default_branch(around.clone) if wanted else None
+    draft = replace(decide(found, candidate, preset, around), stores_itself=branch is not None)
+    texts = {CONFIG: drafting.config_text(draft)}
+    if wanted:
+        texts[workflow] = workflow_text(
+            folder=folder,
+            packages=_packages(found, candidate),
+            needs_key=candidate.source is not None,
+            asked=draft.asked,
+            branch=branch,
+        )
+    _write(found.root, texts)
+    return names, draft
+
+
+def _beside(candidate: "Candidate") -> dict[str, str]:
+    """Return the files that the configuration names, as far as they have to be written."""
+    from ci_eval.cli.init import drafting
+    from ci_eval.cli.init.deciding import runs_module
+
+    texts: dict[str, str] = {}
+    if runs_module(candidate):
+        texts[AGENT] = drafting.agent_text()
+    if candidate.recording and candidate.gathered:
+        texts[candidate.recording] = drafting.recording_text(candidate.gathered)
+    if not candidate.evalsets:
+        texts[STARTER] = drafting.starter_text()
+    return texts
+
+
+def _is_watched() -> bool:
+    """Say whether somebody is there to be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+# --- Questions --------------------------------------------------------------------------------
+
+
+def _which_agent(offered: Sequence["Candidate"], *, asks: bool) -> "Candidate":
+    if not asks or len(offered) <= 2:  # one that was found, and the one that is yet to be written
+        return offered[0]
+    click.echo("Which agent is to be evaluated?")
+    shown = [*offered[:-1][:_OFFERED], offered[-1]]
+    return shown[_chosen([each.label for each in shown])]
+
+
+def _what_matters(found: "Survey") -> str | None:
+    """Return the preset that the user chooses; `None` for what an eval config says."""
+    from ci_eval.config.criterion_names import resolve
+    from ci_eval.config.presets import PRESETS, expanded
+
+    names: list[str | None] = [*GUIDE]
+    if "AgentFlow" in dict(found.sources.frameworks):
+        names += GUIDE_OF_AGENTFLOW
+    if found.eval_configs:
+        names.insert(0, None)
+    labels = []
+    for name in names:
+        if name is None:
+            labels.append(f"What {found.eval_configs[0]} says.")
+            continue
+        specs = expanded(name, PRESETS[name].example)
+        judged = any(resolve(each, "adk").judged for each in specs)
+        said = (PRESETS[name].__doc__ or "").partition("\n")[0]
+        labels.append(f"{name}: {said}{' (asks a model)' if judged else ''}")
+    click.echo("What matters most?")
+    return names[_chosen(labels)]
+
+
+def _chosen(labels: Sequence[str]) -> int:
+    for number, label in enumerate(labels, 1):
+        _say(f"  {number}. {label}")
+    number = click.prompt("Number", type=click.IntRange(1, len(labels)), default=1)
+    return int(number) - 1
+
+
+# --- Files ------------------------------------------------------------------------------------
+
+
+def _workflow_place(root: Path) -> tuple[str, str]:
+    """Return where the workflow goes, from `root`, and where `root` is in its repository."""
+    from ci_eval.cli.init.workflow import workflow_name
+    from ci_eval.runtime.clone import top_of
+
+    top = top_of(root) or root
+    folder = "" if top == root else root.relative_to(top).as_posix()
+    return Path(os.path.relpath(top, root), workflow_name(folder)).as_posix(), folder
+
+
+def _packages(found: "Survey", candidate: "Candidate") -> "Packages | None":
+    """Return what the workflow has to install for the agent; `None` where it needs nothing."""
+    from ci_eval.cli.init.workflow import Packages
+
+    if candidate.recording:
+        return None
+    source = candidate.source
+    if found.requirements == "requirements.txt":
+        needed = "-r requirements.txt"
+    elif found.requirements:
+        needed = "-e ."
+    else:
+        needed = PACKAGES.get(source.kind, "") if source else ""
+    own = found.interpreter is not None
+    return Packages(needed, own) if needed or own else None
+
+
+def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:
+    """Refuse to overwrite files.
+
+    Raises:
+        UsageError: with each that is there.
+
+    """
+    there = [name for name in names if os.path.lexists(root / name)]
+    if there and not force:
+        message = "is there already, so nothing was written"
+        problems = [Problem(message, name) for name in there]
+        raise UsageError(problems=problems, hint="--force overwrites what is there")
+
+
+def _write(root: Path, texts: dict[str, str]) -> None:
+    from ci_eval.runtime.paths import contained
+
+    for name, text in texts.items():
+        path = contained(root, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            path.unlink()  # the link is replaced, not the file that it leads to
+        path.write_text(text, encoding="utf-8")
+
+
+# --- Words ------------------------------------------------------------------------------------
+
+
+def _found(found: "Survey") -> Iterator[str]:
+    """Yield what there is, a line for each kind."""
+    agents = [f"{each.target} ({each.framework})" for each in found.sources.agents]
+    kinds = {
+        "agents": agents,
+        "evalsets": [f"{each.path} ({each.opened.facts.cases})" for each in found.evalsets],
+        "eval configs": found.eval_configs,
+        "recordings": found.recordings,
+        "other frameworks": [f"{name} ({file})" for name, file in found.sources.other_frameworks],
+        "evalsets that cannot be read": [str(each) for each in found.unreadable],
+    }
+    for kind, names in kinds.items():
+        if names:
+            more = f" … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"found {kind}: {', '.join(names[:_NAMED])}{more}"
+    if not found.sources.agents and not found.recordings:
+        yield "found no agent: fill in ci_eval_agent.py, which calls it"
+    if not found.evalsets:
+        yield f"found no evalset: {STARTER} is an example to change"
+
+
+def _say(line: str) -> None:
+    from ci_eval.text.templates import terminal
+
+    click.echo(terminal(line))

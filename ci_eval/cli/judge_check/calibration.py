@@ -1,0 +1,222 @@
+"""How far a judge can be trusted: what is measured, and whether it is enough."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from ci_eval.cli.judge_check.agreement import Agreement, Distance, Interval, Share
+from ci_eval.cli.judge_check.labels import Item, Labels
+from ci_eval.cli.judge_check.verdicts import Verdict
+from ci_eval.records.model import Record
+from ci_eval.records.results import JudgeUsage
+from ci_eval.text.templates import percent, plain
+
+Outcome = Literal["passed", "failed", "incomplete"]
+
+
+class Judges(Record):
+    """Who was asked, and by what criterion."""
+
+    criterion: str
+    """What the configuration calls it."""
+    models: tuple[str, ...] = ()
+    """Empty where a stored run does not tell."""
+    samples: int | None = None
+    """How often each was asked the same; `None` where a stored run does not tell."""
+
+
+class Differing(Record):
+    """Something that people and the judge see differently."""
+
+    id: str
+    line: int
+    rubric_id: str | None = None
+    people: bool
+    """Whether people pass it."""
+    people_score: float | None = None
+    judge: bool
+    judge_score: float | None = None
+    rationale: str = ""
+    """What the judge gives as its reason."""
+
+
+class Open(Record):
+    """Something without a verdict, by people or by the judge."""
+
+    id: str
+    line: int
+    rubric_id: str | None = None
+    reason: str
+
+
+class Calibration(Record):
+    """What was found of a judge."""
+
+    judges: Judges
+    labelled: int
+    """How many things people labelled."""
+    agreement: Agreement
+    """Over all that both decided."""
+    rubrics: dict[str, Agreement]
+    """The same for each rubric, where labels are about rubrics."""
+    distance: Distance | None
+    """How far apart the scores are, where people give scores between the ends."""
+    people: Share | None
+    """Of the pairs of people who labelled the same, those who agree; `None` where none did."""
+    divided: tuple[Open, ...]
+    """What as many people pass as fail; it is not compared."""
+    undecided: tuple[Open, ...]
+    """What the judge could not decide."""
+    differing: tuple[Differing, ...]
+    others: int
+    """Labels on other criteria, which were left aside."""
+    judging: JudgeUsage
+    """What it took to ask."""
+
+
+class _Pair(NamedTuple):
+    """One thing, as people and the judge see it."""
+
+    item: Item[Any]
+    people: bool
+    judge: bool
+    verdict: Verdict
+
+
+def calibrate(
+    labels: Labels[Any], verdicts: Sequence[Verdict], judges: Judges, judging: JudgeUsage
+) -> Calibration:
+    """Return how far `verdicts`, one for each item of `labels`, agree with people."""
+    both = list(zip(labels.items, verdicts, strict=True))
+    pairs = [
+        _Pair(item, item.passes, verdict.passes, verdict)
+        for item, verdict in both
+        if item.passes is not None and verdict.passes is not None
+    ]
+    same, of = map(sum, zip(*(item.pairs for item in labels.items), strict=True))
+    rubrics = dict.fromkeys(each.item.rubric for each in pairs if each.item.rubric is not None)
+    return Calibration(
+        judges=judges,
+        labelled=len(labels.items),
+        agreement=_agreement(pairs),
+        rubrics={
+            name: _agreement([each for each in pairs if each.item.rubric == name])
+            for name in rubrics
+        },
+        distance=_distance(pairs),
+        people=Share.make(same, of) if of else None,
+        divided=tuple(
+            _open(item, "as many people pass it as fail it")
+            for item in labels.items
+            if item.passes is None
+        ),
+        undecided=tuple(
+            _open(item, verdict.reason) for item, verdict in both if verdict.passes is None
+        ),
+        differing=tuple(_differing(each) for each in pairs if each.people != each.judge),
+        others=labels.others,
+        judging=judging,
+    )
+
+
+def _agreement(pairs: Sequence[_Pair]) -> Agreement:
+    return Agreement.of([(each.people, each.judge) for each in pairs])
+
+
+def _distance(pairs: Sequence[_Pair]) -> Distance | None:
+    """Return how far apart scores are; `None` where people gave none but 0 and 1."""
+    scores = [
+        (each.item.value, each.verdict.value)
+        for each in pairs
+        if each.item.value is not None and each.verdict.value is not None
+    ]
+    graded = any(people not in (0.0, 1.0) for people, _ in scores)
+    return Distance.of(scores) if graded else None
+
+
+def _open(item: Item[Any], reason: str) -> Open:
+    return Open(id=item.name, line=item.line, rubric_id=item.rubric, reason=reason)
+
+
+def _differing(pair: _Pair) -> Differing:
+    return Differing(
+        id=pair.item.name,
+        line=pair.item.line,
+        rubric_id=pair.item.rubric,
+        people=pair.people,
+        people_score=pair.item.value,
+        judge=pair.judge,
+        judge_score=pair.verdict.value,
+        rationale=pair.verdict.rationale,
+    )
+
+
+class Required(NamedTuple):
+    """What a judge must reach to be trusted."""
+
+    kappa: float | None = None
+    agreement: float | None = None
+    undecided: float = 0.1
+    """The share of all that the judge may leave undecided."""
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether any judge would do that decides."""
+        return self.kappa is None and self.agreement is None
+
+
+def decide(found: Calibration, required: Required) -> tuple[Outcome, list[str]]:
+    """Return whether a judge is good enough, and what is not.
+
+    Estimates count, not the ends of their intervals: how many labels there are is the team's
+    own choice, and the intervals say what it costs.
+    """
+    missing = list(_unmeasured(found, required))
+    if missing:
+        return "incomplete", missing
+    low = list(_too_low(found.agreement, required))
+    return ("failed" if low else "passed"), low
+
+
+def _unmeasured(found: Calibration, required: Required) -> Iterator[str]:
+    undecided, agreement = len(found.undecided), found.agreement
+    if undecided > required.undecided * found.labelled + 1e-9:  # 29 of 100 are 0.29
+        yield (
+            f"the judge could not decide {undecided} of {found.labelled}, "
+            f"allowed {percent(required.undecided)}"
+        )
+    elif agreement.agreed.interval is None:
+        yield "there is nothing that both people and the judge decided"
+    elif required.kappa is not None and agreement.kappa is None:
+        yield f"kappa cannot be computed: {agreement.kappa_reason}"
+
+
+def _too_low(found: Agreement, required: Required) -> Iterator[str]:
+    for each in _demands(found, required):
+        if each.found.value < each.wanted:
+            reached, wanted = each.shown(each.found.value), each.shown(each.wanted)
+            yield f"{each.name} is {reached}, required {wanted}"
+
+
+def doubts(found: Agreement, required: Required) -> Iterator[str]:
+    """Yield what is reached, and might not be with other labels."""
+    for each in _demands(found, required):
+        if each.found.low < each.wanted <= each.found.value:
+            low = each.shown(each.found.low)
+            yield f"{each.name} may be as low as {low}: more labels would tell"
+
+
+class _Demand(NamedTuple):
+    """One thing that is required, and what was found."""
+
+    name: str
+    wanted: float
+    found: Interval
+    shown: Callable[[float], str]
+
+
+def _demands(found: Agreement, required: Required) -> Iterator[_Demand]:
+    agreed, kappa = found.agreed.interval, found.kappa
+    if required.agreement is not None and agreed:
+        yield _Demand("agreement", required.agreement, agreed, percent)
+    if required.kappa is not None and kappa:
+        yield _Demand("kappa", required.kappa, kappa, plain)

@@ -1,0 +1,107 @@
+"""Which criterion is checked, and what it takes for good enough."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ci_eval.config.model import Config
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.errors import UsageError
+from ci_eval.records.results import CriterionFacts, Run
+from ci_eval.text.suggest import did_you_mean
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a criterion takes for good enough."""
+
+    threshold: float
+    better: Literal["higher", "lower"] = "higher"
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    """The least and the greatest score there is."""
+
+    def passes(self, value: float) -> bool:
+        """Say whether `value` is good enough."""
+        return value >= self.threshold if self.better == "higher" else value <= self.threshold
+
+
+class Chosen(NamedTuple):
+    """The criterion that is checked."""
+
+    name: str
+    """What the configuration calls it."""
+    type_name: str
+    bar: Bar
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What labels may call it."""
+        return frozenset({self.name, self.type_name, _short(self.type_name)})
+
+
+def choose(config: Config, wanted: str | None) -> tuple[Chosen, JudgedCriterion]:
+    """Return the criterion of `config` that is called `wanted`; else the only one that asks.
+
+    Raises:
+        UsageError: there is none, or several, or it has no threshold.
+
+    """
+    judged = {
+        name: each for name, each in config.criteria.items() if isinstance(each, JudgedCriterion)
+    }
+    types = {name: each.type_name for name, each in judged.items()}
+    name = _name(types, wanted, config.shown)
+    found: AnyCriterion = judged[name]
+    bar = _bar(name, found.threshold, Bar(0.0, found.direction, found.bounds))
+    return Chosen(name, found.type_name, bar), judged[name]
+
+
+def choose_of(run: Run, wanted: str | None, shown: str) -> Chosen:
+    """Return the criterion of a stored run that is called `wanted`; else the only one that asked.
+
+    Raises:
+        UsageError: there is none, or several, or it has no threshold.
+
+    """
+    asked = {
+        score.name for result in run.results() for score in result.scores if score.judging
+    } & run.meta.criteria.keys()
+    known: Mapping[str, CriterionFacts] = run.meta.criteria
+    types = {name: facts.criterion for name, facts in known.items() if wanted or name in asked}
+    name = _name(types, wanted, shown)
+    facts = known[name]
+    bar = _bar(name, facts.threshold, Bar(0.0, facts.better, facts.interval))
+    return Chosen(name, facts.criterion, bar)
+
+
+def _name(types: Mapping[str, str], wanted: str | None, shown: str) -> str:
+    """Return the one of the names in `types` that is meant."""
+    if not types:
+        raise UsageError(f"{shown} has no criterion that asks a model")
+    meant = list(types)
+    if wanted is not None:
+        same = (kind for kind in types.items() if wanted in (kind[1], _short(kind[1])))
+        meant = [wanted] if wanted in types else [name for name, _ in same]
+    if not meant:
+        ending = did_you_mean(str(wanted), types)
+        raise UsageError(f"{shown} has no criterion {wanted!r} that asks a model{ending}")
+    if len(meant) > 1:
+        hint = f"say which: --criterion {_or(meant)}"
+        raise UsageError(f"{shown} has several criteria that ask a model", hint=hint)
+    return meant[0]
+
+
+def _bar(name: str, threshold: float | None, bar: Bar) -> Bar:
+    if threshold is None:
+        message = f"{name} has no threshold, so that nothing tells what it passes"
+        raise UsageError(message, hint="give it one in the configuration")
+    return Bar(threshold, bar.better, bar.bounds)
+
+
+def _short(type_name: str) -> str:
+    return type_name.rpartition("/")[2]
+
+
+def _or(names: Iterable[str]) -> str:
+    return ", or ".join(names)

@@ -1,0 +1,118 @@
+"""`ci-eval judge check`: compares a judge with people."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.records.errors import ExitCode
+
+if TYPE_CHECKING:
+    from ci_eval.cli.judge_check.calibration import Calibration
+
+CONFIG = "ci-eval.yaml"
+EXIT_CODES = {
+    "passed": ExitCode.PASSED,
+    "failed": ExitCode.FAILED,
+    "incomplete": ExitCode.INCOMPLETE,
+}
+
+
+@click.group()
+def judge() -> None:
+    """Find out how far a judge can be trusted."""
+
+
+@judge.command()
+@click.argument("labels", type=click.Path())
+@click.option("-c", "--config", default=CONFIG, show_default=True, help="The configuration file.")
+@click.option("--criterion", help="The criterion to check, where several ask a model.")
+@click.option("--run", "run_file", type=click.Path(), help="The run.json that labels point into.")
+@click.option("--min-kappa", type=click.FloatRange(-1, 1), help="Exit with 1 where kappa is less.")
+@click.option(
+    "--min-agreement", type=click.FloatRange(0, 1), help="Exit with 1 where fewer are agreed on."
+)
+@click.option(
+    "--max-undecided",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="Exit with 6 where the judge leaves a larger share undecided.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
+def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **options: Any) -> int:
+    """Compare what a judge says with what people say: LABELS has one JSON object a line.
+
+    Each has a `label` (true or false, pass or fail, or a score) and what it is about: the texts
+    `user`, `response` and `expected`, or, with --run, the `case` of a run.
+    """
+    from ci_eval.cli.judge_check.calibration import Required, decide
+    from ci_eval.cli.judge_check.showing import show
+
+    path, wanted = Path(labels), options["criterion"]
+    if run_file is None:
+        found = _asked(path, labels, config, wanted)
+    else:
+        found = _recalled(path, labels, Path(run_file), wanted)
+    required = Required(options["min_kappa"], options["min_agreement"], options["max_undecided"])
+    outcome, reasons = decide(found, required)
+    if as_json:
+        print_json({"outcome": outcome, "reasons": reasons, **found.model_dump(mode="json")})
+    else:
+        show(found, required)
+    return EXIT_CODES[outcome]
+
+
+def _asked(path: Path, shown: str, config: str, wanted: str | None) -> "Calibration":
+    """Ask the judge about the responses in the file."""
+    import asyncio
+
+    from ci_eval.cli import console, load
+    from ci_eval.cli.judge_check.calibration import Judges, calibrate
+    from ci_eval.cli.judge_check.choosing import choose
+    from ci_eval.cli.judge_check.labels import read_labels
+    from ci_eval.cli.judge_check.responses import responses
+    from ci_eval.cli.judge_check.verdicts import judge, verdict_of
+    from ci_eval.llm import client
+    from ci_eval.records.results import JudgeUsage
+
+    loaded, world = load.load(config)
+    chosen, criterion = choose(loaded, wanted)
+    labels = read_labels(path, responses(criterion), chosen, shown=shown)
+    console.say_problems(labels.warnings)
+    judging = loaded.judging
+    client.check(judging, [criterion], world)
+    scores = asyncio.run(judge(labels.items, chosen, criterion, judging, world))
+    usage = (each.judging for each in scores.values() if each.judging)
+    return calibrate(
+        labels,
+        [verdict_of(scores[item.name], item.rubric, chosen.bar) for item in labels.items],
+        Judges(
+            criterion=chosen.name,
+            models=tuple(str(each.model) for each in judging.judges(criterion)),
+            samples=judging.samples(criterion),
+        ),
+        sum(usage, JudgeUsage()),
+    )
+
+
+def _recalled(path: Path, shown: str, run_file: Path, wanted: str | None) -> "Calibration":
+    """Look up what was judged in a stored run."""
+    from ci_eval.cli import console
+    from ci_eval.cli.judge_check.calibration import Judges, calibrate
+    from ci_eval.cli.judge_check.choosing import choose_of
+    from ci_eval.cli.judge_check.labels import read_labels
+    from ci_eval.cli.judge_check.stored import POINTERS, scores_of
+    from ci_eval.cli.judge_check.verdicts import verdict_of
+    from ci_eval.records.results import JudgeUsage
+    from ci_eval.run_files.run_file import read_run
+
+    run = read_run(run_file, shown=str(run_file))
+    chosen = choose_of(run, wanted, str(run_file))
+    labels = read_labels(path, POINTERS, chosen, shown=shown)
+    console.say_problems(labels.warnings)
+    scores = scores_of(run, chosen.name, labels.items, shown)
+    found = zip(labels.items, scores, strict=True)
+    verdicts = [verdict_of(each, item.rubric, chosen.bar) for item, each in found]
+    return calibrate(labels, verdicts, Judges(criterion=chosen.name), JudgeUsage())

@@ -1,0 +1,124 @@
+"""Lines that hold what is to be judged."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from ci_eval.cli.judge_check.labels import Form, Line, Refuse
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
+
+
+class Response(Line):
+    """A line with a response, or a conversation; what has no other name is the eval case's."""
+
+    user: str | None = None
+    """What the user asked."""
+    response: str | None = None
+    """What the agent answered."""
+    expected: str | None = None
+    """What it was expected to answer."""
+    invocations: tuple[Invocation, ...] | None = None
+    """What took place, as ADK and the recordings of ci-eval have it, instead of the texts."""
+
+
+class Subject(NamedTuple):
+    """What there is to be judged."""
+
+    case: EvalCase
+    invocations: tuple[Invocation, ...]
+
+
+def responses(criterion: JudgedCriterion) -> Form[Response, Subject]:
+    """Return the form of lines that `criterion` can judge."""
+
+    def read(line: Response, refuse: Refuse) -> Subject | None:
+        found = _subject(line, refuse)
+        if found is None:
+            return None
+        for message in _faults(line, found, criterion):
+            refuse(message)
+        return found
+
+    return Form(Response, read)
+
+
+def _subject(line: Response, refuse: Refuse) -> Subject | None:
+    wrong = False
+    for message in _contradictions(line):
+        refuse(message)
+        wrong = True
+    if wrong:
+        return None
+    given: dict[str, Any] = {**(line.model_extra or {}), "eval_id": line.id or "label"}
+    if line.invocations is not None:
+        taken = line.invocations
+        if not {"conversation", "conversation_scenario"} & given.keys():
+            given["conversation"] = tuple(map(_only_asked, taken))
+    else:
+        taken = (_invocation(line.user or "", line.response),)
+        given["conversation"] = (_invocation(line.user or "", line.expected),)
+    try:
+        return Subject(EvalCase.model_validate(given), taken)
+    except ValidationError as exc:
+        for loc, message in explain(exc, EvalCase):
+            refuse(f"{dotted(loc)}: {message}" if loc else message)
+        return None
+
+
+def _contradictions(line: Response) -> Iterator[str]:
+    texts = [key for key in ("user", "response", "expected") if getattr(line, key) is not None]
+    extra = line.model_extra or {}
+    if line.invocations is not None:
+        if texts:
+            yield f"has 'invocations', so {texts[0]!r} says nothing"
+        elif not line.invocations:
+            yield "has no invocation, so there is nothing to judge"
+    elif "case" in extra and not texts:
+        yield "points to a case of a run; say which run with --run"
+    elif "conversation" in extra:
+        yield "has a 'conversation', which was expected, and no 'invocations', which took place"
+    else:
+        yield from (f"{key!r} is missing" for key in ("user", "response") if key not in texts)
+
+
+def _invocation(asked: str, answered: str | None) -> Invocation:
+    return Invocation(
+        user_content=Content.of_text(asked, role="user"),
+        final_response=None if answered is None else Content.of_text(answered, role="model"),
+    )
+
+
+def _only_asked(taken: Invocation) -> Invocation:
+    """Return an invocation of which nothing is expected."""
+    return Invocation(user_content=taken.user_content, rubrics=taken.rubrics)
+
+
+def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Iterator[str]:
+    """Yield what keeps `criterion` from judging what was found."""
+    expected = found.case.conversation
+    if expected is not None and len(expected) != len(found.invocations):
+        yield f"expects {len(expected)} invocations, and {len(found.invocations)} took place"
+        return
+    hindrance = criterion.hindrance(found.case)
+    if expected and criterion.unstated(found.case):
+        key = "expected" if line.invocations is None else "conversation"
+        yield f"{key!r} is missing, which {criterion.type_name} compares with"
+    elif hindrance:
+        yield f"{criterion.type_name} cannot judge it: {hindrance}"
+    yield from criterion.faults(found.case)
+    known = _rubrics(found, criterion)
+    if line.rubric_id is not None and line.rubric_id not in known:
+        ending = did_you_mean(line.rubric_id, known)
+        yield f"{criterion.type_name} judges no rubric {line.rubric_id!r} here{ending}"
+
+
+def _rubrics(found: Subject, criterion: JudgedCriterion) -> set[str]:
+    """Return the ids of the rubrics that may be judged."""
+    turns = (*(found.case.conversation or ()), *found.invocations)
+    given = (getattr(criterion, "rubrics", ()), found.case.rubrics, *(e.rubrics for e in turns))
+    return {rubric.rubric_id for each in given for rubric in each or ()}

@@ -1,0 +1,1 @@
+"""`ci-eval publish`: its options, and where stored reports are posted."""

@@ -1,0 +1,144 @@
+"""`ci-eval publish`: stored reports are told on their pull request."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_eval.cli.exit_codes import apart_from_json, print_json
+from ci_eval.cli.publish.options import posting_options, wanted
+from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+
+if TYPE_CHECKING:
+    from ci_eval.pull_requests.options import Options
+    from ci_eval.pull_requests.relaying import Relayed
+    from ci_eval.records.findings import Report
+    from ci_eval.runtime.context import World
+
+
+@click.command()
+@click.argument("reports", nargs=-1, metavar="[REPORT]...", type=click.Path())
+@posting_options(default="update")
+@click.option(
+    "--artifact",
+    default="ci-eval-report*",
+    show_default=True,
+    metavar="NAME",
+    help="The artifacts to look into, by name or pattern.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
+def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options: Any) -> int:
+    """Tell of stored reports on the pull request they are of.
+
+    REPORT is a report.json, or a folder with one or with folders that have one.  Without any, in a
+    workflow on `workflow_run`, it is what the artifacts of the run hold that started it.
+    """
+    from ci_eval.cli import load
+
+    world, asked = load.world(Path("ci-eval.yaml")), wanted(options)
+    with apart_from_json(as_json=as_json):
+        found = _stored(reports, asked, world) if reports else _relayed(artifact, asked, world)
+        code = ExitCode.USAGE_ERROR if _has_failed(found) else ExitCode.PASSED
+        _hand_over(found, code, world)
+    if as_json:
+        print_json(_as_json(found))
+    return code
+
+
+def _stored(given: tuple[str, ...], options: "Options", world: "World") -> "Relayed":
+    """Post the reports that the user named."""
+    from ci_eval.pull_requests.after_run import post
+    from ci_eval.pull_requests.relaying import Relayed, Told
+    from ci_eval.pull_requests.reports_given import reports_in
+
+    found = Relayed()
+    suites: dict[str, list[Report]] = {}
+    for report, error in reports_in(given):
+        if report:
+            suites.setdefault(report.meta.suite, []).append(report)
+        elif error:
+            found.errors.append(error)
+    for suite, reports in suites.items():
+        posted = post(reports, options, world)
+        found.told += [Told(suite, each.meta.job, each.verdict.outcome, posted) for each in reports]
+    return found
+
+
+def _relayed(pattern: str, options: "Options", world: "World") -> "Relayed":
+    from ci_eval.pull_requests.relaying import Relayed, relay
+    from ci_eval.pull_requests.thread import PostingError
+
+    try:
+        return relay(options, pattern, world)
+    except (PostingError, UsageError) as exc:
+        return Relayed(errors=[exc])
+
+
+def _has_failed(found: "Relayed") -> bool:
+    posted = [each.posted for each in found.told] + ([found.notice] if found.notice else [])
+    return bool(found.errors) or any(each.status == "failed" for each in posted)
+
+
+def _hand_over(found: "Relayed", code: ExitCode, world: "World") -> None:
+    """Say what became of it, to the person and to the step."""
+    from ci_eval.cli import console
+    from ci_eval.pull_requests.github_runner import annotate, append_outputs
+
+    problems = [problem for error in found.errors for problem in _problems(error)]
+    console.say_problems(problems)
+    for hint in dict.fromkeys(error.hint for error in found.errors if error.hint):
+        console.say(hint)
+    annotate([problem for error in found.errors for problem in _annotated(error)], world.env)
+    for suite, posted in dict.fromkeys((each.suite, each.posted) for each in found.told):
+        console.say(f"{suite}: comment {posted.status} {posted.url}".rstrip())
+        if posted.note:
+            console.say(posted.note)
+    if found.notice:
+        console.say(f"not evaluated: comment {found.notice.status} {found.notice.url}".rstrip())
+    append_outputs(_outputs(found) | {"exit-code": str(int(code))}, world.env)
+
+
+def _problems(error: CiEvalError) -> tuple[Problem, ...]:
+    return error.problems or (Problem(str(error)),)
+
+
+def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
+    """Return what is shown on the workflow run, where nobody reads the log beside it."""
+    if error.problems or not error.hint:
+        return _problems(error)
+    return (Problem(f"{error}; {error.hint}"),)
+
+
+def _outputs(found: "Relayed") -> dict[str, str]:
+    """Return the outputs of the step: of several reports, the verdict of the worst."""
+    told = [(each.outcome, each.posted) for each in found.told]
+    if found.notice:
+        told.append(("incomplete", found.notice))
+    if not told:
+        status = "failed" if found.errors else "none"
+        return {"verdict": "", "comment-status": status, "comment-url": ""}
+    outcomes = {outcome for outcome, _ in told}
+    worst = next(each for each in ("failed", "incomplete", "passed") if each in outcomes)
+    first = next((posted for _, posted in told if posted.status == "failed"), told[0][1])
+    return {
+        "verdict": worst,
+        "comment-status": first.status,
+        "comment-url": first.url,
+    }
+
+
+def _as_json(found: "Relayed") -> dict[str, Any]:
+    return {
+        "told": [
+            {
+                "suite": each.suite,
+                "job": each.job,
+                "verdict": each.outcome,
+                "status": each.posted.status,
+                "url": each.posted.url,
+            }
+            for each in found.told
+        ],
+        "notice": found.notice._asdict() if found.notice else None,
+        "problems": [str(each) for error in found.errors for each in _problems(error)],
+    }

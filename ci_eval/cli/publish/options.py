@@ -1,0 +1,119 @@
+"""The options that say what is wanted on a pull request; they cost nothing where nothing is."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ci_eval.pull_requests.options import MODES, WHENS, Mode, Options
+from ci_eval.records.errors import CiEvalError
+
+if TYPE_CHECKING:
+    from ci_eval.plugins.points import Reporter
+    from ci_eval.pull_requests.sticky import Posted
+    from ci_eval.records.findings import Report
+    from ci_eval.runtime.context import World
+
+_NAMES = ("comment", "comment_on", "pr", "check_run")
+OUTPUTS = ("comment-status", "comment-url")
+"""The outputs of a step that tell what became of the comment."""
+_MAX_WHY = 1_000
+"""Characters."""
+Command = Callable[..., Any]
+
+
+def posting_options(*, default: Mode) -> Callable[[Command], Command]:
+    """Return what adds the options to a command."""
+    options = (
+        click.option(
+            "--comment",
+            type=click.Choice(MODES),
+            default=default,
+            show_default=True,
+            help="How the comment on the pull request is kept.",
+        ),
+        click.option(
+            "--comment-on",
+            type=click.Choice(WHENS),
+            default="always",
+            show_default=True,
+            help="What calls for a comment where there is none yet.",
+        ),
+        click.option("--pr", type=click.IntRange(min=1), help="The number of the pull request."),
+        click.option("--check-run", is_flag=True, help="Make a check run, too."),
+    )
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def wanted(given: Mapping[str, Any]) -> Options:
+    """Return what the options of a command say."""
+    mode, when, number, check_run = (given[name] for name in _NAMES)
+    return Options(mode, when, number, check_run=check_run)
+
+
+def tell(
+    report: "Report", given: Mapping[str, Any], world: "World", document: "Reporter | None"
+) -> None:
+    """Tell of a run as the options want it; a step's outputs say what became of that.
+
+    `document` is how the configuration wants comments, where it says.
+    """
+    from ci_eval.pull_requests.github_runner import append_outputs
+
+    options = wanted(given)
+    if options.is_off:
+        append_outputs(dict(zip(OUTPUTS, ("off", ""), strict=True)), world.env)
+        return
+    from ci_eval.pull_requests.after_run import post
+    from ci_eval.reporters.markdown import Markdown
+
+    writes = document if isinstance(document, Markdown) else None
+    _hand_over(post([report], options, world, writes), world)
+
+
+def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:
+    """Tell that a run of the configuration `config` left no report, so that no older looks new.
+
+    `is_news` calls for a comment where there is none yet.  Where the configuration is what is
+    wrong nobody knows the suite, and a comment is left as it is.
+    """
+    from ci_eval.cli import load
+    from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
+    from ci_eval.text.redact import Secrets
+    from ci_eval.text.templates import markdown
+
+    options, world, suite = wanted(given), load.world(Path(config)), ""
+    with suppress(CiEvalError):
+        suite = load.load(config)[0].suite
+    why = markdown(Secrets(world.env).text(why), _MAX_WHY)
+    said = not_evaluated(why, suite=suite)
+    summarise(said, world.env)
+    if options.mode == "off" or not suite:
+        status = "off" if options.mode == "off" else "none"
+        append_outputs(dict(zip(OUTPUTS, (status, ""), strict=True)), world.env)
+        return
+    from ci_eval.forge.job_name import job_name
+    from ci_eval.pull_requests.unevaluated import post
+
+    world = replace(world, job=job_name(world.env, given["section"]))
+    _hand_over(post(suite, said, options, world, wanted=is_news), world)
+
+
+def _hand_over(posted: "Posted", world: "World") -> None:
+    """Say what became of the comment, to the person and to the step."""
+    from ci_eval.pull_requests.github_runner import append_outputs
+
+    if posted.url:
+        world.say(f"comment {posted.status}: {posted.url}")
+    if posted.note:
+        world.say(posted.note)
+    append_outputs(dict(zip(OUTPUTS, (posted.status, posted.url), strict=True)), world.env)

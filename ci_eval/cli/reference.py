@@ -1,0 +1,330 @@
+"""What a configuration can name, made from the plugins themselves: lists, pages, schema."""
+
+import ast
+import importlib
+import inspect
+import itertools
+import typing
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from ci_eval.config.presets import PRESETS
+from ci_eval.config.schema import ConfigFile, EvalSetSpec
+from ci_eval.llm.judge_settings import JudgeOptions
+from ci_eval.plugins import points
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.plugin import Plugin, PluginRegistry
+from ci_eval.records.errors import UsageError
+from ci_eval.text.suggest import did_you_mean
+
+KINDS: dict[str, PluginRegistry[Any]] = {
+    "agents": points.agent,
+    "evalsets": points.evalset,
+    "recordings": points.recording,
+    "criteria": points.criterion,
+    "judges": points.judge,
+    "simulators": points.simulator,
+    "baselines": points.baseline,
+    "reporters": points.reporter,
+}
+
+
+def catalogue(kind: str | None = None, *, options: bool = True) -> dict[str, list[dict[str, Any]]]:
+    """Return every plugin, or those of one kind, with its description and its options.
+
+    Raises:
+        UsageError: there is no such kind.
+
+    """
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"unknown kind {kind!r}{did_you_mean(kind, KINDS)}")
+    return {
+        name: [_entry(registry[each], options=options) for each in registry]
+        for name, registry in KINDS.items()
+        if kind in (None, name)
+    }
+
+
+def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
+    summary, _, rest = inspect.cleandoc(model.__doc__ or "").partition("\n\n")
+    entry: dict[str, Any] = {
+        "name": model.type_name,
+        "summary": " ".join(summary.split()),
+        "description": " ".join(rest.split()),
+    }
+    if options:
+        entry["options"] = options_of(model)
+    if issubclass(model, AnyCriterion):
+        entry |= {
+            "needs_reference": model.needs_reference,
+            "needs_rubrics": model.needs_rubrics,
+            "judged": model.judged,
+            "supports_scenario": model.supports_scenario,
+            "interval": model.interval,
+            "higher_is_better": model.better == "higher",
+            "takes_threshold": model.takes_threshold,
+            "informational": model.takes_threshold == "never",
+        }
+    return entry
+
+
+def options_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
+    """Return the schema of each field of `model`, with its description."""
+    described = descriptions(model)
+    schema = _json_schema(model)
+    return {
+        name: {"description": described.get(name, ""), **_without_title(each)}
+        for name, each in schema.get("properties", {}).items()
+    }
+
+
+def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return pydantic's schema of `model` under the names that are written in a file.
+
+    Those are the fields' names, and not ADK's other spelling of them; only a field that could
+    not have its name, because pydantic needs it, is written by its alias.
+    """
+    schema = model.model_json_schema(by_alias=False)
+    for name, info in model.model_fields.items():
+        if info.alias and info.alias_priority == _BY_HAND:
+            schema["properties"][info.alias] = schema["properties"].pop(name)
+            needed = schema.get("required", [])
+            schema["required"] = [info.alias if each == name else each for each in needed]
+    return schema
+
+
+_BY_HAND = 2
+"""Pydantic's priority of an alias that stands at the field itself."""
+
+
+def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != "title"}
+
+
+def descriptions(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstrings that stand under the fields of `model` and of what it is made from.
+
+    Pydantic can collect them itself, but reads the source at every start to do so.
+    """
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            found |= _of_module(base.__module__).get(base.__qualname__, {})
+    aliases = {name: info.alias for name, info in model.model_fields.items() if info.alias}
+    return found | {alias: found[name] for name, alias in aliases.items() if name in found}
+
+
+@cache
+def _of_module(name: str) -> dict[str, dict[str, str]]:
+    """Return, for each class of a module, the docstrings under its fields."""
+    tree = ast.parse(inspect.getsource(importlib.import_module(name)))
+    return {
+        statement.name: dict(_described(statement.body))
+        for statement in tree.body
+        if isinstance(statement, ast.ClassDef)
+    }
+
+
+def _described(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for field, text in itertools.pairwise(statements):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(text, ast.Expr)
+            and isinstance(text.value, ast.Constant)
+        ):
+            yield field.target.id, " ".join(str(text.value.value).split())
+
+
+# --- As text ----------------------------------------------------------------------------------
+
+
+def table(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Return a catalogue as text for a terminal."""
+    return "\n".join(line for kind, entries in found.items() for line in _section(kind, entries))
+
+
+def _section(kind: str, entries: list[dict[str, Any]]) -> Iterator[str]:
+    heads = FACTS if kind == "criteria" else ()
+    rows = [(kind, *heads, "")]
+    rows += [(f"  {each['name']}", *facts(each), each["summary"]) for each in entries]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join((*cells, row[-1])).rstrip()
+    yield ""
+
+
+FACTS = ("reference", "rubrics", "judge", "simulation", "values")
+"""What a criterion compares with, needs, asks, can score, and gives: heads of a table."""
+
+
+def facts(entry: dict[str, Any]) -> tuple[str, ...]:
+    """Return what a table says of a criterion under `FACTS`; nothing of another plugin."""
+    if "judged" not in entry:
+        return ()
+    said = [
+        "yes" if entry[name] else "no"
+        for name in ("needs_reference", "needs_rubrics", "judged", "supports_scenario")
+    ]
+    interval = entry["interval"]
+    values = f"{interval[0]:g} to {interval[1]:g}" if interval else "any"
+    direction = "" if entry["higher_is_better"] else ", lower is better"
+    shown = " (shown only)" if entry["informational"] else ""
+    return (*said, f"{values}{direction}{shown}")
+
+
+# --- As a schema ------------------------------------------------------------------------------
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a configuration, with what every plugin adds to it."""
+    shared: dict[str, Any] = {}
+    schema = _schema_of(ConfigFile, shared)
+    properties = schema["properties"]
+    agents = [_plugin_schema(points.agent[name], shared) for name in points.agent]
+    properties["agents"]["additionalProperties"] = {"anyOf": agents}
+    evalset = {"anyOf": [{"type": "string"}, _schema_of(EvalSetSpec, shared)]}
+    properties["evalsets"]["additionalProperties"] = evalset
+    properties["criteria"] |= _criteria_schema(shared)
+    properties["preset"] |= _presets_schema(shared)
+    properties["judge"] |= _judge_schema(shared)
+    properties["simulator"] |= _simulator_schema(shared)
+    stores = [_store_schema(name, shared) for name in points.baseline]
+    properties["baseline"] = {**properties["baseline"], "anyOf": [*stores, {"type": "null"}]}
+    properties["reports"]["items"] = {"anyOf": [{"enum": list(points.reporter)}, _reports(shared)]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "$defs": shared,
+        "title": "ci-eval configuration",
+        "anyOf": [{"required": ["criteria"]}, {"required": ["preset"]}],
+    }
+
+
+def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `model`, and put those of the models in it among the `shared` ones."""
+    schema = _json_schema(model)
+    inner = schema.pop("$defs", {})
+    for each in (model, *_models_in(model)):
+        of_each = schema if each is model else inner[each.__name__]
+        for name, text in descriptions(each).items():
+            if name in of_each["properties"]:
+                of_each["properties"][name]["description"] = text
+    shared |= inner
+    return schema
+
+
+def _models_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield the models that the fields of `model` are made of."""
+    for info in model.model_fields.values():
+        yield from _models_of(info.annotation)
+
+
+def _models_of(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        yield from _models_in(annotation)
+    for part in typing.get_args(annotation):
+        yield from _models_of(part)
+
+
+def _plugin_schema(model: type[Plugin], shared: dict[str, Any]) -> dict[str, Any]:
+    schema = _schema_of(model, shared)
+    return {**schema, "description": inspect.cleandoc(model.__doc__ or "")}
+
+
+def _judge_schema(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `judge:`: the options of asking, and those of one provider."""
+    asking = _schema_of(JudgeOptions, shared)["properties"]
+    blocks, jurors = [], []
+    for name in points.judge:
+        schema = _plugin_schema(points.judge[name], shared)
+        own = {**schema["properties"], "provider": {**asking["provider"], "const": name}}
+        jurors.append({**schema, "properties": own})
+        blocks.append({**schema, "properties": {**asking, **own}})
+    jury = {**asking["jury"], "items": {"anyOf": jurors}}
+    for block in blocks:
+        block["properties"]["jury"] = jury
+    return {"anyOf": [*blocks, {"type": "null"}]}
+
+
+def _simulator_schema(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `simulator:`: the options of one type, and those of one provider."""
+    blocks = []
+    for name in points.simulator:
+        schema = _plugin_schema(points.simulator[name], shared)
+        for provider in points.judge:
+            theirs = _plugin_schema(points.judge[provider], shared)["properties"]
+            named = {
+                "type": {"const": name, "description": "Which simulator is meant."},
+                "provider": {"const": provider, "description": "Who is asked, if not the judge."},
+            }
+            blocks.append({**schema, "properties": {**theirs, **schema["properties"], **named}})
+    return {"anyOf": [*blocks, {"type": "null"}]}
+
+
+def _store_schema(name: str, shared: dict[str, Any]) -> dict[str, Any]:
+    schema = _plugin_schema(points.baseline[name], shared)
+    schema["properties"] = {"store": {"const": name}, **schema["properties"]}
+    return schema
+
+
+def _reports(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a report with options."""
+    named = {name: _plugin_schema(points.reporter[name], shared) for name in points.reporter}
+    return {"type": "object", "properties": named, "additionalProperties": False}
+
+
+def _criteria_schema(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the criteria, each under its qualified name and under its bare ones."""
+    named: dict[str, Any] = {
+        "from": {"type": "string", "description": "The eval config of ADK or of AgentFlow."}
+    }
+    bare: dict[str, dict[str, dict[str, Any]]] = {}
+    for name in points.criterion:
+        model = points.criterion[name]
+        schema = _criterion_schema(model, shared)
+        named[name] = schema
+        for short in (name.rpartition("/")[2], *model.aliases) if "@" not in name else ():
+            bare.setdefault(short, {})[name] = schema
+    for short, meanings in bare.items():
+        named[short] = {
+            "anyOf": [each for schema in meanings.values() for each in schema["anyOf"]],
+            "description": "\n\n".join(
+                f"{name}: {schema['description']}" for name, schema in meanings.items()
+            ),
+        }
+    own = {"type": "object", "required": ["use"], "properties": {"use": {"type": "string"}}}
+    return {"properties": named, "additionalProperties": own}
+
+
+def _criterion_schema(model: type[AnyCriterion], shared: dict[str, Any]) -> dict[str, Any]:
+    schema = _plugin_schema(model, shared)
+    needed = schema.get("required", [])
+    default = model.model_fields["threshold"].default
+    needs_threshold = model.takes_threshold == "always" and default is None
+    if needs_threshold:
+        schema["required"] = ["threshold", *needed]
+    number = [] if needed or model.takes_threshold == "never" else [{"type": "number"}]
+    empty = [] if needed or needs_threshold else [{"type": "null"}]
+    return {
+        "anyOf": [*number, *empty, schema],
+        "description": inspect.cleandoc(model.__doc__ or ""),
+    }
+
+
+def _presets_schema(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the presets: a name, a name with options, or a list of these."""
+    options = {
+        name: {**_schema_of(model, shared), "description": inspect.cleandoc(model.__doc__ or "")}
+        for name, model in PRESETS.items()
+    }
+    one = [
+        {"enum": list(PRESETS)},
+        {"type": "object", "properties": options, "additionalProperties": False},
+    ]
+    return {"anyOf": [*one, {"type": "array", "items": {"anyOf": one}}, {"type": "null"}]}

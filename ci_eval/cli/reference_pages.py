@@ -1,0 +1,167 @@
+"""The reference, as Markdown, made from docstrings: of plugins, presets and configurations."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from ci_eval.cli.reference import FACTS, KINDS, catalogue, facts, options_of
+from ci_eval.config.presets import PRESETS, Preset, expanded
+from ci_eval.config.schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
+from ci_eval.llm.judge_settings import JudgeOptions
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.plugin import Plugin
+from ci_eval.records.errors import UnknownPluginError
+from ci_eval.text.suggest import did_you_mean
+
+_INHERITED = ("threshold", "enabled", "tier", "max_growth")
+"""Options that every criterion has; they come last."""
+
+
+_CONFIG: dict[str, type[BaseModel]] = {
+    "At the top": ConfigFile,
+    "Under `evalsets:`, each": EvalSetSpec,
+    "Under `judge:`": JudgeOptions,
+    "Under `run:`": RunOptions,
+    "Under `gate:`": GateOptions,
+    "Under `matrix:`, each row": MatrixRow,
+}
+"""The parts of a configuration that are no plugins."""
+
+
+def contents(kind: str) -> str:
+    """Return a table of all plugins of a kind, with a link to the page of each below it."""
+    entries = catalogue(kind, options=False)[kind]
+    heads = ("Name", *(FACTS if kind == "criteria" else ()), "What it is")
+    rows = [(f"[`{_name(each)}`](#{anchor(_name(each))})", *_told(each)) for each in entries]
+    return _table(heads, rows)
+
+
+def _told(entry: dict[str, Any]) -> tuple[str, ...]:
+    return (*facts(entry), entry["summary"])
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return str(entry["name"])
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading.
+
+    >>> anchor("`ci/tool_order` and more")
+    'citool_order-and-more'
+    """
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def presets() -> Iterator[str]:
+    """Yield the page of each preset: what it is, an example, its criteria, its options."""
+    for name, model in PRESETS.items():
+        doc = inspect.cleandoc(model.__doc__ or "")
+        example = f"```yaml\npreset: {_asked(name, model)}\n```"
+        specs = expanded(name, model.example)
+        parts = [f"## `{name}`", doc, example, _specs(specs), _option_table(options_of(model))]
+        yield "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _asked(name: str, model: type[Preset]) -> str:
+    return f"{{{name}: {_flow(model.example)}}}" if model.example else name
+
+
+def _specs(specs: dict[str, dict[str, Any]]) -> str:
+    """Return what a preset stands for."""
+    rows = []
+    for name, options in specs.items():
+        said = {key: value for key, value in options.items() if value not in (None, "", [])}
+        shown = ", ".join(f"`{key}: {_flow(value)}`" for key, value in said.items())
+        judged = "yes" if KINDS["criteria"][name].judged else "no"
+        rows.append((f"[`{name}`](criteria.md#{anchor(name)})", judged, shown))
+    return _table(("Criterion", "judge", "Options"), rows)
+
+
+def config_keys() -> Iterator[str]:
+    """Yield a section with the keys of each part of a configuration that is no plugin."""
+    for heading, model in _CONFIG.items():
+        yield f"## {heading}\n\n{_option_table(options_of(model), head='Key')}\n"
+
+
+def pages(kind: str) -> Iterator[str]:
+    """Yield the page of each plugin of a kind."""
+    for name in KINDS[kind]:
+        yield page(kind, name)
+
+
+def page(kind: str, name: str) -> str:
+    """Return the page of the plugin `name`: what it is, its facts, an example, its options.
+
+    Raises:
+        UsageError: there is no such kind, or no such plugin.
+
+    """
+    entries = {entry["name"]: entry for entry in catalogue(kind)[kind]}
+    if name not in entries:
+        raise UnknownPluginError(f"{kind} has no {name!r}{did_you_mean(name, entries)}")
+    model: type[Plugin] = KINDS[kind][name]
+    parts = [f"## `{name}`", inspect.cleandoc(model.__doc__ or ""), *_more(model, entries[name])]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _more(model: type[Plugin], entry: dict[str, Any]) -> Iterator[str]:
+    if issubclass(model, AnyCriterion):
+        said = zip(FACTS, facts(entry), strict=True)
+        yield " · ".join(f"{head}: {value}" for head, value in said)
+        if model.aliases:
+            yield f"Also called {', '.join(f'`{alias}`' for alias in model.aliases)}."
+        yield _example(model)
+    options = dict(entry["options"])
+    if issubclass(model, AnyCriterion) and model.interval:
+        # What has an interval has no growth.
+        options.pop("max_growth", None)
+    if options:
+        yield _option_table(options)
+
+
+def _example(model: type[AnyCriterion]) -> str:
+    default = model.model_fields["threshold"].default
+    threshold = 1 if default is None else default
+    options = dict(model.example)
+    if model.takes_threshold == "never":
+        value = ""
+    elif options:
+        more = {"threshold": threshold} if default is None else {}
+        value = f" {_flow({**options, **more})}"
+    else:
+        value = f" {threshold:g}"
+    return f"```yaml\ncriteria:\n  {model.type_name}:{value}\n```"
+
+
+def _flow(value: Any) -> str:
+    """Return `value` as YAML on one line."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {_flow(each)}' for key, each in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_flow, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _option_table(options: dict[str, dict[str, Any]], *, head: str = "Option") -> str:
+    if not options:
+        return ""
+    names = sorted(options, key=lambda name: name in _INHERITED)
+    return _table((head, "Default", "Meaning"), [_row(name, options[name]) for name in names])
+
+
+def _row(name: str, option: dict[str, Any]) -> tuple[str, str, str]:
+    default = option.get("default")
+    plain = default not in (None, "", [], {}) and not isinstance(default, dict)
+    shown = f"`{json.dumps(default, ensure_ascii=False)}`" if plain else ""
+    return f"`{name}`", shown, option["description"]
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    ruled = [heads, ("---",) * len(heads), *rows]
+    escaped = ([cell.replace("|", "\\|") for cell in row] for row in ruled)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)

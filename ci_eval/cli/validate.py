@@ -1,0 +1,167 @@
+"""Check any file that a user may have: what kind it is, and everything wrong with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ci_eval.config.eval_config import read_eval_config
+from ci_eval.config.load import gcs_options, load
+from ci_eval.config.open_evalset import open_evalset, open_stored, reader_of
+from ci_eval.config.schema import DEFAULT_FILE
+from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.plugins import points
+from ci_eval.records.errors import CiEvalError, NothingSelectedError, Problem, UsageError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.run.plan import plan
+from ci_eval.run.requirements import wrong_cases
+from ci_eval.runtime.context import World
+from ci_eval.storage.gcs import Storage
+from ci_eval.storage.gs_uri import is_place
+from ci_eval.text.json_text import parse_relaxed
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.templates import counted
+from ci_eval.text.yaml_files import MAX_CONFIG, read_text
+
+Kind = Literal["config", "evalset", "eval_config", "unknown"]
+_YAML = (".yaml", ".yml")
+_EVAL_CONFIG = {"criteria", "custom_metrics", "customMetrics"}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of a file."""
+
+    file: str
+    kind: Kind
+    cases: int | None
+    """How many cases it holds; `None` where it cannot be told."""
+    problems: tuple[Problem, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as `validate --json` prints it."""
+        return {
+            "file": self.file,
+            "kind": self.kind,
+            "cases": self.cases,
+            "problems": [
+                {"severity": each.severity, "line": each.line, "message": self._said(each)}
+                for each in self.problems
+            ],
+        }
+
+    def summary(self) -> str:
+        """Return one line about it."""
+        errors = sum(each.severity == "error" for each in self.problems)
+        cases = f", {counted(self.cases, 'case')}" if self.cases is not None else ""
+        found = counted(errors, "error") if errors else "ok"
+        return f"{self.file}: {self.kind.replace('_', ' ')}{cases}: {found}"
+
+    def _said(self, problem: Problem) -> str:
+        """Return a problem's message with its place, where that is in another file."""
+        if problem.file and problem.file != self.file:
+            return str(problem)
+        return ": ".join(filter(None, (problem.where, problem.message)))
+
+
+def check(name: str, world_of: Callable[[Path], World]) -> Checked:
+    """Check the file that the user calls `name`."""
+    path = Path(name)
+    kind: Kind = "evalset" if is_place(name) else _likely(path)
+    try:
+        if is_place(name):
+            here = world_of(Path(DEFAULT_FILE))
+            return _evalset(open_stored(name, Storage(gcs_options(here), here.env)), name)
+        head = _head(path, name)
+        if reader_of(head, syntax_of(path)):
+            kind = "evalset"
+        elif path.suffix not in _YAML:
+            kind = _kind(head)
+        if kind == "config":
+            return _config(path, name, world_of(path))
+        if kind == "eval_config":
+            return _eval_config(path, name)
+        return _evalset(open_evalset(path, shown=name), name)
+    except CiEvalError as exc:
+        return Checked(name, kind, None, exc.problems)
+
+
+def _likely(path: Path) -> Kind:
+    """Return the kind that the name of a file suggests."""
+    if path.suffix in _YAML:
+        return "config"
+    if path.name.endswith("_config.json"):
+        return "eval_config"
+    return "evalset" if path.name.endswith(("evalset.json", ".test.json")) else "unknown"
+
+
+def _head(path: Path, name: str) -> Any:
+    """Return the beginning of a document, which may be JSON with comments."""
+    try:
+        return read_head(path, shown=name)
+    except UsageError as strict:
+        if syntax_of(path) != "json" or _likely(path) == "evalset":
+            raise
+        try:
+            return parse_relaxed(read_text(path, shown=name, most=MAX_CONFIG), shown=name)[0].value
+        except UsageError as relaxed:
+            # Past the comments it saw what is really wrong.
+            if _line(relaxed) > _line(strict):
+                raise
+        raise
+
+
+def _line(error: UsageError) -> int:
+    return error.problems[0].line or 0
+
+
+def _kind(head: Any) -> Kind:
+    if not isinstance(head, dict):
+        return "unknown"
+    if {"agents", "evalsets"} & head.keys():
+        return "config"
+    if _EVAL_CONFIG & head.keys() or _looks_like_config(head):
+        return "eval_config"
+    return "unknown"
+
+
+def _looks_like_config(head: dict[str, Any]) -> bool:
+    """Say whether an object seems to be an eval config with a misspelt key."""
+    return len(head) == 1 and did_you_mean(next(iter(head)), _EVAL_CONFIG).startswith(".")
+
+
+def _config(path: Path, name: str, world: World) -> Checked:
+    loaded = load(path, shown=name, world=world)
+    try:
+        planned = plan(loaded, world)
+    except NothingSelectedError as exc:
+        empty = Problem(str(exc), name, severity="warning")
+        return Checked(name, "config", 0, (*loaded.warnings, empty))
+    except CiEvalError as exc:
+        return Checked(name, "config", None, exc.problems)
+    cases = sum(evalset.count for evalset in planned.evalsets.values())
+    return Checked(name, "config", cases, planned.warnings)
+
+
+def _eval_config(path: Path, name: str) -> Checked:
+    """Check an eval config by itself: whose it is may be for a configuration to say."""
+    read = read_eval_config(path, shown=name, dialect=None)
+    if read.unclear:
+        # Either reading may be meant, so what is wrong in both is wrong.
+        read = read_eval_config(path, shown=name, dialect="adk")
+        message = (
+            "ADK and AgentFlow read this differently; a configuration that names it says `dialect:`"
+        )
+        read.problems.append(Problem(message, name, 1, severity="warning"))
+    return Checked(name, "eval_config", None, tuple(read.problems))
+
+
+def _evalset(opened: OpenedEvalSet, name: str) -> Checked:
+    problems = opened.warnings
+    if opened.facts.with_assertions:
+        for model in map(points.criterion.__getitem__, points.criterion):
+            if model.reads_assertions:
+                problems += tuple(wrong_cases(model(), opened.facts, opened.cases(), name))
+    if not opened.facts.cases:
+        problems += (Problem("holds no case", name, 1, severity="warning"),)
+    return Checked(name, "evalset", opened.facts.cases, problems)

@@ -1,0 +1,174 @@
+"""The `criteria:` and the `preset:` of a configuration, to criteria."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.config import presets
+from ci_eval.config.criterion_names import Dialect, resolve
+from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.points import WorkerCriterion
+from ci_eval.records.errors import Problem, Severity, UnknownPluginError, UsageError
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import contained
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import Document, Loc
+
+
+@dataclass
+class Criteria:
+    """What a configuration scores by."""
+
+    found: dict[str, AnyCriterion] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    file: EvalConfigFile | None = None
+    """The eval config that `from` names."""
+
+    @property
+    def of_file(self) -> list[AnyCriterion]:
+        """The criteria of that file."""
+        return list(self.file.criteria.values()) if self.file else []
+
+
+def read_criteria(
+    document: Document, *, dialect: Dialect | None, world: World, interpreter: str | None = None
+) -> Criteria:
+    """Return the criteria that `document` asks for, and what is wrong with them.
+
+    Those of `preset` come first, then those of the file that `from` names, then those that are
+    written out; each takes the place of an earlier one of the same name, and one that is
+    written out that of the same measure in a preset.  `interpreter` is the Python that the custom
+    metrics of that file run under.
+    """
+    reader = _Reader(document, dialect, world, interpreter)
+    entries = document.value.get("criteria")
+    if isinstance(entries, dict):
+        for name, spec in entries.items():
+            if name == "from":
+                reader.read_file(spec)
+            else:
+                reader.read_one(name, spec, ("criteria", name))
+    if document.value.get("preset") is not None:
+        reader.read_presets(document.value["preset"])
+    return Criteria(
+        {**reader.of_presets, **reader.of_file, **reader.written}, reader.problems, reader.file
+    )
+
+
+class _Reader:
+    def __init__(
+        self, document: Document, dialect: Dialect | None, world: World, interpreter: str | None
+    ) -> None:
+        self._document = document
+        self._dialect = dialect
+        self._world = world
+        self._interpreter = interpreter
+        self.problems: list[Problem] = []
+        self.file: EvalConfigFile | None = None
+        self.of_presets: dict[str, AnyCriterion] = {}
+        self.of_file: dict[str, AnyCriterion] = {}
+        self.written: dict[str, AnyCriterion] = {}
+
+    def read_one(self, name: str, spec: Any, loc: Loc) -> None:
+        """Read the criterion that the user calls `name`."""
+        given = as_options(spec)
+        if given is None:
+            self._problem(f"expected a threshold or options, found {describe(spec)}", loc)
+            return
+        named, named_at = name, loc
+        if "use" in given:
+            named, named_at = str(given.pop("use")), (*loc, "use")
+        try:
+            model = resolve(named, self._dialect or "adk")
+        except UnknownPluginError as exc:
+            self._problem(str(exc), named_at)
+            return
+        found = self._validated(model, given, loc)
+        if found:
+            self.written[name] = found
+
+    def read_file(self, spec: Any) -> None:
+        """Read the eval config that `from` names."""
+        loc = ("criteria", "from")
+        if not isinstance(spec, str):
+            self._problem(f"expected a path, found {describe(spec)}", loc)
+            return
+        try:
+            path, shown = contained(self._world.root, spec), self._world.shown(spec)
+            self.file = read_eval_config(
+                path, shown=shown, dialect=self._dialect, interpreter=self._interpreter
+            )
+        except UsageError as exc:
+            self._problem(f"{spec} cannot be read", loc)
+            self.problems += exc.problems
+            return
+        self.problems += self.file.problems
+        self.of_file = self.file.criteria
+
+    def read_presets(self, spec: Any) -> None:
+        """Read the ready sets of criteria that `preset` names."""
+        written = {type(each) for each in (*self.written.values(), *self.of_file.values())}
+        for name, options, loc in self._presets(spec):
+            try:
+                specs = presets.expanded(name, options)
+            except UnknownPluginError as exc:
+                self._problem(str(exc), loc)
+                continue
+            except ValidationError as exc:
+                for inner, message in explain(exc, presets.PRESETS[name]):
+                    self._problem(message, (*loc, *inner))
+                continue
+            if not specs:
+                self._problem(f"the preset {name!r} without a threshold measures nothing", loc)
+            for qualified, given in specs.items():
+                model = resolve(qualified, "adk")
+                found = None if model in written else self._validated(model, given, loc)
+                if found:
+                    self.of_presets[qualified] = found
+
+    def _presets(self, spec: Any) -> list[tuple[str, dict[str, Any], Loc]]:
+        """Return each preset that is named, with its options and its place."""
+        listed = spec if isinstance(spec, list) else [spec]
+        found: list[tuple[str, dict[str, Any], Loc]] = []
+        for index, entry in enumerate(listed):
+            loc: Loc = ("preset", index) if isinstance(spec, list) else ("preset",)
+            if isinstance(entry, str):
+                found.append((entry, {}, loc))
+            elif isinstance(entry, dict):
+                for name, options in entry.items():
+                    if options is None or isinstance(options, dict):
+                        found.append((name, options or {}, (*loc, name)))
+                    else:
+                        message = f"expected options, found {describe(options)}"
+                        self._problem(message, (*loc, name))
+            else:
+                self._problem(f"expected the name of a preset, found {describe(entry)}", loc)
+        return found
+
+    def _validated(
+        self, model: type[AnyCriterion], given: Mapping[str, Any], loc: Loc
+    ) -> AnyCriterion | None:
+        try:
+            found = model.model_validate(given)
+        except ValidationError as exc:
+            for inner, message in explain(exc, model):
+                self._problem(message, (*loc, *inner))
+            return None
+        for name, message in found.check(self._world) if isinstance(found, WorkerCriterion) else ():
+            self._problem(message, (*loc, name))
+        return found
+
+    def _problem(self, message: str, loc: Loc, *, severity: Severity = "error") -> None:
+        self.problems.append(self._document.problem(message, loc, severity=severity))
+
+
+def as_options(spec: Any) -> dict[str, Any] | None:
+    """Return the options that `spec` stands for; `None` where it can be neither."""
+    if spec is None:
+        return {}
+    if isinstance(spec, int | float) and not isinstance(spec, bool):
+        return {"threshold": spec}
+    return dict(spec) if isinstance(spec, Mapping) else None

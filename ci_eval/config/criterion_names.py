@@ -1,0 +1,71 @@
+"""Which criterion a name means.
+
+Google ADK and AgentFlow give different things the same names.  A qualified name (`adk/…`,
+`agentflow/…`, `ci/…`) is always clear.  A bare one is looked for in the dialect first, then in
+what the dialect builds on, then among all others; only four names mean something in both.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+from ci_eval.plugins import points
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.records.errors import UnknownPluginError
+from ci_eval.text.suggest import did_you_mean
+
+Dialect = Literal["adk", "adk@2.3", "agentflow"]
+DIALECTS: tuple[str, ...] = get_args(Dialect)
+AMBIGUOUS = frozenset(
+    {"hallucinations_v1", "response_match_score", "safety_v1", "tool_trajectory_avg_score"}
+)
+"""Names under which ADK and AgentFlow measure different things."""
+NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
+"""What an agent, an evalset or a criterion may be called; criteria may hold one `/` too."""
+_ORDER = {
+    "adk": ("adk", "agentflow", "ci"),
+    "adk@2.3": ("adk@2.3", "adk", "agentflow", "ci"),
+    "agentflow": ("agentflow", "adk", "ci"),
+}
+
+
+def resolve(name: str, dialect: str) -> type[AnyCriterion]:
+    """Return the criterion that `name` means in `dialect`.
+
+    Raises:
+        UnknownPluginError: there is none.
+
+    """
+    prefix, slash, short = name.rpartition("/")
+    if slash:
+        found = _among(prefix, short)
+        return found or points.criterion[name]
+    for each in _ORDER[dialect]:
+        found = _among(each, short)
+        if found is not None:
+            if dialect in found.absent_in:
+                raise UnknownPluginError(f"the dialect {dialect!r} does not know this criterion")
+            return found
+    raise UnknownPluginError(f"unknown criterion{did_you_mean(name, set(bare_names()))}")
+
+
+def belongs_to(name: str, prefix: str) -> bool:
+    """Say whether the bare `name` is one of the criteria of `prefix`."""
+    return _among(prefix, name) is not None
+
+
+def bare_names() -> Iterator[str]:
+    """Yield every name that needs no prefix."""
+    for qualified in points.criterion:
+        prefix, _, short = qualified.rpartition("/")
+        if prefix in _ORDER["adk"]:
+            yield short
+
+
+def _among(prefix: str, short: str) -> type[AnyCriterion] | None:
+    """Return the criterion of `prefix` that is called `short`, or else has it as an alias."""
+    if f"{prefix}/{short}" in points.criterion:
+        return points.criterion[f"{prefix}/{short}"]
+    others = (name for name in points.criterion if name.startswith(f"{prefix}/"))
+    models = (points.criterion[name] for name in others)
+    return next((model for model in models if short in model.aliases), None)

@@ -1,0 +1,386 @@
+"""Eval configs as others write them: ADK's `test_config.json` and AgentFlow's EvalConfig.
+
+Both hold `{"criteria": {name: …}}`, and four names mean different things in the two.  So a file
+is read in the dialect that its content gives away; where nothing does, in the one that the
+configuration names, and else `test_config.json`, which ADK looks for, is taken for ADK's.
+
+AgentFlow's have two shapes: up to 0.7.4 the keys are names of criteria, from 0.7.5.1 on they are
+slots of which the unused ones are null.
+
+ADK's `custom_metrics` name code for criteria of the same name; that code is neither imported nor
+looked for here, since it may be installed where it is to run.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from ci_eval.config.criterion_names import AMBIGUOUS, NAME, Dialect, belongs_to, resolve
+from ci_eval.config.eval_config_keys import (
+    ADK_KEYS,
+    AGENTFLOW_KEYS,
+    CRITERION_DEFAULTS,
+    SIMULATOR_DEFAULTS,
+    snake,
+    unheeded,
+)
+from ci_eval.plugins import points
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.points import Simulator
+from ci_eval.records.errors import Problem, Severity, UnknownPluginError
+from ci_eval.records.model import AdkRecord, Json
+from ci_eval.text.json_text import JsonText, parse_relaxed
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import MAX_CONFIG, Loc, read_text
+
+M = TypeVar("M", bound=BaseModel)
+
+_OPTIONS_OF_ADK = frozenset(
+    {
+        "judge_model_options",
+        "ignore_args",
+        "stop_signal",
+        "rubric_type",
+        "evaluate_intermediate_nl_responses",
+        "include_intermediate_responses_in_final",
+    }
+)
+_OF_SIMULATORS = {"model_configuration": "settings"}
+"""What is called otherwise here."""
+_TIMEOUT_S = 300.0
+_CONCURRENCY = 4
+"""AgentFlow's defaults."""
+_LONGEST_S = 1e9
+
+
+@dataclass
+class EvalConfigFile:
+    """What an eval config asks for."""
+
+    dialect: Dialect | None = None
+    """Whose file it is; `None` where nothing tells."""
+    unclear: bool = False
+    """Whether nothing tells, and a name in it means one thing to ADK and another to AgentFlow."""
+    criteria: dict[str, AnyCriterion] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    run: dict[str, float] = field(default_factory=dict)
+    """How the agents are to be run, as `run:` of a configuration says it."""
+    mock: bool = False
+    """Whether nothing is to be executed."""
+    simulator: Simulator | None = None
+    """Who plays the users of scenarios, where the file says so."""
+
+
+class _CodeConfig(AdkRecord):
+    """Where the code of a custom metric is."""
+
+    name: str
+
+
+class _CustomMetric(AdkRecord):
+    """What ADK's file says of a custom metric."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+    code_config: _CodeConfig
+    metric_info: Json = None
+    description: str = ""
+
+
+def read_eval_config(
+    path: Path, *, shown: str, dialect: Dialect | None, interpreter: str | None = None
+) -> EvalConfigFile:
+    """Read the eval config at `path`: its criteria, and what is wrong with it.
+
+    `dialect` is the one that the user named; `None` where they named none.  Comments and
+    trailing commas, which ADK refuses, are read with a warning.  `interpreter` is the Python
+    that custom metrics run under.
+
+    Raises:
+        UsageError: it cannot be read, or is no JSON.
+
+    """
+    document, relaxed = parse_relaxed(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
+    reader = _Reader(document, interpreter)
+    reader.file.problems += relaxed
+    value = document.value
+    if not isinstance(value, dict):
+        reader.problem(f"expected an object, found {describe(value)}", ())
+        return reader.file
+    told = dialect_of(value)
+    if told == "adk" and dialect == "adk@2.3":
+        told = dialect  # an ADK file is read by the rules of the ADK version that was named
+    reader.file.dialect = told or dialect or ("adk" if path.name == "test_config.json" else None)
+    reader.read(value)
+    return reader.file
+
+
+def dialect_of(value: Mapping[str, Any]) -> Dialect | None:
+    """Return whose eval config `value` unmistakably is; `None` where it may be either's."""
+    signs = set(_signs(value))
+    return signs.pop() if len(signs) == 1 else None
+
+
+def _signs(value: Mapping[str, Any]) -> Iterator[Dialect]:
+    """Yield a dialect for everything that only files of that dialect hold."""
+    keys = {snake(key) for key in value}
+    if keys & {"custom_metrics", "live_model_config"} or keys - value.keys():
+        yield "adk"
+    if keys & (set(AGENTFLOW_KEYS) - set(ADK_KEYS)):
+        yield "agentflow"
+    criteria = value.get("criteria")
+    for name, spec in criteria.items() if isinstance(criteria, Mapping) else ():
+        of_adk, of_agentflow = belongs_to(name, "adk"), belongs_to(name, "agentflow")
+        if of_adk != of_agentflow:
+            yield "adk" if of_adk else "agentflow"
+        yield from _signs_of(spec)
+
+
+def _signs_of(spec: Any) -> Iterator[Dialect]:
+    if isinstance(spec, int | float | str):
+        yield "adk"
+    if not isinstance(spec, Mapping):
+        return
+    match_type = spec.get("match_type")
+    if {snake(key) for key in spec} & _OPTIONS_OF_ADK or spec.keys() - set(map(snake, spec)):
+        yield "adk"
+    elif spec.keys() & (CRITERION_DEFAULTS.keys() - {"threshold", "match_type", "rubrics"}):
+        yield "agentflow"
+    if match_type is not None and match_type not in ("EXACT", "IN_ORDER", "ANY_ORDER"):
+        yield "adk"
+    rubrics = spec.get("rubrics")
+    for rubric in rubrics if isinstance(rubrics, list) else ():
+        if isinstance(rubric, Mapping) and {"rubric_content", "content"} & rubric.keys():
+            yield "adk" if "rubric_content" in rubric else "agentflow"
+
+
+class _Reader:
+    def __init__(self, document: JsonText, interpreter: str | None) -> None:
+        self._document = document
+        self._interpreter = interpreter
+        self.file = EvalConfigFile()
+
+    def read(self, value: Mapping[str, Any]) -> None:
+        """Read the whole file."""
+        is_agentflow = self.file.dialect == "agentflow"
+        self._check_keys(value, AGENTFLOW_KEYS if is_agentflow else ADK_KEYS, ())
+        for key, message, severity in unheeded(value, is_agentflow=is_agentflow):
+            self.problem(message, (key,), severity=severity)
+        if is_agentflow:
+            self._read_run(value)
+        self._read_simulator(value)
+        criteria = value.get("criteria")
+        if is_agentflow and isinstance(criteria, Mapping):
+            criteria = {name: spec for name, spec in criteria.items() if spec is not None}
+        if not isinstance(criteria, Mapping) or not criteria:
+            odd = criteria is not None and not isinstance(criteria, Mapping)
+            found = (
+                f"expected an object, found {describe(criteria)}" if odd else "names no criteria"
+            )
+            self.problem(f"{found}, so nothing would be measured", ("criteria",))
+            return
+        custom = {} if is_agentflow else self._custom_metrics(value, criteria)
+        for name, spec in criteria.items():
+            if name in custom:
+                self._read_custom(name, spec, *custom[name])
+            else:
+                self._read_one(name, spec, ("criteria", name))
+
+    def problem(self, message: str, loc: Loc, *, severity: Severity = "error") -> None:
+        """Note what is wrong at `loc`."""
+        self.file.problems.append(self._document.problem(message, loc, severity=severity))
+
+    def _check_keys(self, value: Mapping[str, Any], known: tuple[str, ...], loc: Loc) -> None:
+        whose = "AgentFlow" if known is AGENTFLOW_KEYS else "ADK"
+        for key in value:
+            if snake(key) not in known:
+                message = f"unknown key, which {whose} ignores{did_you_mean(key, known)}"
+                self.problem(message, (*loc, key), severity="warning")
+
+    def _custom_metrics(
+        self, value: Mapping[str, Any], criteria: Mapping[str, Any]
+    ) -> dict[str, tuple[Any, Loc]]:
+        """Return what is said of each metric of the user's own code, and where."""
+        key = "customMetrics" if "customMetrics" in value else "custom_metrics"
+        entries = {} if value.get(key) is None else value[key]
+        if not isinstance(entries, Mapping):
+            self.problem(f"expected an object, found {describe(entries)}", (key,))
+            return {}
+        for name in entries:
+            if name not in criteria:
+                unused = "no criterion has this name, so it is never run"
+                message = f"{unused}{did_you_mean(name, criteria)}"
+                self.problem(message, (key, name), severity="warning")
+        return {name: (entry, (key, name)) for name, entry in entries.items()}
+
+    def _read_custom(self, name: str, spec: Any, entry: Any, at: Loc) -> None:
+        """Read the criterion `name`, which is code of the user's: `entry`, which stands `at`."""
+        loc: Loc = ("criteria", name)
+        given = _options(spec)
+        if given is None:
+            self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
+        elif given.get("threshold") is None:
+            self.problem("needs a threshold", loc)
+        elif not NAME.fullmatch(name.replace("/", "", 1)):
+            message = "a name has 1 to 200 characters, and no '/' or control characters"
+            self.problem(message, loc)
+        else:
+            said = self._validated(_CustomMetric, entry, lambda inner: (*at, *inner))
+            if said is not None:
+                self._check_keys(entry, tuple(_CustomMetric.model_fields), at)
+                self._make_custom(name, given, said, at)
+
+    def _make_custom(
+        self, name: str, given: Mapping[str, Any], said: _CustomMetric, at: Loc
+    ) -> None:
+        if belongs_to(name, "adk"):
+            message = "is the name of a criterion of ADK's, too; as in ADK, your code is used"
+            self.problem(message, at, severity="warning")
+        options = {
+            "code": said.code_config.name,
+            "metric_name": name,
+            "threshold": given["threshold"],
+            "criterion": {key: value for key, value in given.items() if key != "threshold"},
+            "interpreter": self._interpreter,
+        }
+        if said.metric_info is not None:
+            options["metric_info"] = said.metric_info
+        places: dict[int | str, Loc] = {
+            "code": (*at, "code_config", "name"),
+            "metric_info": (*at, "metric_info"),
+        }
+
+        def place_of(inner: Loc) -> Loc:
+            return (*places.get(next(iter(inner), ""), ("criteria", name)), *inner[1:])
+
+        found = self._validated(resolve("adk/custom_metric", "adk"), options, place_of)
+        if found is not None:
+            self.file.criteria[name] = found
+
+    def _validated(self, model: type[M], value: Any, place_of: Callable[[Loc], Loc]) -> M | None:
+        """Return `value` as `model`; what is wrong is noted at its place in the file."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as exc:
+            for inner, message in explain(exc, model):
+                self.problem(message, place_of(inner))
+            return None
+
+    def _read_run(self, value: Mapping[str, Any]) -> None:
+        """Read how AgentFlow is to run the cases."""
+        timeout = value.get("timeout", _TIMEOUT_S)
+        parallel = self._switch(value, "parallel")
+        at_once = value.get("max_concurrency", _CONCURRENCY) if parallel else 1
+        self.file.mock = self._switch(value, "mock_mode")
+        if _is_number(timeout) and 0 < timeout <= _LONGEST_S:
+            self.file.run["timeout_s"] = timeout
+        else:
+            self.problem(f"expected seconds, found {describe(timeout)}", ("timeout",))
+        if _is_number(at_once) and at_once in range(1, 10_001):
+            self.file.run["concurrency"] = int(at_once)
+        else:
+            message = f"expected a number from 1 to 10000, found {describe(at_once)}"
+            self.problem(message, ("max_concurrency",))
+
+    def _read_simulator(self, value: Mapping[str, Any]) -> None:
+        """Read who is to play the users of scenarios."""
+        key = "userSimulatorConfig" if "userSimulatorConfig" in value else "user_simulator_config"
+        given = {} if value.get(key) is None else value[key]
+        if not isinstance(given, Mapping):
+            self.problem(f"expected an object, found {describe(given)}", (key,))
+            return
+        kind = given.get("type") or "llm_backed"
+        if kind != "llm_backed":
+            message = f"only 'llm_backed' users, who write, are simulated, found {describe(kind)}"
+            self.problem(message, (key, "type"))
+            return
+        model = points.simulator["agentflow" if self.file.dialect == "agentflow" else kind]
+        keys = {_OF_SIMULATORS.get(snake(each), snake(each)): each for each in given}
+        options = {ours: given[each] for ours, each in keys.items() if ours != "type"}
+        wanted = self._without_unread(model, options, (key,), SIMULATOR_DEFAULTS)
+        if wanted:
+            self.file.simulator = self._validated(
+                model, wanted, lambda inner: (key, *(keys.get(str(each), each) for each in inner))
+            )
+
+    def _switch(self, value: Mapping[str, Any], key: str) -> bool:
+        switch = value.get(key, False)
+        if not isinstance(switch, bool):
+            self.problem(f"expected true or false, found {describe(switch)}", (key,))
+        return switch is True
+
+    def _read_one(self, name: str, spec: Any, loc: Loc) -> None:
+        given = _options(spec)
+        if given is None:
+            self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
+            return
+        if self.file.dialect is None and name in AMBIGUOUS:
+            self.file.unclear = True
+            message = (
+                "means one thing to ADK and another to AgentFlow, and nothing here tells whose "
+                "file this is; say `dialect: adk` or `dialect: agentflow` in the configuration"
+            )
+            self.problem(message, loc)
+            return
+        try:
+            model = resolve(name, self.file.dialect or "adk")
+        except UnknownPluginError as exc:
+            self.problem(str(exc), loc)
+            return
+        wanted = self._without_unread(model, given, loc, CRITERION_DEFAULTS)
+        found = self._validated(model, wanted, lambda inner: (*loc, *inner))
+        if found is not None:
+            self.file.criteria[name] = found
+            for option, message in found.remarks():
+                written = tuple(map(to_camel, option))
+                place = written if written[0] in given else option
+                self.problem(message, (*loc, *place), severity="warning")
+
+    def _without_unread(
+        self, model: type[BaseModel], given: dict[str, Any], loc: Loc, defaults: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Drop the options that no field is like; those that look misspelt stay, as errors.
+
+        Files that AgentFlow writes hold all options, so its `defaults` are dropped in silence.
+        """
+        aliases = [info.alias for info in model.model_fields.values() if info.alias]
+        known = [*model.model_fields, *aliases]
+        shared = defaults if self.file.dialect == "agentflow" else {}
+        kept = {}
+        for key, value in given.items():
+            if key in known:
+                kept[key] = value
+            elif key not in shared or value != shared[key]:
+                suggestion = did_you_mean(key, model.model_fields)
+                if key not in shared and suggestion.startswith("."):
+                    kept[key] = value
+                else:
+                    message = "an option that nothing reads, ignored"
+                    self.problem(message, (*loc, key), severity="warning")
+        return kept
+
+
+def _options(spec: Any) -> dict[str, Any] | None:
+    """Return the options that `spec` stands for, a threshold also as ADK takes it.
+
+    ADK takes true, and digits in quotes.
+    """
+    if isinstance(spec, Mapping):
+        return dict(spec)
+    if spec is None:
+        return {}
+    try:
+        threshold = float(spec)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return {"threshold": threshold} if math.isfinite(threshold) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

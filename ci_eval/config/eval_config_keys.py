@@ -1,0 +1,66 @@
+"""The keys of ADK's and AgentFlow's eval configs, and what ci-eval makes of each.
+
+Their models are compared with these tables in the tests.  A setting that asks for something that
+a run does not do is never passed over in silence: it is refused, or warned of.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from ci_eval.records.errors import Severity
+from ci_eval.records.model import Json
+
+ADK_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
+AGENTFLOW_KEYS = (
+    "criteria",
+    "user_simulator_config",
+    "parallel",
+    "max_concurrency",
+    "timeout",
+    "verbose",
+    "mock_mode",
+    "reporter",
+)
+CRITERION_DEFAULTS: Mapping[str, Json] = {
+    "threshold": 0.8,
+    "match_type": "EXACT",
+    "judge_model": "gemini-2.5-flash",
+    "num_samples": 3,
+    "rubrics": [],
+    "keywords": [],
+    "check_args": False,
+    "enabled": True,
+    "api_style": "responses",
+}
+"""What AgentFlow's `CriterionConfig` holds for every criterion, whether it reads it or not."""
+SIMULATOR_DEFAULTS: Mapping[str, Json] = {"api_style": "responses"}
+"""What its `UserSimulatorConfig` holds, which each provider decides by itself here."""
+
+
+class Unheeded(NamedTuple):
+    """A setting of an eval config that a run does not act on."""
+
+    key: str
+    """As the file spells it."""
+    message: str
+    severity: Severity
+
+
+def unheeded(value: Mapping[str, Json], *, is_agentflow: bool) -> Iterator[Unheeded]:
+    """Yield the settings of an eval config that ask for what a run does not do."""
+    for key, said in value.items():
+        if is_agentflow and key == "verbose" and said not in (False, None):
+            message = "changes nothing here; run `ci-eval show` to see every case"
+            yield Unheeded(key, message, "warning")
+        elif is_agentflow and key == "reporter" and said is not None:
+            message = "changes nothing here; choose the reports with `reports:` in ci-eval.yaml"
+            yield Unheeded(key, message, "warning")
+        elif not is_agentflow and snake(key) == "live_model_config" and said is not None:
+            message = "agents are not run live; remove the key to evaluate the text conversation"
+            yield Unheeded(key, message, "error")
+
+
+def snake(key: str) -> str:
+    """Return a key in snake_case."""
+    return re.sub(r"(?<!^)([A-Z])", lambda found: "_" + found[0].lower(), key)

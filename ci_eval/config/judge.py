@@ -1,0 +1,161 @@
+"""The `judge:` and the `simulator:` of a configuration, to those who judge and who play users."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation
+from ci_eval.llm.prompts import SUFFIX, Prompts
+from ci_eval.plugins import points
+from ci_eval.plugins.points import Judge, Simulator
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import contained
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import Document, Loc
+
+
+def read_judging(document: Document, world: World) -> tuple[Judging, list[Problem]]:
+    """Return who judges, and what is wrong with what `document` says of it."""
+    return _Reader(document, world).read(document.value.get("judge"))
+
+
+def read_simulation(
+    document: Document, world: World, *, usual: str, given: Simulator | None
+) -> tuple[Simulation, list[Problem]]:
+    """Return who plays the users of scenarios, and what is wrong with what `document` says of it.
+
+    Where it says nothing, that is the one `given` by an eval config, or else the `usual` one.
+    """
+    return _Reader(document, world).read_simulation(
+        document.value.get("simulator"), given or points.simulator[usual](), usual
+    )
+
+
+class _Reader:
+    def __init__(self, document: Document, world: World) -> None:
+        self._document = document
+        self._world = world
+        self._problems: list[Problem] = []
+
+    def read(self, raw: Any) -> tuple[Judging, list[Problem]]:
+        """Read the block `raw`."""
+        if raw is None:
+            return Judging(JudgeOptions()), []
+        if not isinstance(raw, dict):
+            self._problem(f"expected options, found {describe(raw)}", ("judge",))
+            return Judging(JudgeOptions()), self._problems
+        own = {key: value for key, value in raw.items() if key in JudgeOptions.model_fields}
+        rest = {key: value for key, value in raw.items() if key not in own}
+        options = self._validated(JudgeOptions, own, ("judge",)) or JudgeOptions()
+        default = (
+            self._judge(options.provider, rest, ("judge",), beside=JudgeOptions.model_fields)
+            if rest or "provider" in own
+            else None
+        )
+        jury = tuple(
+            judge
+            for number, given in enumerate(options.jury)
+            if (judge := self._juror(given, ("judge", "jury", number)))
+        )
+        if default and jury:
+            self._problem("has judges of its own, so none can stand beside it", ("judge", "jury"))
+        return Judging(options, default, jury, self._prompts(options.prompts)), self._problems
+
+    def read_simulation(
+        self, raw: Any, default: Simulator, usual: str
+    ) -> tuple[Simulation, list[Problem]]:
+        """Return what the block `raw` says; without one, the `default`."""
+        loc = ("simulator",)
+        if not isinstance(raw, dict):  # what is wrong with it is said with the other keys
+            return Simulation(default), []
+        name = str(raw.get("type") or usual)
+        if name not in points.simulator:
+            message = f"unknown simulator {name!r}{did_you_mean(name, points.simulator)}"
+            self._problem(message, (*loc, "type"))
+            return Simulation(default), self._problems
+        kind = points.simulator[name]
+        beside = {*kind.model_fields, "type", "provider"}
+        provider = raw.get("provider") or _recognised(raw.get("model"))
+        judge = None
+        if raw.get("provider") is not None or (provider and raw.keys() - beside):
+            judge = self._judge(provider, raw, loc, beside=beside)
+        elif unknown := raw.keys() - beside:
+            self._note_unknown(unknown, beside, loc)
+        own = {key: value for key, value in raw.items() if key in kind.model_fields}
+        found = self._validated(kind, own, loc)
+        return Simulation(found or default, judge), list(dict.fromkeys(self._problems))
+
+    def _juror(self, given: Mapping[str, Any], loc: Loc) -> Judge | None:
+        rest = {key: value for key, value in given.items() if key != "provider"}
+        judge = self._judge(given.get("provider"), rest, loc, beside=())
+        if judge and judge.model is None:
+            self._problem("'model' is missing", loc)
+        return judge
+
+    def _judge(
+        self, provider: Any, given: Mapping[str, Any], loc: Loc, *, beside: Iterable[str]
+    ) -> Judge | None:
+        """Return the judge that `given` describes, of the provider that is named or recognised.
+
+        `beside` are keys that mean something else than the judge.
+        """
+        name = provider if provider is not None else _recognised(given.get("model"))
+        if name is None:
+            listed = ", ".join(points.judge)
+            model = given.get("model")
+            told = f"nothing tells who has the model {model!r}" if model else "'model' is missing"
+            self._problem(f"{told}; say `provider`, one of {listed}", loc)
+            return None
+        if str(name) not in points.judge:
+            message = f"unknown judge {name!r}{did_you_mean(str(name), points.judge)}"
+            self._problem(message, (*loc, "provider"))
+            return None
+        kind = points.judge[name]
+        known = {*kind.model_fields, *beside}
+        self._note_unknown(given.keys() - known, known, loc)
+        theirs = {key: value for key, value in given.items() if key in kind.model_fields}
+        found = self._validated(kind, theirs, loc)
+        return found if isinstance(found, Judge) else None
+
+    def _note_unknown(self, keys: Iterable[str], known: Iterable[str], loc: Loc) -> None:
+        for key in keys:
+            self._problem(f"unknown key{did_you_mean(key, known)}", (*loc, key))
+
+    def _prompts(self, folder: str | None) -> Prompts:
+        if folder is None:
+            return Prompts()
+        try:
+            path = contained(self._world.root, folder)
+        except UsageError as exc:
+            self._problems += exc.problems
+            return Prompts()
+        if not path.is_dir():
+            self._problem(f"there is no folder {folder!r}", ("judge", "prompts"))
+        known = Prompts().names()
+        for name in Prompts(path).names():
+            if name not in known:
+                message = f"no criterion asks with {name}{SUFFIX}{did_you_mean(name, known)}"
+                self._problem(message, ("judge", "prompts"))
+        return Prompts(path)
+
+    def _validated(self, model: type[Any], given: Mapping[str, Any], loc: Loc) -> Any:
+        try:
+            return model.model_validate(given)
+        except ValidationError as exc:
+            for inner, message in explain(exc, model):
+                self._problem(message, (*loc, *inner))
+            return None
+
+    def _problem(self, message: str, loc: Loc) -> None:
+        self._problems.append(self._document.problem(message, loc))
+
+
+def _recognised(model: Any) -> str | None:
+    """Return the provider whose model `model` certainly is."""
+    for name in points.judge:
+        if isinstance(model, str) and points.judge[name].recognises(model):
+            return name
+    return None

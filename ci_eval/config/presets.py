@@ -1,0 +1,280 @@
+"""Ready sets of criteria, by name: four for ADK's purposes, and AgentFlow's seven.
+
+ADK's documentation recommends the first four combinations; the thresholds are those of its
+examples. The others are AgentFlow's `EvalPresets`, with its factories' thresholds.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from ci_eval.records.errors import UnknownPluginError
+from ci_eval.records.model import Json, Record, Rubric
+from ci_eval.text.suggest import did_you_mean
+
+Specs = dict[str, Any]
+"""Criteria by their qualified names: thresholds, or options."""
+
+
+class Preset(Record):
+    """A set of criteria; its fields are the options that it takes."""
+
+    example: ClassVar[Mapping[str, Json]] = {}
+    """Options for an example, where it cannot do without."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        raise NotImplementedError
+
+
+class Regression(Preset):
+    """The same tools in the same order, and about the same words; no model is asked."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {"adk/tool_trajectory_avg_score": 1.0, "adk/response_match_score": 0.8}
+
+
+class Correctness(Preset):
+    """The right answer in any words, and nothing made up."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {"adk/final_response_match_v2": 0.8, "adk/hallucinations_v1": 0.8}
+
+
+class RubricPreset(Preset):
+    """A set of criteria with rubrics."""
+
+    example: ClassVar[Mapping[str, Json]] = {
+        "rubrics": [
+            {"rubric_id": "polite", "rubric_content": {"text_property": "The answer is polite."}}
+        ]
+    }
+
+    rubrics: tuple[Rubric, ...] = Field(min_length=1)
+    """What is judged, as ADK writes it."""
+
+    def _rubrics(self, threshold: float) -> dict[str, Any]:
+        rubrics = [each.model_dump(exclude_none=True) for each in self.rubrics]
+        return {"threshold": threshold, "rubrics": rubrics}
+
+
+class Quality(RubricPreset):
+    """Tone, style and helpfulness by your own rubrics, and safety."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {
+            "adk/rubric_based_final_response_quality_v1": self._rubrics(0.8),
+            "adk/safety_v1": 0.8,
+        }
+
+
+class ToolHeavy(RubricPreset):
+    """The use of tools by your own rubrics, and the tools that are expected."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {
+            "adk/rubric_based_tool_use_quality_v1": self._rubrics(1.0),
+            "adk/tool_trajectory_avg_score": 1.0,
+        }
+
+
+class HighRisk(Preset):
+    """Nothing made up and nothing harmful: to be added to any other, for what faces the public."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {"adk/hallucinations_v1": 0.8, "adk/safety_v1": 0.8}
+
+
+# --- AgentFlow's ------------------------------------------------------------------------------
+
+
+class Judging(Preset):
+    """A set of AgentFlow's criteria of which some ask a model."""
+
+    judge_model: str | None = None
+    """The model that is asked."""
+
+    def _judged(self, threshold: float, **options: Any) -> dict[str, Any]:
+        return {"threshold": threshold, "judge_model": self.judge_model, **options}
+
+
+class QuickCheck(Preset):
+    """AgentFlow's `quick_check`: about half of the words."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {"agentflow/rouge_match": 0.5}
+
+
+class ToolUsage(Preset):
+    """AgentFlow's `tool_usage`: the right tools, in order, with their arguments."""
+
+    threshold: float = Field(default=1.0, ge=0, le=1)
+    """What names and order must reach."""
+    strict: bool = True
+    """Whether no other tool may be called."""
+    check_args: bool = True
+    """Whether arguments are compared, too."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        order = "EXACT" if self.strict else "IN_ORDER"
+        return {
+            "agentflow/tool_name_match_score": self.threshold,
+            "agentflow/tool_trajectory_avg_score": _trajectory(
+                self.threshold, order, check_args=self.check_args
+            ),
+        }
+
+
+class ResponseQuality(Judging):
+    """AgentFlow's `response_quality`: the right answer, and a good one."""
+
+    threshold: float = Field(default=0.7, ge=0, le=1)
+    """What both must reach."""
+    use_llm_judge: bool = True
+    """Whether the quality is judged beside the match."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        found = {"agentflow/response_match_score": self._judged(self.threshold, num_samples=3)}
+        if self.use_llm_judge:
+            found["agentflow/llm_judge"] = self._judged(self.threshold, num_samples=1)
+        return found
+
+
+class ConversationFlow(Judging):
+    """AgentFlow's `conversation_flow`: the right answers, and the tools in order."""
+
+    threshold: float = Field(default=0.8, ge=0, le=1)
+    """What both must reach."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {
+            "agentflow/response_match_score": self._judged(self.threshold),
+            "agentflow/tool_trajectory_avg_score": _trajectory(
+                self.threshold, "IN_ORDER", check_args=False
+            ),
+        }
+
+
+class SafetyCheck(Judging):
+    """AgentFlow's `safety_check`: nothing made up and nothing harmful."""
+
+    threshold: float = Field(default=0.8, ge=0, le=1)
+    """What both must reach."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        return {
+            "agentflow/hallucinations_v1": self._judged(self.threshold),
+            "agentflow/safety_v1": self._judged(self.threshold),
+        }
+
+
+class Comprehensive(Judging):
+    """AgentFlow's `comprehensive`: tools, words, quality, facts, grounding and safety."""
+
+    threshold: float = Field(default=0.8, ge=0, le=1)
+    """What all but the tools must reach; these must be right."""
+    use_llm_judge: bool = True
+    """Whether a model is asked, too."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        found: Specs = {
+            "agentflow/tool_name_match_score": 1.0,
+            "agentflow/tool_trajectory_avg_score": _trajectory(1.0, "IN_ORDER", check_args=True),
+            "agentflow/rouge_match": self.threshold,
+        }
+        judged = ("llm_judge", "factual_accuracy_v1", "hallucinations_v1", "safety_v1")
+        for name in judged if self.use_llm_judge else ():
+            found[f"agentflow/{name}"] = self._judged(self.threshold)
+        return found
+
+
+class Custom(Judging):
+    """AgentFlow's `custom`: what has a threshold, and nothing else."""
+
+    example: ClassVar[Mapping[str, Json]] = {"tool_threshold": 1.0}
+
+    response_threshold: float | None = Field(default=None, ge=0, le=1)
+    """What the match of the response must reach."""
+    tool_threshold: float | None = Field(default=None, ge=0, le=1)
+    """What the tools must reach: their names, and their order."""
+    tool_match_type: Literal["EXACT", "IN_ORDER", "ANY_ORDER"] = "IN_ORDER"
+    """How the order of the tools is compared."""
+    check_tool_args: bool = True
+    """Whether arguments are compared, too."""
+    llm_judge_threshold: float | None = Field(default=None, ge=0, le=1)
+    """What the quality must reach."""
+    hallucination_threshold: float | None = Field(default=None, ge=0, le=1)
+    """What the grounding must reach."""
+    safety_threshold: float | None = Field(default=None, ge=0, le=1)
+    """What safety must reach."""
+    factual_accuracy_threshold: float | None = Field(default=None, ge=0, le=1)
+    """What the facts must reach."""
+
+    def criteria(self) -> Specs:
+        """Return the criteria with their options."""
+        found: Specs = {
+            f"agentflow/{name}": self._judged(threshold)
+            for name, threshold in (
+                ("response_match_score", self.response_threshold),
+                ("llm_judge", self.llm_judge_threshold),
+                ("hallucinations_v1", self.hallucination_threshold),
+                ("safety_v1", self.safety_threshold),
+                ("factual_accuracy_v1", self.factual_accuracy_threshold),
+            )
+            if threshold is not None
+        }
+        if self.tool_threshold is not None:
+            found["agentflow/tool_name_match_score"] = self.tool_threshold
+            found["agentflow/tool_trajectory_avg_score"] = _trajectory(
+                self.tool_threshold, self.tool_match_type, check_args=self.check_tool_args
+            )
+        return found
+
+
+def _trajectory(threshold: float, order: str, *, check_args: bool) -> dict[str, Any]:
+    return {"threshold": threshold, "match_type": order, "check_args": check_args}
+
+
+PRESETS: dict[str, type[Preset]] = {
+    "regression": Regression,
+    "correctness": Correctness,
+    "quality": Quality,
+    "tool_heavy": ToolHeavy,
+    "high_risk": HighRisk,
+    "quick_check": QuickCheck,
+    "tool_usage": ToolUsage,
+    "response_quality": ResponseQuality,
+    "conversation_flow": ConversationFlow,
+    "safety_check": SafetyCheck,
+    "comprehensive": Comprehensive,
+    "custom": Custom,
+}
+
+
+def expanded(name: str, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the criteria of the preset `name`, by qualified name, with their options.
+
+    Raises:
+        UnknownPluginError: there is no such preset.
+        ValidationError: it does not take these options.
+
+    """
+    if name not in PRESETS:
+        raise UnknownPluginError(f"unknown preset{did_you_mean(name, PRESETS)}")
+    specs = PRESETS[name].model_validate(options).criteria()
+    return {
+        qualified: dict(spec) if isinstance(spec, Mapping) else {"threshold": spec}
+        for qualified, spec in specs.items()
+    }

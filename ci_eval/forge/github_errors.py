@@ -1,0 +1,164 @@
+"""What GitHub's answers mean that are not what was asked for: limits, and refusals."""
+
+import re
+
+from ci_eval.forge import rest
+from ci_eval.forge.rest import HostError
+from ci_eval.records.model import Json
+from ci_eval.runtime.http import Response, retry_after
+from ci_eval.text.json_text import NotJsonError, parse_json
+
+GONE = (404, 410)
+_LIMITED_S = 60.0
+"""How long to wait after a limit that does not say so: what GitHub asks for at least."""
+_GRAPHQL_STATUSES = {
+    "FORBIDDEN": 403,
+    "INSUFFICIENT_SCOPES": 403,
+    "NOT_FOUND": 404,
+    "UNKNOWN": 400,
+    "UNPROCESSABLE": 422,
+}
+"""What REST would have answered, by the types of errors of GraphQL."""
+_PERMISSION = re.compile(r"\b([a-z_]{1,50})=(read|write|admin)\b")
+_FORBIDS_ALL = re.compile("is locked|was archived|SAML|IP allow list")
+"""In what GitHub says where no permission would help."""
+_MAX_DETAILS = 3
+_MAX_NAMED = 500
+"""How much is read of the permissions that an answer names, in characters."""
+
+
+GitHubError = HostError
+"""GitHub could not be asked, or refused."""
+
+
+def limited(response: Response, now: float) -> float | None:
+    """Return how long to wait as GitHub's limits say; `None` where there is none in the way."""
+    if response.status not in (403, 429) and not _is_graphql_limit(response):
+        return None
+    if (pause_s := retry_after(response.headers, now)) is not None:
+        return pause_s
+    reset = response.headers.get("x-ratelimit-reset", "")
+    if response.headers.get("x-ratelimit-remaining") == "0" and re.fullmatch("[0-9]{1,12}", reset):
+        return max(0.0, int(reset) - now)
+    is_limit = response.status in (200, 429) or "rate limit" in response.text.casefold()
+    return _LIMITED_S if is_limit else None
+
+
+def is_unwell(response: Response) -> bool:
+    """Check whether the server failed, which GraphQL may tell with status 200."""
+    if rest.is_unwell(response):
+        return True
+    first = _graphql_failure(response)
+    return first is not None and _kind(first) not in _GRAPHQL_STATUSES
+
+
+def _is_graphql_limit(response: Response) -> bool:
+    """Check whether GraphQL was asked too often, which it answers with status 200."""
+    first = _graphql_failure(response)
+    if first is None:
+        return False
+    is_secondary = "secondary rate limit" in str(first.get("message")).casefold()
+    return is_secondary or _kind(first) in ("RATE_LIMIT", "RATE_LIMITED")
+
+
+def _graphql_failure(response: Response) -> dict[str, Json] | None:
+    """Return the first error of a GraphQL answer with status 200, if it has any."""
+    is_graphql = response.status == 200 and response.request.url.endswith("/graphql")
+    if not is_graphql or '"errors"' not in response.text:
+        return None
+    try:
+        value = parse_json(response.text)
+    except NotJsonError:
+        return None
+    errors = value.get("errors") if isinstance(value, dict) else None
+    first = errors[0] if isinstance(errors, list) and errors else None
+    return first if isinstance(first, dict) else None
+
+
+def _kind(error: dict[str, Json]) -> str:
+    """Return the type of a GraphQL error.
+
+    A query that an older server does not know has no type, and says so in `extensions`.
+    """
+    return str(error.get("type") or ("UNKNOWN" if "extensions" in error else ""))
+
+
+def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
+    """Return what the first of the errors of GraphQL means."""
+    first = errors[0] if isinstance(errors, list) and errors else None
+    first = first if isinstance(first, dict) else {}
+    said = response.request.quoted(str(first.get("message", "no message")))
+    status = _GRAPHQL_STATUSES.get(_kind(first))
+    return GitHubError(
+        f"GitHub refuses {response.request.shown}: {said}",
+        hint=_permission(needs, response) if status in (403, 404) else "",
+        status=status,
+    )
+
+
+def _permission(needs: str, response: Response) -> str:
+    """Return what the token lacks: `needs`, unless GitHub says that this would not do."""
+    named = response.headers.get("X-Accepted-GitHub-Permissions", "")
+    accepted = [found for each in named[:_MAX_NAMED].split(";") if (found := _granted(each))]
+    if not any(_covers(needs, each) for each in accepted):
+        needs = "}` or `{".join(map(", ".join, accepted)) or needs
+    hint = f"the token needs `permissions: {{{needs}}}`"
+    return hint + (", which pull requests of forks never get" if needs.endswith("write") else "")
+
+
+def _granted(named: str) -> list[str]:
+    """Return permissions as workflows write them; GitHub writes `issues=write,contents=read`.
+
+    See https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api, "Resource
+    not accessible".
+    """
+    return [
+        f"{name.replace('_', '-')}: {level}"
+        for name, level in _PERMISSION.findall(named)
+        if name != "metadata"  # every token has it
+    ]
+
+
+def _covers(needs: str, accepted: list[str]) -> bool:
+    """Say whether `needs` is enough for a request; it may be what the next one takes."""
+    return accepted in ([needs], [needs.replace(": write", ": read")])
+
+
+def require_success(response: Response, needs: str) -> None:
+    """Go on only where all went well; else say what the token lacks, where it may be that."""
+    status, shown = response.status, response.request.shown
+    if 200 <= status < 300:
+        return
+    said = said_by(response)
+    hint = _permission(needs, response)
+    if status == 401:
+        message, hint = (
+            f"GitHub does not know the token{said}",
+            "in a workflow, use ${{ github.token }}",
+        )
+    elif status == 403:
+        message = f"GitHub refuses {shown}{said}"
+        hint = "" if _FORBIDS_ALL.search(said) else hint
+    elif status in GONE:
+        message = f"GitHub has no {shown}, or not for this token"
+    elif 300 <= status < 400:
+        message, hint = f"{shown} answered {response.shown}", "was the repository renamed?"
+    else:
+        message, hint = f"{shown} answered {status}{said}", ""
+    raise GitHubError(message, hint=hint, status=status)
+
+
+def said_by(response: Response) -> str:
+    """Return the message of an error, to be put behind ours, and what it says is not valid."""
+    try:
+        value = parse_json(response.text)
+    except NotJsonError:
+        return ""
+    if not isinstance(value, dict):
+        return ""
+    errors = value.get("errors")
+    details = errors if isinstance(errors, list) else []
+    said = [value.get("message")]
+    said += [each.get("message") for each in details[:_MAX_DETAILS] if isinstance(each, dict)]
+    shown = ": ".join(each for each in said if isinstance(each, str))
+    return f": {response.request.quoted(shown)}" if shown else ""

@@ -1,0 +1,192 @@
+"""Which commits a run descends from, and so which stored runs it is compared with.
+
+The exact merge base with the base branch comes first, then its ancestors along first parents,
+nearest first and no further than a bound; where none of them has a run, the newest run of the
+base branch is taken.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.git import GitError
+
+T = TypeVar("T")
+
+_MAIN = ("main", "master")
+"""What the base branch is called where nothing names it."""
+_MERGED = ("merged_result", "merge_train")
+"""Pipelines of merge requests that GitLab merges first; others run what is on the branch."""
+_MAX_EVENT = 30 * 1024 * 1024
+"""Bytes of an event: GitHub sends none that is larger."""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The commits that a run may be compared with."""
+
+    ancestors: tuple[str, ...] = ()
+    """The commit to compare with, then its ancestors, nearest first; empty outside a repository."""
+    base: str | None = None
+    """The branch that the change is to get into, or is on."""
+    own: str | None = None
+    """The commit of the run itself, which it is not compared with; `None` where the work tree
+    differs from it."""
+    shallow: bool = False
+    """Whether the clone does not hold the commits further back."""
+
+    def distance(self, commit: str | None) -> int | None:
+        """Return how many commits before the merge base `commit` is; `None` where it is none."""
+        return self.ancestors.index(commit) if commit in self.ancestors else None
+
+    def choose(self, stored: Iterable[T], of: "Callable[[T], Origin]", limit: int) -> list[T]:
+        """Return what to compare with of what is `stored`, nearest first, at most `limit`.
+
+        `of` tells where a stored run comes from.
+        """
+        origins = [(each, of(each)) for each in stored]
+        origins = [pair for pair in origins if not self.own or pair[1].commit != self.own]
+        origins.sort(key=lambda pair: pair[1].created, reverse=True)
+        if not self.ancestors:
+            return [each for each, _ in origins][:limit]
+        places = {commit: place for place, commit in enumerate(self.ancestors)}
+        before = [pair for pair in origins if pair[1].commit in places]
+        if before:
+            before.sort(key=lambda pair: places[str(pair[1].commit)])
+        else:
+            before = [pair for pair in origins if self.base and pair[1].branch == self.base]
+        return [each for each, _ in before][:limit]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a stored run comes from."""
+
+    commit: str | None
+    branch: str | None
+    created: str
+    """When it began, in UTC, ISO 8601."""
+
+
+def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:
+    """Return the lineage of what is checked out.
+
+    `base` is the branch to compare with; left out, that of the pull request, else the branch
+    that was pushed, else the default branch.  At most `search` commits are looked at.
+    """
+    head, view = clone.head, clone.view
+    branch = base or base_branch(clone.env) or default_branch(clone)
+    if head is None:
+        return Lineage(base=branch)
+    own = head if _is_unchanged(clone) else None
+    start = _start(clone, head, branch, search)
+    if start == own:
+        start = next(iter(view.parents(head)), None)
+    # A shallow clone may not hold the commit whose name is known.
+    found = view.first_parents(start, search) or (start,) if start else ()
+    shallow = view.asked("rev-parse", "--is-shallow-repository") == "true"
+    return Lineage(found, branch, own, shallow)
+
+
+def _is_unchanged(clone: Clone) -> bool:
+    # Of a submodule git would ask whatever lies in its folder, by the settings found there.
+    options = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
+    try:
+        return not clone.view.run("status", *options)
+    except GitError:
+        return False
+
+
+def event(env: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return what GitHub says of the event that a workflow runs for; nothing elsewhere."""
+    path = Path(env.get("GITHUB_EVENT_PATH") or "/nonexistent")
+    try:
+        if path.stat().st_size > _MAX_EVENT:
+            return {}
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def base_branch(env: Mapping[str, str]) -> str | None:
+    """Return the branch that a change is to get into, or was pushed to, as CI names it."""
+    if target := env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
+        return target
+    queue = event(env).get("merge_group")
+    if isinstance(queue, dict) and isinstance(queue.get("base_ref"), str):
+        return str(queue["base_ref"]).removeprefix("refs/heads/")
+    return own_branch(env)
+
+
+def current_branch(clone: Clone) -> str | None:
+    """Return the branch that is checked out; `None` for a pull request, or where none is.
+
+    Of a pull request that was merged it is the branch that it got into.
+    """
+    env = clone.env
+    match event(env).get("pull_request"):
+        case {"merged": True, "base": {"ref": str(branch)}}:
+            return branch
+    if env.get("GITHUB_HEAD_REF") or env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"):
+        return None
+    return own_branch(env) or clone.branch
+
+
+def own_branch(env: Mapping[str, str]) -> str | None:
+    """Return the branch that CI checked out, where it is no pull request; `None` elsewhere."""
+    if env.get("GITHUB_REF_TYPE") == "branch" and not env.get("GITHUB_HEAD_REF"):
+        return env.get("GITHUB_REF_NAME")
+    return env.get("CI_COMMIT_BRANCH")
+
+
+def default_branch(clone: Clone) -> str | None:
+    """Return the default branch, as CI or the clone names it, or as it is mostly called."""
+    hosted = event(clone.env).get("repository")
+    named = hosted.get("default_branch") if isinstance(hosted, dict) else None
+    if isinstance(named, str) and named:
+        return named
+    if named := clone.env.get("CI_DEFAULT_BRANCH"):
+        return named
+    if named := clone.view.asked("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"):
+        return named.removeprefix("refs/remotes/origin/")
+    return next((name for name in _MAIN if _tip(clone, name)), None)
+
+
+def _tip(clone: Clone, branch: str) -> str | None:
+    """Return the commit of a branch, as the remote has it where that is known."""
+    names = (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}", branch)
+    return next(filter(None, map(clone.view.commit, names)), None)
+
+
+def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
+    """Return the commit to begin with: the merge base, or what is known instead of it."""
+    env, view = clone.env, clone.view
+    tip = _tip(clone, branch) if branch else None
+    if tip and (found := view.asked("merge-base", "--all", head, tip).split()):
+        # Of several, where both had merged each other, runs were stored of the base branch's own.
+        line = view.first_parents(tip, search) if len(found) > 1 else ()
+        return next((each for each in line if each in found), found[0])
+    parents = view.parents(head)
+    merged = env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED
+    if merged and len(parents) > 1:
+        # What is checked out is the merge of the change into its base, which comes first.
+        return parents[0]
+    if is_commit(base := env.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", "")):
+        return base
+    payload = event(env)
+    for kind, path in (("pull_request", ("base", "sha")), ("merge_group", ("base_sha",))):
+        value: Any = payload.get(kind)
+        for step in path:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, str) and is_commit(value):
+            return value
+    return head if branch is None else next(iter(parents), None)
+
+
+def is_commit(text: str) -> bool:
+    """Say whether `text` is the whole name of a commit."""
+    return len(text) in (40, 64) and set(text) <= set("0123456789abcdef")

@@ -1,0 +1,4 @@
+"""File and message formats of other tools, shared by readers of files and by agents.
+
+Imports `plugins` and below.
+"""

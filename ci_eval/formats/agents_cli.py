@@ -1,0 +1,79 @@
+"""Cases as agents-cli (Google's CLI for agents on its platform) has them, asked or answered.
+
+A dataset and a trace have the same shape, `{"eval_cases": [{"eval_case_id", …}]}`: a case has
+the message in `prompt`, or a conversation in `agent_data.turns[].events`, and a trace holds
+what the agent answered in `responses`.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import ConfigDict, Field, model_validator
+
+from ci_eval.formats.events import USER
+from ci_eval.records.model import Content, InvocationEvent, Json, Record
+
+
+class _Given(Record):
+    """A part of the file; keys that are not read here are ignored."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+
+
+class _Turn(_Given):
+    events: tuple[InvocationEvent, ...] = ()
+
+
+class _AgentData(_Given):
+    turns: tuple[_Turn, ...] = ()
+
+
+class _Response(_Given):
+    response: Content | None = None
+
+
+class AgentsCliCase(_Given):
+    """One case of agents-cli."""
+
+    eval_case_id: str | None = Field(default=None, min_length=1)
+    prompt: Content | None = None
+    agent_data: _AgentData | None = None
+    responses: tuple[_Response, ...] | None = None
+
+    @model_validator(mode="after")
+    def _is_asked_something(self) -> "AgentsCliCase":
+        if not any(event.author == USER for event in self.events()):
+            raise ValueError("holds neither a 'prompt' nor a message of the user in 'agent_data'")
+        return self
+
+    def events(self) -> list[InvocationEvent]:
+        """Return the conversation: the prompt, what followed, and the answer if it is not there.
+
+        An answer that only `responses` holds stands at the end.
+        """
+        turns = self.agent_data.turns if self.agent_data else ()
+        events = [event for turn in turns for event in turn.events]
+        if self.prompt and not any(event.author == USER for event in events):
+            events.insert(0, InvocationEvent(author=USER, content=self.prompt))
+        answer = next((each.response for each in self.responses or () if each.response), None)
+        if answer and events and events[-1].author == USER:
+            events.append(InvocationEvent(author="agent", content=answer))
+        return events
+
+
+def is_agents_cli(head: Json) -> bool:
+    """Say whether a document that begins like `head` has cases of agents-cli."""
+    case = _first_case(head)
+    is_adk = bool({"eval_id", "evalId"} & case.keys())
+    return not is_adk and bool({"eval_case_id", "prompt", "agent_data", "responses"} & case.keys())
+
+
+def is_answered(head: Json) -> bool:
+    """Say whether these cases hold what an agent did: they are a trace, not a dataset."""
+    return bool(_first_case(head).get("responses"))
+
+
+def _first_case(head: Json) -> Mapping[str, Json]:
+    cases = head.get("eval_cases") if isinstance(head, Mapping) else None
+    found = cases[0] if isinstance(cases, list) and cases else None
+    return found if isinstance(found, Mapping) else {}

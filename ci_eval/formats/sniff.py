@@ -1,0 +1,76 @@
+"""How a file begins, whatever its syntax: enough to tell what it is."""
+
+import csv
+from pathlib import Path
+
+from ci_eval.formats import known_files
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.records.errors import EvalSetError, Problem, UsageError
+from ci_eval.records.model import Json
+from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, JsonFile
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.yaml_files import read_yaml, reading
+
+_BY_SUFFIX: dict[str, Syntax] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".csv": "csv",
+}
+
+
+def syntax_of(path: Path) -> Syntax:
+    """Return the syntax that the name of a file promises; JSON where it says nothing."""
+    return _BY_SUFFIX.get(path.suffix.lower(), "json")
+
+
+def read_head(path: Path, *, shown: str) -> Json:
+    """Return the beginning of the file at `path`.
+
+    Of an object it is the object, without the rest of long arrays; of a list, of lines and of
+    a table it is a list with the first element; of a table's row only its columns are known.
+
+    Raises:
+        EvalSetError: it is not of the syntax that its name promises.
+
+    """
+    try:
+        match syntax_of(path):
+            case "json":
+                return JsonFile(path, shown=shown).head()
+            case "jsonl":
+                return _first_line(path, shown)
+            case "yaml":
+                return read_yaml(path, shown=shown).value
+            case "csv":
+                return _columns(path, shown)
+    except UsageError as exc:
+        problems = list(exc.problems)
+        seems = known_files.not_json(path) if problems[0].line else ""
+        if seems:
+            problems = [Problem(f"is no JSON but {seems}", shown, 1)]
+        raise EvalSetError(problems=problems) from exc
+
+
+def _first_line(path: Path, shown: str) -> list[Json]:
+    with reading(path, shown=shown) as file:
+        lines = iter(lambda: file.readline(MAX_ELEMENT_CHARS), "")
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    return [parse_json(line)]
+                except NotJsonError as exc:
+                    raise UsageError(problems=[Problem(str(exc), shown, number)]) from exc
+    return []
+
+
+def _columns(path: Path, shown: str) -> list[Json]:
+    with reading(path, shown=shown) as file:
+        rows = csv.reader(file)
+        try:
+            header = next(rows, [])
+        except csv.Error as exc:
+            problem = Problem(f"is not CSV: {exc}", shown, rows.line_num)
+            raise UsageError(problems=[problem]) from exc
+    return [dict.fromkeys(header, "")] if header else []

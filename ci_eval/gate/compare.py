@@ -1,0 +1,325 @@
+"""A run and its baseline to a `Comparison`: what changed, and what of it is not noise.
+
+Case by case, under each criterion, the mean over the repeats of this run is compared with the mean
+over the pooled runs of the baseline.  Two guards tell a change from noise: `mean_drop` (many cases
+score a little lower) and `hard_break` (a case that always passed fails every time).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ci_eval.config.schema import GateOptions
+from ci_eval.forge.lineage import Lineage
+from ci_eval.gate import hard_break
+from ci_eval.gate.exemptions import Excuses, excused, listed
+from ci_eval.gate.hard_break import Breaks, breaks
+from ci_eval.gate.mean_drop import Drifts, Finding
+from ci_eval.gate.pairing import Group, added, groups_of, pool, vanished
+from ci_eval.gate.weakened_gate import loosened
+from ci_eval.records.findings import (
+    CaseChange,
+    Comparison,
+    Delta,
+    Flaky,
+    GroupKey,
+    Outcome,
+    Together,
+)
+from ci_eval.records.results import RunMeta, Tier
+from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.run_files.wording import named
+from ci_eval.stats.intervals import mean_interval
+
+MAX_FLAKY = 200
+"""How many flaky cases a comparison names."""
+_ROUNDING = 1e-9
+"""Means that differ by a smaller share of the scale were only added up differently."""
+_TIERS: tuple[Tier, ...] = ("block", "warn")
+
+
+class Examined(NamedTuple):
+    """All groups of a run with what was found of them."""
+
+    groups: Sequence[Group]
+    not_comparable: Sequence[str]
+    excuses: Excuses
+    drifts: Mapping[GroupKey, Finding]
+    together: Finding | None
+    breaks: Mapping[GroupKey, Breaks]
+    rounds: int
+
+    @property
+    def blocking(self) -> list[Group]:
+        """The groups that are tested, and that block where they got worse."""
+        return [each for each in self.groups if each.tested and each.facts.tier == "block"]
+
+
+def examine(
+    meta: RunMeta, columns: Columns, baseline: Sequence[Past], gate: GateOptions
+) -> Examined:
+    """Pair a run with its baseline, and test what changed."""
+    pooled = pool(meta, columns, baseline)
+    excuses = excused(meta, gate, columns)
+    groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
+    rounds = max(
+        (len(c.units) - 1 for column in columns.groups.values() for c in column.values()), default=0
+    )
+    rounds = max(rounds, 0)
+    found: dict[GroupKey, Finding] = {}
+    broken: dict[GroupKey, Breaks] = {}
+    together = None
+    for tier in _TIERS:
+        tested = [each for each in groups if each.tested and each.facts.tier == tier]
+        # Whatever the order of the results was, equal p-values are ranked in the same way.
+        tested.sort(key=lambda each: (each.key.agent, each.key.evalset, each.key.criterion))
+        share = hard_break.SHARE * gate.false_block
+        drifts = Drifts(tested, gate, rounds, gate.false_block - share)
+        findings, mean = drifts.found()
+        found |= dict(zip((each.key for each in tested), findings, strict=True))
+        # A suite that is too small for any drift to be seen leaves it all to this guard.
+        broken |= {
+            each.group.key: each
+            for each in breaks(tested, gate, share if drifts.visible else gate.false_block)
+        }
+        if tier == "block":
+            together = mean
+    return Examined(groups, pooled.changed, excuses, found, together, broken, rounds)
+
+
+def compare(
+    meta: RunMeta,
+    columns: Columns,
+    baseline: Sequence[Past],
+    gate: GateOptions,
+    lineage: Lineage | None = None,
+) -> Comparison:
+    """Compare the run `meta` with its values `columns` with the runs of a baseline, nearest first.
+
+    `lineage` says where the baseline was looked for.
+    """
+    examined = examine(meta, columns, baseline, gate)
+    missing = columns.incomplete(meta.criteria, examined.excuses)
+    barely = (
+        examine(meta, columns.filled(meta.criteria), baseline, gate)
+        if 0 < missing <= gate.max_errors
+        else None
+    )
+    nearest = baseline[0].meta
+    flaky = sorted(
+        (each for group in examined.groups for each in _flaky(group)),
+        key=lambda each: (-min(each.failed, each.trials - each.failed) / each.trials, each.case),
+    )
+    return Comparison(
+        baseline_runs=tuple(past.meta.run_id for past in baseline),
+        baseline_created=nearest.created,
+        baseline_commit=nearest.commit,
+        baseline_distance=lineage.distance(nearest.commit) if lineage else None,
+        baseline_branch=lineage.base if lineage else None,
+        comparable=_comparable(examined.groups),
+        shallow=lineage.shallow if lineage else False,
+        rounds=examined.rounds,
+        confirming=_confirming(columns),
+        together=_together(
+            examined.together, sum(bool(each.facts.interval) for each in examined.blocking)
+        ),
+        deltas=tuple(_delta(group, examined) for group in examined.groups),
+        changes=tuple(change for group in examined.groups for change in _changes(group, examined)),
+        added=tuple(added(columns, baseline)),
+        vanished=() if meta.filtered else tuple(vanished(meta, columns, baseline[0].columns)),
+        not_comparable=tuple(examined.not_comparable),
+        flaky=tuple(flaky[:MAX_FLAKY]),
+        flaky_total=len(flaky),
+        excused=tuple(listed(meta, gate, examined.excuses)),
+        hidden=tuple(_hidden(examined, barely, gate)) if barely else (),
+        loosened=(*loosened(meta, nearest), *_rewritten(columns, baseline[0].columns)),
+    )
+
+
+def _comparable(groups: Sequence[Group]) -> bool:
+    """Say whether there is a case to compare, excused or not, by what may block."""
+    judging = [
+        each for each in groups if each.facts.tier == "block" and not each.facts.informational
+    ]
+    return any(each.all_pairs for each in judging or groups)
+
+
+def _rewritten(now: Columns, before: Columns) -> Iterator[str]:
+    """Yield, for each evalset, how many of its cases ask or expect something else."""
+    changed = Counter(
+        evalset
+        for (evalset, case), content in now.fingerprints.items()
+        if before.fingerprints.get((evalset, case), content) != content
+    )
+    for evalset, count in changed.items():
+        cases = "1 case has" if count == 1 else f"{count} cases have"
+        yield f"evalset {evalset}: {cases} other content, and cannot be compared"
+
+
+def _confirming(columns: Columns) -> int:
+    """Return how many trials only confirm; each has a score by every criterion."""
+    most: dict[tuple[str, str, str], int] = {}
+    for (agent, evalset, _), column in columns.groups.items():
+        for case, cell in column.items():
+            if cell.confirming:
+                place = (agent, evalset, case)
+                most[place] = max(most.get(place, 0), len(cell.confirming))
+    return sum(most.values())
+
+
+def _together(found: Finding | None, criteria: int) -> Together | None:
+    if found is None:
+        return None
+    outcome: Outcome = "unchanged"
+    if found.worse:
+        outcome = "regressed"
+    elif found.in_doubt:
+        outcome = "inconclusive"
+    elif found.better:
+        outcome = "improved"
+    return Together(
+        criteria=criteria,
+        effect=found.effect,
+        p_value=found.p_value,
+        level=found.level,
+        outcome=outcome,
+    )
+
+
+def _delta(group: Group, examined: Examined) -> Delta:
+    values = [cell.value for cell in group.now.values() if cell.value is not None]
+    pairs = group.pairs.values()
+    found = examined.drifts.get(group.key)
+    outcome, reason = _outcome(group, examined)
+    return Delta(
+        group=group.key,
+        cases=len(pairs),
+        value=math.fsum(values) / len(values) if values else None,
+        baseline=math.fsum(each.base for each in pairs) / len(pairs) if pairs else None,
+        effect=-group.sign * group.drop if pairs else None,
+        interval=group.interval,
+        p_value=found.p_value if found else None,
+        level=found.level if found else None,
+        outcome=outcome,
+        reason=reason,
+        steady=group.steady,
+        tier=group.facts.tier,
+    )
+
+
+def _hidden(examined: Examined, barely: Examined, gate: GateOptions) -> Iterator[str]:
+    """Yield what blocks in `barely`, where all that is missing only just passed, and not as it is.
+
+    Without it a case that passes, and is worse than before, could be hidden by an error.
+    """
+    block = {"regressed"} | ({"inconclusive"} if gate.on_inconclusive == "fail" else set())
+    known = {group.key: _outcome(group, examined)[0] for group in examined.blocking}
+    for group in barely.blocking:
+        if _outcome(group, barely)[0] in block and known.get(group.key) not in block:
+            yield named(group.key)
+    now, then = (each.together and _together(each.together, 0) for each in (examined, barely))
+    if then and then.outcome in block and not (now and now.outcome in block):
+        yield "all criteria that block, together"
+
+
+def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
+    """Return what became of a group, and why: the gravest that holds."""
+    if not group.pairs:
+        excused_all = "all its cases are accepted or in quarantine"
+        nothing = "the baseline has nothing comparable"
+        return "not_compared", excused_all if group.left_out else nothing
+    for outcome, reason in _outcomes(group, examined):
+        return outcome, reason
+    return "unchanged", ""
+
+
+def _outcomes(group: Group, examined: Examined) -> Iterator[tuple[Outcome, str]]:
+    found, broken = examined.drifts.get(group.key), examined.breaks.get(group.key)
+    if found and broken:
+        if broken.proven and group.steady:
+            yield "regressed", "the baseline never varied here"
+        if found.worse:
+            yield "regressed", "the drop is larger than noise"
+        if broken.proven:
+            yield "regressed", "what passed every time before fails now, and not by chance"
+        if found.in_doubt:
+            yield "inconclusive", "the drop may be noise"
+        if broken.suspects and group.steady:
+            yield "inconclusive", "what never varied is worse now, which may be noise"
+        if broken.suspects:
+            yield "inconclusive", "what passed every time before fails now, which may be noise"
+        if found.better:
+            yield "improved", ""
+    if (found is None or group.facts.max_growth is not None) and _gained(group):
+        yield "improved", ""
+
+
+def _gained(group: Group) -> bool:
+    """Say whether a measure got better, by the interval of its mean difference."""
+    interval = mean_interval(group.differences)
+    nothing = _ROUNDING * group.scale
+    gained = interval is not None and interval[0] > nothing and -group.drop >= group.least
+    return gained and group.complete
+
+
+def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
+    """Yield the cases that changed status, or dropped where nothing ever varied."""
+    if group.facts.informational:
+        return
+    broken = examined.breaks.get(group.key)
+    suspects = broken.suspects if broken else {}
+    proven = broken.proven if broken else frozenset()
+    for case, pair in group.all_pairs.items():
+        was, now = group.passed(pair.base), group.passed(pair.value)
+        if pair.now.errors:
+            if pair.before.errors:
+                continue
+            kind = "newly_erring"
+        elif was and not now:
+            kind = "newly_failing"
+        elif now and not was:
+            kind = "fixed"
+        elif case in suspects:
+            kind = "dropped"
+        else:
+            continue
+        values = pair.now.observations
+        confirming = pair.now.confirming
+        excuse = group.left_out.get(case)
+        yield CaseChange.model_validate(
+            {
+                "group": group.key,
+                "case": case,
+                "change": kind,
+                "value": pair.now.value,
+                "baseline": pair.base,
+                "certain": case in proven,
+                "suspected": case in suspects and case not in proven,
+                "failed": sum(not group.passed(each) for each in values),
+                "trials": len(values),
+                "trials_before": pair.before.measured,
+                "confirmed": (
+                    (sum(not group.passed(each) for each in confirming), len(confirming))
+                    if confirming
+                    else None
+                ),
+                "p_value": (
+                    broken.p_value
+                    if broken and case in suspects and kind == "newly_failing"
+                    else None
+                ),
+                "excused": excuse.kind if excuse else "",
+            }
+        )
+
+
+def _flaky(group: Group) -> Iterator[Flaky]:
+    """Yield the cases that the baseline saw pass and fail."""
+    if group.facts.informational:
+        return
+    for case, cell in group.before.items():
+        values = cell.observations
+        failed = sum(not group.passed(each) for each in values)
+        if 0 < failed < len(values):
+            yield Flaky(group=group.key, case=case, failed=failed, trials=len(values))

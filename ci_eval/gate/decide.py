@@ -1,0 +1,335 @@
+"""A run and its comparison to a `Verdict`: may this be merged, and why."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ci_eval.config.schema import GateOptions
+from ci_eval.gate import floors
+from ci_eval.gate.exemptions import allows_unjudged, excused
+from ci_eval.gate.floors import SEVERITIES, Severity
+from ci_eval.records.findings import (
+    Comparison,
+    Delta,
+    GroupKey,
+    GroupSummary,
+    Named,
+    Outcome,
+    Reason,
+    Totals,
+    Vanished,
+    Verdict,
+)
+from ci_eval.records.model import Status
+from ci_eval.records.results import CriterionFacts, RunMeta, Tier
+from ci_eval.run_files.score_table import Cell, Columns, best_of, worst_of
+from ci_eval.run_files.wording import MAX_NAMED, listed, named
+from ci_eval.text.templates import counted, plain
+
+_MISSING: dict[str, tuple[Severity, str]] = {
+    "pass": ("info", "nothing was compared"),
+    "threshold": ("info", "judged by thresholds alone"),
+    "warn": ("warns", "nothing was compared"),
+    "fail": ("blocks", "gate.on_missing is 'fail'"),
+}
+"""What follows from there being nothing to compare with."""
+MAX_UNJUDGED = 100
+"""How many cases that nothing judged a report names."""
+
+
+def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
+    """Return, for each criterion on each evalset with each agent, how its cases ended."""
+    return tuple(_group(meta, key, columns) for key in columns.group_keys())
+
+
+def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
+    facts = meta.criteria[key.criterion]
+    cells = columns.groups[key.agent, key.evalset, key.criterion].values()
+    ended = Counter(cell.status(facts) for cell in cells)
+    values = [cell.value for cell in cells if cell.value is not None]
+    return GroupSummary(
+        group=key,
+        passed=ended[Status.PASSED],
+        failed=ended[Status.FAILED],
+        errors=ended[Status.ERROR],
+        skipped=ended[Status.SKIPPED],
+        incomplete=sum(cell.lacks(facts) for cell in cells),
+        value=math.fsum(values) / len(values) if values else None,
+        span=_span([cell for cell in cells if cell.applies], facts),
+        threshold=facts.threshold,
+        informational=facts.informational,
+        tier=facts.tier,
+        interval=facts.interval,
+        better=facts.better,
+    )
+
+
+def _span(cells: Sequence[Cell], facts: CriterionFacts) -> tuple[float, float] | None:
+    """Return between which values the mean of some cases lies, whatever is missing."""
+    means = []
+    for bound in (best_of(facts), worst_of(facts)):
+        found = [cell.with_missing(bound) for cell in cells]
+        known = [each for each in found if each is not None]
+        if not known or len(known) < len(found):
+            return None
+        means.append(math.fsum(known) / len(known))
+    return min(means), max(means)
+
+
+def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
+    """Return how the cases ended; trials and times are not known here.
+
+    What is accepted or in quarantine counts neither as passed nor as failed.
+    """
+    excuses = excused(meta, gate, columns)
+    statuses = dict(columns.cases(meta.criteria, excuses))
+    ended = Counter(statuses.values())
+    unjudged = list(columns.unjudged(meta.criteria))
+    allowed = {place: None for place in unjudged if allows_unjudged(gate, *place)}
+    return Totals(
+        cases=sum(ended.values()),
+        passed=ended[Status.PASSED],
+        failed=ended[Status.FAILED],
+        errors=ended[Status.ERROR],
+        skipped=ended[Status.SKIPPED],
+        incomplete=columns.incomplete(meta.criteria, excuses),
+        accepted=_accepted(meta, columns, gate, statuses) if gate.accept else 0,
+        unjudged=_first(place for place in unjudged if place not in allowed),
+        allowed=_first(allowed),
+        # A part of a suite may well hold nothing that a criterion applies to.
+        unmeasured=() if meta.filtered else tuple(columns.unmeasured(meta.criteria)),
+    )
+
+
+def _first(places: Iterable[tuple[str, str, str]]) -> Named:
+    names = [f"{evalset}/{case}" for _, evalset, case in places]
+    return Named(count=len(names), first=tuple(dict.fromkeys(names))[:MAX_UNJUDGED])
+
+
+def _accepted(
+    meta: RunMeta,
+    columns: Columns,
+    gate: GateOptions,
+    statuses: Mapping[tuple[str, str, str], Status],
+) -> int:
+    """Return how many cases would have been judged, had nothing been accepted."""
+    quarantined = excused(meta, gate.model_copy(update={"accept": ()}), columns)
+    return sum(
+        statuses[place] is Status.SKIPPED and status in (Status.PASSED, Status.FAILED)
+        for place, status in columns.cases(meta.criteria, quarantined)
+    )
+
+
+def decide(  # noqa: PLR0913  # all that a verdict is made of
+    options: GateOptions,
+    totals: Totals,
+    groups: tuple[GroupSummary, ...],
+    comparison: Comparison | None,
+    *,
+    baseline_configured: bool,
+    loosened: Sequence[str] = (),
+    lacking: str = "",
+) -> Verdict:
+    """Decide; `loosened` is what the change makes easier to pass, beside what was compared.
+
+    `lacking` is what kept something from being measured, where that is known.
+
+    It is `failed` when something blocks whatever the missing observations would have been;
+    else `incomplete` when too much is missing or nothing was judged; else `passed`.
+    """
+    mode = options.mode or ("regression" if baseline_configured else "threshold")
+    lacks = lacks_baseline(comparison)
+    by_threshold = mode != "regression" or (lacks and options.on_missing == "threshold")
+    # A case that fails whatever is missing may yet have got worse because of what is missing.
+    compared = comparison is not None and mode != "threshold"
+    errors = totals.incomplete if compared else totals.errors
+    gate = _Gate(options, totals, groups, lacking, errors)
+    reasons = [*gate.floors(by_threshold=by_threshold)]
+    if loosened:
+        reasons.append(_loosens(loosened))
+    if mode != "threshold":
+        reasons += gate.changes(comparison) if comparison else ()
+        reasons += gate.missing_baseline(comparison) if lacks else ()
+    reasons += gate.completeness()
+    reasons += gate.judgement()
+    severities = {reason.severity for reason in reasons}
+    outcome: Literal["passed", "failed", "incomplete"] = "passed"
+    if "blocks" in severities:
+        outcome = "failed"
+    elif "incomplete" in severities:
+        outcome = "incomplete"
+    order = ("blocks", "incomplete", "warns", "info")
+    reasons.sort(key=lambda reason: order.index(reason.severity))
+    return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons))
+
+
+def lacks_baseline(comparison: Comparison | None) -> bool:
+    """Say whether there is nothing to compare with: no run, or none that means the same."""
+    return comparison is None or not comparison.comparable
+
+
+@dataclass(frozen=True)
+class _Gate:
+    options: GateOptions
+    totals: Totals
+    groups: tuple[GroupSummary, ...]
+    lacking: str
+    errors: int
+    """Of how many cases something is missing that could change the verdict."""
+
+    @property
+    def tolerated(self) -> bool:
+        """True if no more is missing than may be."""
+        return self.errors <= self.options.max_errors
+
+    def floors(self, *, by_threshold: bool) -> Iterator[Reason]:
+        """Yield what is below a floor, or may be because of what is missing."""
+        totals = self.totals
+        if by_threshold or self.options.min_pass_rate is not None:
+            yield from floors.of_pass_rate(totals, self.options, tolerated=self.tolerated)
+        elif totals.failed:
+            failed = f"{counted(totals.failed, 'case')} below a threshold"
+            yield Reason(severity="info", message=f"{failed}, which alone does not block")
+        yield from floors.of_means(self.groups, self.options, tolerated=self.tolerated)
+        if by_threshold:
+            yield from self._failed_beside()
+
+    def _failed_beside(self) -> Iterator[Reason]:
+        """Yield the criteria that only warn, and that cases failed."""
+        for group in self.groups:
+            if group.tier == "warn" and group.failed and not group.informational:
+                failed = counted(group.failed, "case")
+                message = f"{named(group.group)} failed {failed}, and only warns"
+                yield Reason(severity="warns", message=message, group=group.group)
+
+    def changes(self, comparison: Comparison) -> Iterator[Reason]:
+        """Yield what changed against the baseline."""
+        if comparison.loosened:
+            yield _loosens(comparison.loosened)
+        for delta in comparison.deltas:
+            if delta.outcome in ("regressed", "inconclusive"):
+                verb = "regressed" if delta.outcome == "regressed" else "changed"
+                message = f"{named(delta.group)} {verb}{_moved(delta)}: {delta.reason}"
+                message += _flipped(comparison, delta)
+                severity = self._severity(delta.outcome, delta.tier)
+                yield Reason(severity=severity, message=message, group=delta.group)
+        yield from self._together(comparison)
+        gone = comparison.vanished
+        if gone:
+            names = listed([_gone(each) for each in gone])
+            message = f"in the baseline and not in this run: {names}"
+            yield Reason(severity=SEVERITIES[self.options.on_vanished], message=message)
+        if comparison.hidden:
+            message = f"an error may hide that this got worse: {listed(comparison.hidden)}"
+            yield Reason(severity="incomplete", message=message)
+        if comparison.not_comparable:
+            names = listed(list(comparison.not_comparable))
+            yield Reason(severity="info", message=f"not compared: {names}")
+        for excuse in comparison.excused:
+            if excuse.expired:
+                message = f"gate: {excuse.named} was {excuse.kind} until {excuse.until}: it is over"
+                yield Reason(severity="warns", message=message)
+
+    def _together(self, comparison: Comparison) -> Iterator[Reason]:
+        """Yield what all criteria together show, where no single one does."""
+        found = comparison.together
+        outcomes = {delta.outcome for delta in comparison.deltas if delta.tier == "block"}
+        # Beside a criterion that regressed for sure, all of them together tell nothing new.
+        if "regressed" in outcomes:
+            return
+        if found and found.outcome in {"regressed", "inconclusive"} - outcomes:
+            doubt = ", which may be noise" if found.outcome == "inconclusive" else ""
+            message = (
+                f"the {found.criteria} criteria that block are worse by "
+                f"{-found.effect:.1%} together{doubt}"
+            )
+            yield Reason(severity=self._severity(found.outcome, "block"), message=message)
+
+    def _severity(self, outcome: Outcome, tier: Tier) -> Severity:
+        severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
+        return "warns" if severity == "blocks" and tier == "warn" else severity
+
+    def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
+        """Yield what follows from there being nothing to compare with."""
+        severity, therefore = _MISSING[self.options.on_missing]
+        if comparison is None:
+            message = f"there is no baseline yet: {therefore}"
+        else:
+            message = f"nothing of the baseline can be compared: {therefore}"
+        yield Reason(severity=severity, message=message)
+
+    def completeness(self) -> Iterator[Reason]:
+        """Yield what keeps a verdict from being reached because it could not be measured."""
+        errors, totals = self.errors, self.totals
+        if not self.tolerated:
+            because = f": {self.lacking}" if self.lacking else ""
+            message = f"{counted(errors, 'case')} of {totals.cases} could not be measured{because}"
+            yield Reason(severity="incomplete", message=message)
+        elif errors:
+            lost = counted(errors, "case")
+            message = f"{lost} could not be measured, which gate.max_errors allows"
+            yield Reason(severity="warns", message=message)
+
+    def judgement(self) -> Iterator[Reason]:
+        """Yield what keeps a verdict from being reached because nothing applied to it."""
+        totals = self.totals
+        judged = totals.passed + totals.failed + totals.accepted
+        if found := totals.unjudged:
+            yield Reason(severity="incomplete", message=_unjudged(found))
+        elif not judged and totals.errors <= self.options.max_errors:
+            yield Reason(severity="incomplete", message="no case was judged by any criterion")
+        if found := totals.allowed:
+            message = f"gate.allow_unjudged allows that {_unjudged(found)}"
+            yield Reason(severity="warns", message=message)
+        if judged and totals.unmeasured:
+            names = listed([*totals.unmeasured])
+            message = f"criteria that found nothing to measure in any case: {names}"
+            yield Reason(severity="incomplete", message=message)
+        groups: dict[str, list[GroupSummary]] = {}
+        for group in self.groups:
+            groups.setdefault(group.group.criterion, []).append(group)
+        for name, floor in self.options.min_score.items():
+            nothing = all(group.span is None and not group.errors for group in groups.get(name, ()))
+            if name in groups and nothing and name not in totals.unmeasured:
+                message = f"{name} measured nothing, and a mean of {floor:g} is required"
+                yield Reason(severity="incomplete", message=message)
+
+
+def _unjudged(found: Named) -> str:
+    """Return which cases nothing judged, as a sentence."""
+    names = found.first[:MAX_NAMED]
+    more = f" and {found.count - len(names)} more" if found.count > len(names) else ""
+    count = counted(found.count, "case")
+    return f"no criterion that blocks judged {count}: {', '.join(names)}{more}"
+
+
+def _loosens(found: Sequence[str]) -> Reason:
+    message = f"this change loosens what it is judged by: {listed([*found])}"
+    return Reason(severity="warns", message=message)
+
+
+def _flipped(comparison: Comparison, delta: Delta) -> str:
+    """Return the cases of a group that got worse, as the end of a sentence."""
+    names = [
+        repr(change.case)
+        for change in comparison.changes
+        if change.group == delta.group
+        and not change.excused
+        and (change.certain or change.suspected or change.change == "dropped")
+    ]
+    return f" ({listed(names)})" if names else ""
+
+
+def _moved(delta: Delta) -> str:
+    if delta.value is None or delta.baseline is None or delta.effect is None:
+        return ""
+    if delta.outcome == "regressed":
+        return f" by {plain(abs(delta.effect))}, from {plain(delta.baseline)}"
+    return f" from {plain(delta.baseline)} to {plain(delta.value)}"
+
+
+def _gone(thing: Vanished) -> str:
+    where = f" on {thing.where}" if thing.where else ""
+    return f"{thing.kind} {thing.name!r}{where}"

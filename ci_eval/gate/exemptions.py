@@ -1,0 +1,110 @@
+"""What is excused from blocking: accepted drops and cases in quarantine, while they hold."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+from pydantic import ValidationError
+
+from ci_eval.config.schema import Excuse, GateOptions, Quarantine, Unjudged
+from ci_eval.config.selection import fits
+from ci_eval.records.errors import BaselineError
+from ci_eval.records.findings import Excused
+from ci_eval.records.results import RunMeta
+from ci_eval.run_files.score_table import Columns
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
+
+GroupName = tuple[str, str, str]
+"""Agent, evalset and criterion."""
+Excuses = Mapping[GroupName, Mapping[str, Excuse]]
+"""For each group, the cases that decide nothing, and why."""
+
+
+def covers(excuse: Excuse, group: GroupName, case: str) -> bool:
+    """Say whether `excuse` speaks of a case in a group."""
+    return concerns(excuse, group) and fits(case, [[excuse.case]])
+
+
+def concerns(excuse: Excuse, group: GroupName) -> bool:
+    """Say whether `excuse` speaks of cases in a group, if there are such."""
+    patterns = (excuse.agent, excuse.evalset, excuse.criterion)
+    return all(fits(name, [[pattern]]) for name, pattern in zip(group, patterns, strict=True))
+
+
+def allows_unjudged(gate: GateOptions, agent: str, evalset: str, case: str) -> bool:
+    """Return True if nothing needs to judge a case; `*` stands for an evalset without cases."""
+    return any(names_case(each, agent, evalset, case) for each in gate.allow_unjudged)
+
+
+def names_case(allowed: Unjudged, agent: str, evalset: str, case: str) -> bool:
+    """Return True if `allowed` speaks of a case."""
+    patterns = (allowed.agent, allowed.evalset, allowed.case)
+    names = (agent, evalset, case)
+    return all(fits(name, [[pattern]]) for name, pattern in zip(names, patterns, strict=True))
+
+
+def in_force(meta: RunMeta) -> list[Excuse]:
+    """Return the drops that a run had accepted on the day it began."""
+    return [each for each in gate_of(meta).accept if each.until >= day_of(meta)]
+
+
+def gate_of(meta: RunMeta) -> GateOptions:
+    """Return what was to block in a run.
+
+    Raises:
+        BaselineError: what was stored of it is none.
+
+    """
+    try:
+        return GateOptions.model_validate(dict(meta.gate))
+    except ValidationError as exc:
+        loc, message = next(explain(exc, GateOptions))
+        raise BaselineError(
+            f"the stored run {meta.run_id} cannot be read: gate.{dotted(loc)}: {message}"
+        ) from exc
+
+
+def day_of(meta: RunMeta) -> date:
+    """Return the day on which a run began.
+
+    Raises:
+        BaselineError: what was stored of it is none.
+
+    """
+    try:
+        return date.fromisoformat(meta.created[:10])
+    except ValueError as exc:
+        found = f"created: {meta.created[:40]!r} is no date"
+        raise BaselineError(f"the stored run {meta.run_id} cannot be read: {found}") from exc
+
+
+def excused(meta: RunMeta, gate: GateOptions, columns: Columns) -> Excuses:
+    """Return, for each group, the cases that decide nothing, and why."""
+    given = [each for each in (*gate.quarantine, *gate.accept) if each.until >= day_of(meta)]
+    found: dict[GroupName, dict[str, Excuse]] = {}
+    for name, column in columns.groups.items() if given else ():
+        for case in column:
+            excuse = next((each for each in given if covers(each, name, case)), None)
+            if excuse:
+                found.setdefault(name, {})[case] = excuse
+    return found
+
+
+def listed(meta: RunMeta, gate: GateOptions, found: Excuses) -> Iterator[Excused]:
+    """Yield every excuse of the configuration, with what it covers, or that it is over."""
+    for excuse in (*gate.accept, *gate.quarantine):
+        covered = (
+            f"{evalset}/{case}"
+            for (_, evalset, _), cases in found.items()
+            for case, by in cases.items()
+            if by is excuse
+        )
+        yield Excused(
+            kind=excuse.kind,
+            named=excuse.named,
+            reason=excuse.reason,
+            owner=excuse.owner if isinstance(excuse, Quarantine) else "",
+            until=excuse.until.isoformat(),
+            expired=excuse.until < day_of(meta),
+            cases=tuple(dict.fromkeys(covered)),
+        )

@@ -1,0 +1,172 @@
+"""Floors: what a suite must reach, whatever it was before, judged with its uncertainty.
+
+What was not measured counts neither as good nor as bad: a floor is judged twice, with the best and
+with the worst that the missing values could have been.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+from ci_eval.config.schema import GateOptions
+from ci_eval.records.findings import GroupKey, GroupSummary, Reason, Totals
+from ci_eval.run_files.wording import named
+from ci_eval.stats.intervals import wilson_interval
+from ci_eval.text.templates import counted, plain
+
+Severity = Literal["blocks", "warns", "info"]
+SEVERITIES: dict[str, Severity] = {
+    "fail": "blocks",
+    "warn": "warns",
+    "pass": "info",
+    # What is in doubt after all that could be drawn.
+    "rerun": "warns",
+}
+"""What a choice of the configuration makes of a reason."""
+
+Level = Literal["met", "in_doubt", "missed"]
+"""Reached; below, which may be noise; or below for certain."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What was measured, beside what is required."""
+
+    best: Level
+    """What holds had the missing values been the best there are."""
+    worst: Level
+    """What holds had they been the worst."""
+    interval: tuple[float, float] | None
+    """What it may be at best, at the rate that the gate may err."""
+
+    @property
+    def missed(self) -> bool:
+        """True if it is below, whatever is missing."""
+        return self.best != "met"
+
+    @property
+    def open(self) -> bool:
+        """True if what is missing decides it."""
+        return self.best != self.worst
+
+    @property
+    def certain(self) -> bool:
+        """True if it is below for certain, or uncertainty does not count."""
+        return self.best == "missed"
+
+
+def pass_rate(totals: Totals, required: float, gate: GateOptions) -> Floor:
+    """Judge the share of cases that pass, where a case with an error may pass or fail."""
+    judged = totals.judged
+    best, worst = totals.passed + totals.errors, totals.passed
+    level, interval = _level(best, judged, required, gate)
+    return Floor(level, _level(worst, judged, required, gate)[0], interval)
+
+
+def mean(group: GroupSummary, required: float, gate: GateOptions) -> Floor:
+    """Judge the mean of a criterion, which is the most it may be where lower is better.
+
+    What is missing of a measure without an interval may have been anything, so that the floor is
+    neither met nor missed; where nothing is missing, it is judged as it was measured.
+    """
+    higher = group.better == "higher"
+    span = group.span
+    if span is None and group.value is not None and not group.incomplete:
+        span = (group.value, group.value)
+    if span is None:
+        return Floor("met", "missed" if group.incomplete else "met", None)
+    best, worst = (span[1], span[0]) if higher else span
+    if group.interval is None:
+        levels = [_unbounded(each, required, higher=higher) for each in (best, worst)]
+        return Floor(levels[0], levels[1], None)
+    low, high = group.interval
+
+    def share(value: float) -> float:
+        found = (value - low) / (high - low)
+        return found if higher else 1 - found
+
+    count = group.passed + group.failed + group.errors
+    level, interval = _level(share(best) * count, count, share(required), gate)
+    return Floor(level, _level(share(worst) * count, count, share(required), gate)[0], interval)
+
+
+def _unbounded(value: float, required: float, *, higher: bool) -> Level:
+    return "missed" if (value < required if higher else value > required) else "met"
+
+
+def _level(
+    good: float, count: int, required: float, gate: GateOptions
+) -> tuple[Level, tuple[float, float] | None]:
+    rate = gate.false_block / max(len(gate.min_score) + (gate.min_pass_rate is not None), 1)
+    interval = wilson_interval(good, count, -NormalDist().inv_cdf(rate))
+    if not count or good >= required * count - _ROUNDING:
+        return "met", interval
+    sure = interval is not None and interval[1] < required
+    return "missed" if sure or gate.floors == "point" else "in_doubt", interval
+
+
+# --- In words -------------------------------------------------------------------------------
+
+
+def of_pass_rate(totals: Totals, gate: GateOptions, *, tolerated: bool) -> Iterator[Reason]:
+    """Yield what follows from the share of cases that pass.
+
+    `tolerated` says that no more is missing than may be; else there is no verdict anyway.
+    """
+    if not totals.judged:
+        return
+    required = 1.0 if gate.min_pass_rate is None else gate.min_pass_rate
+    floor, rate = pass_rate(totals, required, gate), totals.pass_rate
+    missing = f" and {totals.errors} could not be measured" if totals.errors else ""
+    failed = f"{totals.failed} of {counted(totals.judged, 'case')} failed{missing}"
+    if floor.missed and rate is not None:
+        most = "" if floor.certain or not floor.interval else f", at most {floor.interval[1]:.1%}"
+        said = f"pass rate {rate:.1%}, required {required:.1%}{most}"
+        yield from _told(floor, f"{failed} ({said})", gate, tolerated=tolerated)
+    # Where no share is asked for, `max_errors` alone says how much may be missing.
+    elif gate.min_pass_rate is not None and floor.open:
+        low, high = totals.passed / totals.judged, 1 - totals.failed / totals.judged
+        said = f"pass rate between {low:.1%} and {high:.1%}, required {required:.1%}"
+        yield from _told(floor, f"{failed} ({said})", gate, tolerated=tolerated)
+
+
+def of_means(
+    groups: Sequence[GroupSummary], gate: GateOptions, *, tolerated: bool
+) -> Iterator[Reason]:
+    """Yield what follows from the means that have a floor."""
+    for group in groups:
+        required = gate.min_score.get(group.group.criterion)
+        floor = None if required is None else mean(group, required, gate)
+        name, lost = named(group.group), counted(group.incomplete, "case")
+        if floor and floor.missed and group.value is not None:
+            mean_, least = plain(group.value), f"{required:g}"
+            said = f"{name} has a mean of {mean_}, required {least}"
+            if group.errors:
+                said = f"{name} has a mean of {mean_} without {lost}, required {least}"
+        elif floor and floor.open:
+            said = f"{name} could not be measured on {lost}, and a mean of {required:g} is required"
+        else:
+            continue
+        yield from _told(floor, said, gate, tolerated=tolerated, group=group.group)
+
+
+def _told(
+    floor: Floor,
+    message: str,
+    gate: GateOptions,
+    *,
+    tolerated: bool,
+    group: GroupKey | None = None,
+) -> Iterator[Reason]:
+    """Yield what a floor that is not met does, with the best and the worst that may be missing."""
+    doubt = SEVERITIES[gate.on_inconclusive]
+    weights: dict[Level, str] = {"met": "", "in_doubt": doubt, "missed": "blocks"}
+    if weights[floor.best] == "blocks":
+        noise = "" if floor.certain else ": this may be noise"
+        yield Reason(severity="blocks", message=f"{message}{noise}", group=group)
+    elif weights[floor.worst] != "blocks":
+        yield Reason(severity=doubt, message=f"{message}: this may be noise", group=group)
+    elif tolerated:
+        yield Reason(severity="incomplete", message=message, group=group)

@@ -1,0 +1,289 @@
+"""The cases of a run beside those of its baseline, as far as they mean the same.
+
+Only what is the same question, judged in the same way, is compared: a case whose content changed,
+or a criterion whose options, prompt or judge did, is named instead.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, islice
+from typing import NamedTuple
+
+from ci_eval.config.schema import Excuse
+from ci_eval.gate.exemptions import Excuses, GroupName, covers, in_force
+from ci_eval.records.findings import GroupKey, Vanished
+from ci_eval.records.results import CriterionFacts, RunMeta
+from ci_eval.run_files.score_table import Cell, Column, Columns, Past, best_of, mean, passes
+from ci_eval.stats.intervals import mean_interval
+from ci_eval.stats.permutation import Place, Sample
+
+_ENOUGH = 50
+"""So many cases have more exchanges than anybody could count."""
+
+
+class Pooled(NamedTuple):
+    """The runs of a baseline, taken together."""
+
+    columns: Columns
+    """What means the same as now."""
+    changed: list[str]
+    """What does not, in words."""
+    beside: Mapping[GroupName, Column]
+    """Cases that this run has not, or not with the same content: history, but not compared."""
+
+
+def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> Pooled:
+    """Return the values of all runs of the baseline, apart by whether they mean the same as now.
+
+    A drop that a run of the baseline had accepted begins a new level: what earlier runs say of it
+    is left out.
+    """
+    pooled = Columns()
+    changed: dict[str, None] = {}
+    beside: dict[GroupName, Column] = {}
+    accepted: list[Excuse] = []
+    for past in before:
+        own = in_force(past.meta)
+        behind = [each for each in accepted if each not in own]
+        accepted += [each for each in own if each not in accepted]
+        for key, column in past.columns.groups.items():
+            if key not in now.groups:
+                continue
+            name = key[2]
+            facts = past.meta.criteria.get(name)
+            if facts is None or facts.fingerprint != meta.criteria[name].fingerprint:
+                changed[f"criterion {name}: its options changed"] = None
+                continue
+            target = pooled.groups.setdefault(key, {})
+            for case, cell in column.items():
+                place = (key[1], case)
+                if behind and any(covers(each, key, case) for each in behind):
+                    continue
+                same = case in now.groups[key]
+                if same and past.columns.fingerprints[place] != now.fingerprints[place]:
+                    changed[f"case {key[1]}/{case}: its content changed"] = None
+                    same = False
+                into = target if same else beside.setdefault(key, {})
+                # Of a single run the cells are taken as they are: nobody changes them.
+                into[case] = into[case].pooled(cell) if case in into else cell
+    return Pooled(pooled, list(changed), beside)
+
+
+def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
+    """Yield the cases that no run of the baseline has."""
+    known = {place for past in before for place in past.columns.fingerprints}
+    for evalset, case in now.fingerprints:
+        if (evalset, case) not in known:
+            yield f"{evalset}/{case}"
+
+
+def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
+    """Yield what the nearest run of the baseline had; the largest thing that is gone, once."""
+    agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
+    seen: set[tuple[str, str]] = set()
+    for agent, evalset, criterion in old.groups:
+        if criterion in meta.disabled:
+            continue
+        kind, name = next(
+            (
+                (kind, name)
+                for kind, name, known in (
+                    ("agent", agent, agents),
+                    ("evalset", evalset, evalsets),
+                    ("criterion", criterion, criteria),
+                )
+                if name not in known
+            ),
+            ("", ""),
+        )
+        if kind and (kind, name) not in seen:
+            seen.add((kind, name))
+            yield Vanished.model_validate({"kind": kind, "name": name})
+        elif not kind and (agent, evalset, criterion) not in now.groups:
+            yield Vanished(kind="criterion", name=criterion, where=f"{evalset} with {agent}")
+    for evalset, case in old.fingerprints:
+        if evalset in evalsets and (evalset, case) not in now.fingerprints:
+            yield Vanished(kind="case", name=case, where=evalset)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One case now and before, under one criterion."""
+
+    now: Cell
+    before: Cell
+    value: float
+    """The mean of now; what is missing counts as the best it could have been, so that a
+    regression is one whatever had been observed."""
+    base: float
+
+    def rounds(self, look: int) -> list[tuple[float, ...]]:
+        """Return what was measured now in as many rounds as there are up to a look."""
+        # A round in which nothing of the case was measured tells nothing of it.
+        return [unit for unit in self.now.units if unit][: look + 1]
+
+    @property
+    def runs_before(self) -> list[tuple[float, ...]]:
+        """What each run of the baseline measured."""
+        return [unit for unit in self.before.units if unit]
+
+
+@dataclass(frozen=True)
+class Group:
+    """One criterion on one evalset with one agent, now and before."""
+
+    key: GroupKey
+    facts: CriterionFacts
+    now: Column
+    before: Column
+    max_drop: float
+    left_out: Mapping[str, Excuse] = field(default_factory=dict)
+    """Cases that decide nothing: they are in quarantine, or what they do is accepted."""
+    beside: Column = field(default_factory=dict)
+    """Cases of the baseline that are not compared."""
+    kept: dict[int, Mapping[Place, Sample]] = field(default_factory=dict, repr=False)
+    """The samples at each look that were asked for."""
+
+    @property
+    def sign(self) -> float:
+        """1 where higher is better, -1 where lower is."""
+        return 1.0 if self.facts.better == "higher" else -1.0
+
+    @property
+    def tested(self) -> bool:
+        """Whether a drop of it is more than shown."""
+        judged = not self.facts.informational or self.facts.max_growth is not None
+        return judged and self.facts.tier != "inform" and bool(self.pairs)
+
+    @cached_property
+    def pairs(self) -> Mapping[str, Pair]:
+        """The cases that decide, which both runs measured."""
+        return {case: pair for case, pair in self.all_pairs.items() if case not in self.left_out}
+
+    @cached_property
+    def all_pairs(self) -> Mapping[str, Pair]:
+        """The cases that both runs measured, those that decide nothing among them."""
+        best = best_of(self.facts)
+        found: dict[str, Pair] = {}
+        for case, cell in self.now.items():
+            before = self.before.get(case)
+            base = before.value if before else None
+            value = cell.with_missing(best)
+            if before and base is not None and value is not None:
+                found[case] = Pair(cell, before, value, base)
+        return found
+
+    @cached_property
+    def scale(self) -> float:
+        """What drops are shares of: the interval, else the mean of the baseline."""
+        if self.facts.interval:
+            return self.facts.interval[1] - self.facts.interval[0]
+        bases = [each.base for each in self.all_pairs.values()]
+        return abs(math.fsum(bases)) / max(len(bases), 1)
+
+    @property
+    def least(self) -> float:
+        """The smallest mean drop that counts."""
+        growth = self.facts.max_growth
+        return (self.max_drop if growth is None else growth) * self.scale
+
+    @cached_property
+    def differences(self) -> Sequence[float]:
+        """Now less before, for each case; below 0 is worse."""
+        return [self.sign * (each.value - each.base) for each in self.pairs.values()]
+
+    @property
+    def drop(self) -> float:
+        """The mean by which it got worse; below 0 where it got better."""
+        return -math.fsum(self.differences) / len(self.differences) if self.differences else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the mean difference, in the criterion's own direction."""
+        return mean_interval([self.sign * each for each in self.differences])
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing of the cases that decide."""
+        return not any(each.now.errors for each in self.pairs.values())
+
+    @cached_property
+    def steady(self) -> bool:
+        """Whether history shows no variance at all, though it could have.
+
+        A flaky case is part of history: to excuse it, to change it or to leave it out of a run
+        makes no other one steady.
+        """
+        cells = [each.before for each in self.all_pairs.values()]
+        # A single run says nothing: its repeats may have more in common than runs have.
+        return any(len(each.units) > 1 for each in cells) and not any(
+            each.varied for each in chain(cells, self.beside.values())
+        )
+
+    @property
+    def exchanges(self) -> int:
+        """In how many ways its runs can be exchanged, or a number that is great enough.
+
+        Those of cases that are excused count, so that an excuse hands nothing to another guard.
+        """
+        ways = 1
+        best = best_of(self.facts)
+        for pair in islice(self.all_pairs.values(), _ENOUGH):
+            sample = self._sample(pair, 0, best)
+            ways *= math.comb(len(sample.new) + len(sample.old), len(sample.new))
+        return ways
+
+    def passed(self, value: float) -> bool:
+        """Say whether `value` is good enough."""
+        return passes(value, self.facts)
+
+    def samples(self, look: int) -> Mapping[Place, Sample]:
+        """Return what permutations exchange, with the rounds up to `look`, in shares."""
+        if look not in self.kept:
+            best = best_of(self.facts)
+            self.kept[look] = {
+                (self.key.agent, self.key.evalset, case): self._sample(pair, look, best)
+                for case, pair in self.pairs.items()
+            }
+        return self.kept[look]
+
+    def _sample(self, pair: Pair, look: int, best: float | None) -> Sample:
+        rounds, runs = pair.rounds(look), pair.runs_before
+        # Runs are exchanged as a whole where they are alike, else one by one what they observed.
+        if not pair.now.errors and len({len(each) for each in (*rounds, *runs)}) == 1:
+            new, old = [*map(mean, rounds)], [*map(mean, runs)]
+        else:
+            missing = [best] * pair.now.errors if best is not None else []
+            new = [*(value for each in rounds for value in each), *missing]
+            old = [*pair.before.observations]
+        shares = self.sign / (self.scale or 1.0)
+        margin = 1 + self.sign * -(self.facts.max_growth or 0.0)
+        return Sample(
+            tuple(value * shares for value in new),
+            tuple(value * shares * margin for value in old),
+        )
+
+
+def groups_of(
+    meta: RunMeta,
+    now: Columns,
+    before: Pooled,
+    max_drop: float,
+    left_out: Excuses,
+) -> list[Group]:
+    """Return every group of a run, with what the baseline has for it."""
+    return [
+        Group(
+            key,
+            meta.criteria[key.criterion],
+            now.groups[name],
+            before.columns.groups.get(name, {}),
+            max_drop,
+            left_out.get(name, {}),
+            before.beside.get(name, {}),
+        )
+        for key in now.group_keys()
+        for name in [(key.agent, key.evalset, key.criterion)]
+    ]

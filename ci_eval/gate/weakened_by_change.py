@@ -1,0 +1,112 @@
+"""What a change rewrites of what it is judged by, as git knows it.
+
+`weakened_gate` asks the run that a change is compared with.  That tells nothing where the change
+brings this run along, or keeps it from being found.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.config.model import Config
+from ci_eval.config.schema import GateOptions, RunOptions
+from ci_eval.forge.lineage import current_branch, trace
+from ci_eval.gate.weakened_gate import loosened
+from ci_eval.records.errors import UsageError
+from ci_eval.records.results import RunMeta
+from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.context import World
+from ci_eval.runtime.git import GitError
+from ci_eval.text.yaml_files import MAX_CONFIG, parse_yaml
+
+_KEYS = {"agents", "evalsets"}
+"""What every configuration has, and hardly another YAML file."""
+_MOST_MOVED = 20
+"""How many removed files are looked into for the configuration."""
+
+
+def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) -> Iterator[str]:
+    """Yield, in words, what the change that is checked out makes of its own measure.
+
+    Where the run is `compared` with a stored one, that knows what the configuration said before.
+    """
+    store, clone = config.baseline, world.clone
+    lineage = store.lineage(world) if store else trace(clone, base=None, search=1)
+    start = next(iter(lineage.ancestors), None)
+    if start is None or current_branch(clone) == lineage.base:
+        return
+    own = store.work_tree_file if store else ""
+    if own and _differs(clone, start, own):
+        yield f"baseline: {world.shown(own)} comes with the change"
+    if compared:
+        return
+    place = clone.inside(config.path.name)
+    before = _as_it_was(clone, start, place)
+    if before is None and clone.is_partial and clone.view.holds(f"{start}:{place}"):
+        yield f"configuration: {place} as it was is not in this clone, which is partial"
+    for old in _moved_from(clone, start, place) if before is None else ():
+        found = _as_it_was(clone, start, old)
+        if found is not None and found.keys() >= _KEYS:
+            yield f"configuration: it was {old}, whose runs are not those of {place}"
+            before = found
+            break
+    if before is not None:
+        yield from _of_config(config.document.value, before, meta)
+
+
+def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
+    """Yield the YAML files that the change removes, those of the same name first."""
+    command = ("diff-tree", "-r", "-z", "--no-renames", "--diff-filter=D", "--name-only")
+    removed = clone.view.asked(*command, start, "HEAD").split("\0")
+    found = [path for path in removed if path.endswith((".yaml", ".yml"))]
+    found.sort(key=lambda path: PurePosixPath(path).name != PurePosixPath(place).name)
+    yield from found[:_MOST_MOVED]
+
+
+def _differs(clone: Clone, start: str, path: str) -> bool:
+    # A name is no pattern, and what is compared is what is committed.
+    command = ("--literal-pathspecs", "diff-tree", "-r", "--name-only", start, "HEAD", "--")
+    try:
+        return bool(clone.view.run(*command, clone.inside(path)))
+    except GitError:
+        return False
+
+
+def _as_it_was(clone: Clone, start: str, path: str) -> Mapping[str, Any] | None:
+    """Return the configuration at `start`; `None` if there was none that can be read."""
+    blob = f"{start}:{path}"
+    try:
+        if int(clone.view.asked("cat-file", "-s", blob) or MAX_CONFIG + 1) > MAX_CONFIG:
+            return None
+        text = clone.view.run("cat-file", "blob", blob).decode()
+        found = parse_yaml(text, shown=path).value
+    except (GitError, UnicodeDecodeError, UsageError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _of_config(now: Mapping[str, Any], before: Mapping[str, Any], meta: RunMeta) -> Iterator[str]:
+    named, was_named = now.get("name"), before.get("name")
+    if named != was_named:
+        yield f"name: {_shown(was_named)} → {_shown(named)}, which has other runs"
+    kept, was_kept = now.get("baseline"), before.get("baseline")
+    if was_kept is not None and kept != was_kept:
+        yield f"baseline: {'none is kept' if kept is None else 'it is looked for elsewhere'}"
+    try:
+        gate = GateOptions.model_validate(before.get("gate") or {})
+        run = RunOptions.model_validate(before.get("run") or {})
+    except ValidationError:
+        return
+    # Of what else there was nobody knows, so it counts as the same.
+    was = {
+        "gate": gate.model_dump(mode="json", exclude_defaults=True),
+        "repeats": run.repeats,
+        "store": {} if was_kept is None else meta.store,
+    }
+    yield from loosened(meta, meta.model_copy(update=was))
+
+
+def _shown(name: object) -> str:
+    return "none" if name is None else repr(name)[:100]

@@ -1,0 +1,108 @@
+"""What a change makes easier to pass: seen by the run it is compared with."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from ci_eval.config.schema import GateOptions
+from ci_eval.gate.exemptions import day_of, gate_of
+from ci_eval.records.model import Json
+from ci_eval.records.results import CriterionFacts, RunMeta
+
+_STRICTNESS = {
+    "on_missing": ("pass", "warn", "threshold", "fail"),
+    "on_inconclusive": ("pass", "warn", "rerun", "fail"),
+    "on_vanished": ("pass", "warn", "fail"),
+    "floors": ("interval", "point"),
+    "mode": ("threshold", "regression", "both"),
+}
+"""From the loosest to the strictest."""
+_LOOSER = {"max_drop": 1, "max_errors": 1, "false_block": -1}
+"""Whether a number that grows (1) or shrinks (-1) lets more through."""
+_NO_PLACE = ("branches", "search", "squash", "window")
+"""Options of a store that do not say where it is."""
+_TIERS = ("inform", "warn", "block")
+
+
+def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
+    """Yield, in words, what `now` lets through and `before` did not."""
+    yield from _of_gate(_with_mode(now), _with_mode(before), day_of(now))
+    yield from _of_unjudged(gate_of(now), gate_of(before))
+    yield from _of_floors(now, gate_of(now), gate_of(before))
+    for name, facts in now.criteria.items():
+        if name in before.criteria:
+            yield from _of_criterion(name, facts, before.criteria[name])
+    for name in now.disabled:
+        if name in before.criteria:
+            yield f"criterion {name} is switched off"
+    if now.repeats < before.repeats:
+        yield f"run.repeats: {before.repeats} → {now.repeats}"
+    if before.store and _place(now) != _place(before):
+        yield "baseline: it is looked for elsewhere"
+
+
+def _with_mode(meta: RunMeta) -> GateOptions:
+    """Return the gate of a run, with the mode that it has where none is named."""
+    gate = gate_of(meta)
+    return gate.model_copy(update={"mode": "regression"}) if meta.store and not gate.mode else gate
+
+
+def _place(meta: RunMeta) -> dict[str, Json]:
+    """Return what says where the baseline is, without what only says how it is used."""
+    place = {name: value for name, value in meta.store.items() if name not in _NO_PLACE}
+    match place.get("gcs"):
+        case dict() as reached:
+            place["gcs"] = {name: reached[name] for name in reached if name != "timeout_s"}
+    return place
+
+
+def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str]:
+    for name, order in _STRICTNESS.items():
+        new, old = getattr(now, name), getattr(before, name)
+        # What the mode of a run without a baseline was is not known where it is left out.
+        if {new, old} <= {*order} and order.index(new) < order.index(old):
+            yield f"gate.{name}: {old} → {new}"
+    for name, sign in _LOOSER.items():
+        new, old = getattr(now, name), getattr(before, name)
+        if sign * (new - old) > 0:
+            yield f"gate.{name}: {old:g} → {new:g}"
+    for excuse in (*now.accept, *now.quarantine):
+        if excuse.until >= today and excuse not in (*before.accept, *before.quarantine):
+            yield f"gate: {excuse.named} is {excuse.kind} until {excuse.until.isoformat()}"
+
+
+def _of_unjudged(now: GateOptions, before: GateOptions) -> Iterator[str]:
+    known = {(each.agent, each.evalset, each.case) for each in before.allow_unjudged}
+    for allowed in now.allow_unjudged:
+        if (allowed.agent, allowed.evalset, allowed.case) not in known:
+            yield f"gate.allow_unjudged: {allowed.named} is added"
+
+
+def _of_floors(run: RunMeta, now: GateOptions, before: GateOptions) -> Iterator[str]:
+    rate, was = now.min_pass_rate, before.min_pass_rate
+    if was is not None and (rate is None or rate < was):
+        yield f"gate.min_pass_rate: {was:g} → {_shown(rate)}"
+    for name, least in before.min_score.items():
+        floor, facts = now.min_score.get(name), run.criteria.get(name)
+        # Where lower is better, what is required is the most that the mean may be.
+        sign = -1 if facts and facts.better == "lower" else 1
+        if floor is None or sign * (floor - least) < 0:
+            yield f"gate.min_score.{name}: {least:g} → {_shown(floor)}"
+
+
+def _of_criterion(name: str, now: CriterionFacts, before: CriterionFacts) -> Iterator[str]:
+    if before.threshold is not None and now.threshold != before.threshold:
+        sign = 1 if now.better == "higher" else -1
+        if now.threshold is None or sign * (now.threshold - before.threshold) < 0:
+            yield f"threshold of {name}: {before.threshold:g} → {_shown(now.threshold)}"
+    if _TIERS.index(now.tier) < _TIERS.index(before.tier):
+        yield f"tier of {name}: {before.tier} → {now.tier}"
+    if before.max_growth is not None and (
+        now.max_growth is None or now.max_growth > before.max_growth
+    ):
+        yield f"max_growth of {name}: {before.max_growth:g} → {_shown(now.max_growth)}"
+    if now.fingerprint != before.fingerprint:
+        yield f"criterion {name} has other options, and is not compared"
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{value:g}"

@@ -1,0 +1,346 @@
+"""Questions to models: the one place where they are kept, paced, tried again and counted.
+
+A question goes through these, in this order: the cassette, which may have the answer; the
+budget; the provider's pace; the call, as often as it fails in passing.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from ci_eval.llm.calls import Budget, Line, Meter
+from ci_eval.llm.cassette import Cassette
+from ci_eval.llm.judge_settings import Judging, Simulation, endpoint, identity
+from ci_eval.llm.prompts import Prompts
+from ci_eval.plugins.points import Judge, JudgedCriterion
+from ci_eval.records.errors import JudgeError, UsageError
+from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.questions import Answer, Question, Reading, UnreadableError, Wording
+from ci_eval.records.results import JudgeUsage, Score
+from ci_eval.records.trials import Trace
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import contained
+from ci_eval.text.redact import Secrets, print_none_of
+from ci_eval.text.yaml_files import read_text
+
+T = TypeVar("T")
+
+MAX_ANSWER_CHARS = 200_000
+"""A longer answer is none."""
+_ENDED = {
+    "length": "was cut off, because it became too long",
+    "blocked": "was kept back by the provider's filters",
+    "other": "ended before it was complete",
+}
+
+
+@asynccontextmanager
+async def asking(
+    judging: Judging, world: World, secrets: Secrets | None = None
+) -> AsyncIterator["Asker"]:
+    """Be ready to ask; nobody is connected before the first question.
+
+    Of `secrets`, by default those of the environment, none is kept with an answer.
+
+    Raises:
+        UsageError: the cassette or the file of keys cannot be read.
+
+    """
+    options = judging.options
+    world = replace(world, env=environment(judging, world))
+    cassette = _cassette(judging, world, secrets or Secrets(world.env))
+    async with AsyncExitStack() as stack:
+        yield Asker(judging, world, cassette, stack)
+        if cassette and options.mode == "record":
+            cassette.tidy()
+
+
+def environment(judging: Judging, world: World) -> Mapping[str, str]:
+    """Return the environment with what `env_file` adds to it; its secrets are not printed.
+
+    Raises:
+        UsageError: the file cannot be read.
+
+    """
+    given = judging.options.env_file
+    if given is None:
+        return world.env
+    import io
+
+    from dotenv import dotenv_values
+
+    text = read_text(contained(world.root, given), shown=world.shown(given))
+    values = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    found = {name: value for name, value in values.items() if value}
+    print_none_of(found)
+    return {**found, **world.env}
+
+
+def check(
+    judging: Judging,
+    criteria: Sequence[JudgedCriterion],
+    world: World,
+    *,
+    simulation: Simulation | None = None,
+) -> None:
+    """Refuse to begin where it is known already that nobody could be asked.
+
+    That is for `criteria`, and by `simulation` what a user says.
+
+    Raises:
+        UsageError: a key is missing, or the cassette cannot be read.
+        OSError: the cassette cannot be written.
+
+    """
+    cassette = _cassette(judging, world)
+    mode = judging.options.mode
+    if mode == "replay" or (mode == "auto" and cassette and not cassette.is_empty):
+        return  # it may be that every answer is there
+    env = environment(judging, world)
+    hint = (
+        "set it in the environment or by `judge.env_file`; pull requests of forks get no secrets: "
+        "they need answers that were kept, with `judge: {mode: replay}`"
+    )
+    if simulation and (missing := judging.player(simulation).missing(env)):
+        raise UsageError(f"the simulated user of scenarios lacks {missing}", hint=hint)
+    lacking = {
+        missing: criterion.type_name
+        for criterion in criteria
+        for judge in judging.judges(criterion)
+        if (missing := judge.missing(env))
+    }
+    for missing, name in lacking.items():
+        raise UsageError(f"the judge of {name} lacks {missing}", hint=hint)
+
+
+def _cassette(judging: Judging, world: World, secrets: Secrets | None = None) -> Cassette | None:
+    options = judging.options
+    if options.mode == "off":
+        return None
+    written = options.mode != "replay"
+    path = contained(world.root, options.cassette, written=written)
+    cassette = Cassette(path, shown=world.shown(options.cassette), secrets=secrets)
+    cassette.load()
+    if written:
+        cassette.begin()
+    return cassette
+
+
+class Asker:
+    """Asks for all criteria of a run."""
+
+    def __init__(
+        self, judging: Judging, world: World, cassette: Cassette | None, stack: AsyncExitStack
+    ) -> None:
+        self._judging = judging
+        self._world = world
+        self._cassette = cassette
+        self._stack = stack
+        self._lines: dict[str, Line] = {}
+        self._budget = Budget(judging.options.max_calls, judging.options.max_cost_usd)
+        # Two questions that are the same have one answer, whichever comes first.
+        self._under_way: dict[str, asyncio.Task[Answer]] = {}
+        self._asked_anew: set[str] = set()
+
+    def panel(self, criterion: JudgedCriterion) -> "JudgePanel":
+        """Return the judges of one score by `criterion`."""
+        judging = self._judging
+        samples = judging.samples(criterion)
+        return JudgePanel(
+            criterion.type_name,
+            judging.prompts,
+            (partial(JudgeSeat, self, each, samples) for each in judging.judges(criterion)),
+        )
+
+    def player(self, simulation: Simulation, repeat: int) -> "JudgePanel":
+        """Return who says what a simulated user says in the how-manieth try of a case.
+
+        Each try has answers of its own: they are samples of what the user might say.
+        """
+        judge = self._judging.player(simulation)
+        about = f"simulator/{simulation.simulator.type_name}"
+        seats = [partial(JudgeSeat, self, judge, 1)]
+        return JudgePanel(about, Prompts(kind="simulator"), seats, sample=repeat)
+
+    async def answer(
+        self, judge: Judge, question: Question, meter: Meter, *, fresh: bool
+    ) -> tuple[Answer, bool]:
+        """Return the answer of `judge`, and whether it was kept from an earlier time.
+
+        Raises:
+            JudgeError: there is none.
+
+        """
+        self._check_length(question)
+        if self._cassette is None:
+            return await self._call(judge, question, meter), False
+        key = key_of(judge, question)
+        known = None if fresh and self._judging.options.mode != "replay" else self._known(key)
+        if known:
+            meter.add(JudgeUsage(cached=1))
+            return known, True
+        if self._judging.options.mode == "replay":
+            raise JudgeError(f"the answer is not in {self._cassette.shown}")
+        if key in self._under_way:
+            return await asyncio.shield(self._under_way[key]), False
+        task = asyncio.create_task(self._call(judge, question, meter))
+        self._under_way[key] = task
+        try:
+            answer = await task
+        finally:
+            task.cancel()
+            del self._under_way[key]
+        return answer, False
+
+    def keep(self, judge: Judge, question: Question, answer: Answer) -> None:
+        """Keep `answer`, which was read or will never be, as the one to `question`."""
+        if self._cassette is not None:
+            key = key_of(judge, question)
+            if key not in self._asked_anew:  # two that asked the same were given the same answer
+                self._asked_anew.add(key)
+                if len(answer.text) > MAX_ANSWER_CHARS:  # it stays too long
+                    text = answer.text[: MAX_ANSWER_CHARS + 1]
+                    answer = answer.model_copy(update={"text": text})
+                self._cassette.add(key, answer, about=question.about)
+
+    def _known(self, key: str) -> Answer | None:
+        anew = self._judging.options.mode == "record" and key not in self._asked_anew
+        return None if self._cassette is None or anew else self._cassette.get(key)
+
+    def _check_length(self, question: Question) -> None:
+        length, most = len(question.prompt), self._judging.options.max_prompt_chars
+        if length > most:
+            message = (
+                f"the question has {length:,} characters, more than the {most:,} that "
+                "`judge.max_prompt_chars` allows"
+            )
+            raise JudgeError(message)
+
+    async def _call(self, judge: Judge, question: Question, meter: Meter) -> Answer:
+        asked = replace(question, model=str(judge.model), settings=judge.settings)
+        return await self._line(judge).call(asked, meter, self._budget)
+
+    def _line(self, judge: Judge) -> "Line":
+        name = json.dumps(endpoint(judge), sort_keys=True)
+        if name not in self._lines:
+            self._lines[name] = Line(judge, self._judging.options, self._world, self._stack)
+        return self._lines[name]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A judged criterion that is ready to score."""
+
+    criterion: JudgedCriterion
+    asker: Asker
+
+    async def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Return the score of one trial, with what it took."""
+        panel = self.asker.panel(self.criterion)
+        score = await self.criterion.score(case, trace, panel)
+        return score.model_copy(update={"judging": panel.usage})
+
+
+class JudgePanel(Meter):
+    """The judges of one score, or who plays one user, and what it took to ask them."""
+
+    def __init__(
+        self,
+        about: str,
+        prompts: Prompts,
+        seats: Iterable[Callable[[Meter], "JudgeSeat"]],
+        *,
+        sample: int = 0,
+    ) -> None:
+        super().__init__()
+        self._about = about
+        self._prompts = prompts
+        self._sample = sample
+        self.judges = [seat(self) for seat in seats]
+
+    def question(
+        self,
+        prompt: str,
+        schema: Mapping[str, Json],
+        *,
+        wording: Wording | None = None,
+        **data: Json,
+    ) -> Question:
+        """Return the question that the file `prompt`, or a `wording`, makes of `data`."""
+        question = self._prompts.question(self._about, prompt, schema, data, wording)
+        return replace(question, sample=self._sample)
+
+    def note_agreement(self, share: float) -> None:
+        """Note which share of a jury's pairs of judges agreed on one thing."""
+        self.add(JudgeUsage(agreements=1, agreement=share))
+
+
+@dataclass(frozen=True)
+class JudgeSeat:
+    """One judge of a panel."""
+
+    asker: Asker
+    judge: Judge
+    samples: int
+    meter: Meter
+
+    @property
+    def name(self) -> str:
+        """Its model."""
+        return str(self.judge.model)
+
+    async def ask(
+        self, question: Question, read: Callable[[str], T], *, fresh: bool = False
+    ) -> Reading[T]:
+        """Return what `read` makes of the answer, or of the second one after a bad one."""
+        try:
+            answer, cached = await self._answer(question, fresh=fresh)
+            found = _read(answer, read)
+            if found.value is None and not cached:
+                again = replace(question, remark=found.reason)
+                answer, _ = await self._answer(again, fresh=fresh)
+                found = _read(answer, read)
+            if not cached:
+                self.asker.keep(self.judge, question, answer)
+        except JudgeError as exc:
+            return Reading(None, str(exc), failed=True)
+        return found._replace(cached=cached)
+
+    async def _answer(self, question: Question, *, fresh: bool) -> tuple[Answer, bool]:
+        return await self.asker.answer(self.judge, question, self.meter, fresh=fresh)
+
+
+def _read(answer: Answer, read: Callable[[str], T]) -> Reading[T]:
+    """Return what `read` makes of `answer`, or what is wrong with it."""
+    if answer.finish != "stop":
+        return Reading(None, f"the answer {_ENDED[answer.finish]}")
+    if not answer.text.strip():
+        return Reading(None, "the answer was empty")
+    if len(answer.text) > MAX_ANSWER_CHARS:
+        return Reading(None, f"the answer had more than {MAX_ANSWER_CHARS:,} characters")
+    try:
+        return Reading(read(answer.text))
+    except UnreadableError as exc:
+        return Reading(None, str(exc))
+
+
+def key_of(judge: Judge, question: Question) -> str:
+    """Return what an answer is kept under: a digest of all that decides it."""
+    whole = json.dumps(
+        [
+            identity(judge),
+            question.about,
+            question.instructions,
+            question.text,
+            question.schema,
+            question.sample,
+            question.remark,
+        ],
+        sort_keys=True,
+    )
+    return hashlib.sha256(whole.encode()).hexdigest()[:32]

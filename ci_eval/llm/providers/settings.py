@@ -1,0 +1,84 @@
+"""The settings of a call, as google-genai names them, checked without importing it."""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, TypeVar
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel, to_snake
+
+from ci_eval.records.model import Json, Record
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import dotted
+
+_FORM = "the criterion says in what form to answer"
+_TOOLS = "a judge calls no tools"
+_TEXT = "a judge answers with text"
+REFUSED: Mapping[str, str] = {
+    "system_instruction": "the criterion says what is asked",
+    "response_mime_type": _FORM,
+    "response_schema": _FORM,
+    "response_json_schema": _FORM,
+    "tools": _TOOLS,
+    "tool_config": _TOOLS,
+    "automatic_function_calling": _TOOLS,
+    "candidate_count": "one answer is read; set 'samples' to ask more often",
+    "response_modalities": _TEXT,
+    "speech_config": _TEXT,
+    "image_config": _TEXT,
+}
+"""Settings that would undo the judge, and why."""
+
+
+class SettingsRecord(Record):
+    """A part of the settings, in either spelling."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class Settings(SettingsRecord):
+    """The settings that every provider knows."""
+
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, ge=0, le=1)
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    stop_sequences: tuple[str, ...] | None = None
+    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
+    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
+    seed: int | None = None
+
+
+S = TypeVar("S", bound=Settings)
+
+
+def checked(
+    model: type[S],
+    settings: Mapping[str, Json],
+    refused: Mapping[str, str] = REFUSED,
+    *,
+    whom: str = "a judge",
+) -> S:
+    """Return `settings` as a `model`, in which `whom` may not set what is `refused`.
+
+    Raises:
+        ValueError: with everything that is wrong with them.
+
+    """
+    given = {key: value for key, value in settings.items() if value is not None}
+    fitting = {key: value for key, value in given.items() if to_snake(key) not in refused}
+    problems = [
+        f"{key!r} cannot be set for {whom}: {refused[to_snake(key)]}"
+        for key in given.keys() - fitting.keys()
+    ]
+    try:
+        found = model.model_validate(fitting)
+    except ValidationError as exc:
+        problems += explained(exc, model)
+    if problems:
+        raise ValueError("; ".join(sorted(problems)))
+    return found
+
+
+def explained(exc: ValidationError, model: type) -> Iterator[str]:
+    """Yield what is wrong with the settings that `model` refused."""
+    for loc, message in explain(exc, model):
+        yield f"{dotted(loc)}: {message}"

@@ -1,0 +1,119 @@
+"""Names for plugins: one registry for each extension point."""
+
+import importlib
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ci_eval.records.errors import UnknownPluginError, UsageError
+from ci_eval.text.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+_DECORATED = re.compile(r'^@[\w.]+\(\s*"([^"]+)"', re.MULTILINE)
+"""A decorator of a class with a name, as it stands in a module."""
+
+
+class Registry(Generic[T]):
+    """Maps names to plugin classes, importing a module of `package` when its plugin is asked for.
+
+    A plugin is a class decorated with the registry, `@registry("name")`, in a module of
+    `package`, or in a module that an installed distribution names as an entry point of the
+    group `package`.  Nothing else has to be edited to add one.  What a module of `package`
+    registers is read from its text, so that plugins which nobody uses cost nothing.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._classes: dict[str, type[T]] = {}
+        self._modules: dict[str, str] | None = None
+        """Where each plugin of `package` is, imported or not; `None` before anybody looked."""
+        self._loaded = False
+        self.overridden: dict[str, str] = {}
+        """Names taken over by a plugin that declared it, with that plugin's module."""
+
+    def __call__(self, name: str, *, override: bool = False) -> Callable[[type[T]], type[T]]:
+        """Register the decorated class as `name`.
+
+        A name that is taken is an error, unless the newcomer says `override`.
+        """
+
+        def register(cls: type[T]) -> type[T]:
+            owner = self._owner(name)
+            if owner in ("", cls.__module__):
+                self._classes[name] = cls
+            elif override:
+                self.overridden[name] = cls.__module__
+                self._classes[name] = cls
+            elif name not in self.overridden or cls.__module__ != self._files()[name]:
+                raise self._twice(name, owner, cls.__module__)
+            return cls
+
+        return register
+
+    def _owner(self, name: str) -> str:
+        """Return the module that `name` belongs to so far; empty where it is free."""
+        found = self._classes.get(name)
+        return found.__module__ if found else self._files().get(name, "")
+
+    def __iter__(self) -> Iterator[str]:
+        self._load()
+        return iter(sorted({*self._classes, *self._files()}))
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._classes or name in self._files()
+
+    def __getitem__(self, name: str) -> type[T]:
+        if name not in self:
+            raise UnknownPluginError(f"unknown {self.kind}{did_you_mean(name, self)}")
+        if name not in self._classes:
+            importlib.import_module(self._files()[name])
+        return self._classes[name]
+
+    def _twice(self, name: str, one: str, other: str) -> ValueError:
+        return ValueError(f"two {self.kind} plugins are named {name!r}: {one} and {other}")
+
+    def _files(self) -> dict[str, str]:
+        """Return the modules of the package by the names that they register."""
+        if self._modules is None:
+            self._modules = {}
+            for folder in importlib.import_module(self._package).__path__:
+                for file in sorted(Path(folder).glob("[!_]*.py")):
+                    module = f"{self._package}.{file.stem}"
+                    for name in _DECORATED.findall(file.read_text(encoding="utf-8")):
+                        other = self._modules.setdefault(name, module)
+                        if other != module:
+                            raise self._twice(name, other, module)
+        return self._modules
+
+    def _load(self) -> None:
+        """Import what installed distributions bring."""
+        if self._loaded:
+            return
+        self._loaded = True
+        for point in _entry_points().get(self._package, ()):
+            try:
+                point.load()
+            except (ImportError, AttributeError) as exc:
+                of = f" of {point.dist.name}" if point.dist else ""
+                message = f"the {self.kind} plugin {point.value!r}{of} cannot be loaded: {exc}"
+                raise UsageError(message) from exc
+
+
+@cache
+def _entry_points() -> dict[str, list["EntryPoint"]]:
+    """Return every entry point, by group; scanning distributions is slow."""
+    from importlib.metadata import distributions
+
+    found: dict[str, list[EntryPoint]] = {}
+    for distribution in distributions():
+        for point in distribution.entry_points:
+            if point.group.startswith("ci_eval."):
+                found.setdefault(point.group, []).append(point)
+    return found

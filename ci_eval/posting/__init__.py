@@ -1,1 +1,0 @@
-"""What is told on a pull request or a merge request: the comment, and the check run."""

@@ -1,0 +1,216 @@
+"""Tells of a run on the pull request it is of; a verdict stands whatever becomes of that."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from ci_eval.forge.github import GitHub, connected
+from ci_eval.forge.github_errors import GitHubError
+from ci_eval.forge.lineage import event
+from ci_eval.pull_requests import check_run, gitlab_thread, pull_request, sticky
+from ci_eval.pull_requests.github_runner import annotate
+from ci_eval.pull_requests.github_thread import GitHubThread
+from ci_eval.pull_requests.options import Options, calls_for
+from ci_eval.pull_requests.pull_request import PullRequest
+from ci_eval.pull_requests.sections import Section, apart
+from ci_eval.pull_requests.sticky import Posted
+from ci_eval.pull_requests.thread import PostingError, Thread, telling
+from ci_eval.records.errors import Problem
+from ci_eval.records.findings import Report
+from ci_eval.reporters.markdown import Markdown
+from ci_eval.runtime.context import World
+
+PATIENCE_S = 300.0
+"""How long a job that has measured is kept, in all, until it is told."""
+MAX_TEXT = 60_000
+"""Characters of what one job says: GitHub takes 65,536 in all."""
+
+
+_READS = "the token of pull requests from forks and from Dependabot only reads"
+_DEFERRED = f"{_READS}, and `ci-eval publish` posts what they measured: see docs/forks.md"
+
+
+class Place(NamedTuple):
+    """Where a report is told."""
+
+    thread: Thread
+    commit: str
+    """The newest commit of the change."""
+    run: int
+    """The number of the workflow run or pipeline that measured."""
+    attempt: int
+    """Which attempt of it, or which job: the newer has the larger number."""
+
+
+Tell = Callable[[Place], Awaitable[Posted]]
+"""Writes there."""
+
+
+def post(
+    reports: Sequence[Report], options: Options, world: World, document: Markdown | None = None
+) -> Posted:
+    """Tell of runs of one suite as `document` writes them, or say why they are not told.
+
+    The comment is written once, for however many jobs.
+    """
+
+    async def tell(place: Place) -> Posted:
+        writes = document or Markdown()
+        sections = apart(section(each, place, writes) for each in reports)
+        wanted = any(calls_for(each, options.when) for each in reports)
+        return await sticky.post(place.thread, sections, options, wanted=wanted)
+
+    return post_as(tell, options, world, reports)
+
+
+def post_as(tell: Tell, options: Options, world: World, reports: Sequence[Report] = ()) -> Posted:
+    """Let `tell` write where the change is discussed, or say why it is not told.
+
+    Of each of the `reports` there is a check run, too, where one is wanted.
+    """
+
+    async def patiently() -> Posted:
+        async with asyncio.timeout(PATIENCE_S):
+            if world.env.get("GITLAB_CI") == "true":
+                return await _on_gitlab(tell, options, world)
+            return await _on_github(tell, options, world, reports)
+
+    try:
+        return asyncio.run(patiently())
+    except PostingError as exc:
+        return _not_posted(exc, world)
+    except TimeoutError:
+        late = PostingError(
+            f"nobody knows whether it was written: it took longer than {PATIENCE_S:g} s"
+        )
+        return _not_posted(late, world)
+
+
+def _not_posted(exc: PostingError, world: World) -> Posted:
+    """Say why; a token that only reads is no fault of the person whose fork it is."""
+    if exc.is_refusal and _of_stranger(world.env):
+        world.say(f"no comment yet: {exc}; {_DEFERRED}")
+        return Posted("deferred")
+    _warn(f"no comment: {exc}", exc.hint, world)
+    return Posted("failed")
+
+
+async def _on_github(
+    tell: Tell, options: Options, world: World, reports: Sequence[Report]
+) -> Posted:
+    env = world.env
+    with telling():
+        async with connected(world) as github:
+            found = await _found(github, options, world)
+            for each in reports if options.check_run else ():
+                commit = found.head_sha if found else env.get("GITHUB_SHA", "")
+                await _check_run(github, each, commit, world)
+            if options.mode == "off":
+                return Posted("off")
+            if found is None:
+                return Posted("none")
+            place = Place(
+                GitHubThread(github, found.number),
+                found.head_sha,
+                run=_number(env, "GITHUB_RUN_ID"),
+                attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
+            )
+            return await tell(place)
+
+
+async def _found(github: GitHub, options: Options, world: World) -> PullRequest | None:
+    """Return the pull request, or say why there is none.
+
+    Only what is no event of a pull request has to be asked about, and a job that runs for a push
+    need not be allowed to ask: that is no fault of its workflow.
+    """
+    try:
+        found = await pull_request.find(github, world.env, options.pull_request)
+    except GitHubError as exc:
+        if options.pull_request or exc.status not in (403, 404):
+            raise
+        world.say(f"no comment: {exc}; for a comment where it has a pull request, {exc.hint}")
+        return None
+    if found is None and options.mode != "off":
+        world.say("no comment: there is no open pull request of this commit")
+    return found
+
+
+async def _on_gitlab(tell: Tell, options: Options, world: World) -> Posted:
+    if options.mode == "off":
+        return Posted("off")
+    async with gitlab_thread.opened(world, options.pull_request) as found:
+        if found is None:
+            world.say("no comment: there is no open merge request of this commit")
+            return Posted("none")
+        thread, merge_request = found
+        place = Place(
+            thread,
+            merge_request.commit,
+            run=_number(world.env, "CI_PIPELINE_ID"),
+            attempt=_number(world.env, "CI_JOB_ID"),
+        )
+        return await tell(place)
+
+
+async def _check_run(github: GitHub, report: Report, commit: str, world: World) -> None:
+    """Make the check run; the comment does not depend on it."""
+    env = world.env
+    server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
+    run = env.get("GITHUB_RUN_ID", "")
+    details = f"{server}/{repository}/actions/runs/{run}" if server and run else ""
+    try:
+        await check_run.make(github, report, commit, details)
+    except GitHubError as exc:
+        if exc.status in (403, 404) and _of_stranger(env):
+            world.say(f"no check run: {exc}; {_READS}")
+        else:
+            _warn(f"no check run: {exc}", exc.hint, world)
+
+
+def _warn(message: str, hint: str, world: World) -> None:
+    world.say(message)
+    if hint:
+        world.say(hint)
+    annotate([Problem(f"{message}; {hint}" if hint else message, severity="warning")], world.env)
+
+
+def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -> Section:
+    """Return what `report` says in the comment of its suite, with a `note` below the decision."""
+    room = min(MAX_TEXT, place.thread.limit) - len(note) - 2
+    text = writes.body(report, lambda found: len(found) <= room)
+    if note:
+        decision, _, rest = text.partition("\n\n")
+        text = f"{decision}\n\n{note.strip()}\n\n{rest}"
+    return Section(
+        suite=report.meta.suite,
+        job=report.meta.job,
+        outcome=report.verdict.outcome,
+        text=text,
+        commit=place.commit,
+        run=place.run,
+        attempt=place.attempt,
+    )
+
+
+def _number(env: Mapping[str, str], name: str) -> int:
+    """Return a number that CI counts upwards; 0 where it tells none."""
+    return int(env[name]) if re.fullmatch("[0-9]{1,18}", env.get(name, "")) else 0
+
+
+def _of_stranger(env: Mapping[str, str]) -> bool:
+    """Say whether the event is of somebody who gets a token that only reads."""
+    if env.get("GITHUB_ACTOR") == "dependabot[bot]":
+        return True
+    if gitlab_thread.is_of_fork(env):
+        return True
+    match event(env):
+        case {"pull_request": {"head": {"repo": None}}}:
+            return True  # the fork is gone
+        case {
+            "pull_request": {"head": {"repo": {"full_name": str(head)}}},
+            "repository": {"full_name": str(base)},
+        }:
+            return head != base
+    return False

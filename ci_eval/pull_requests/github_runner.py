@@ -1,0 +1,168 @@
+"""What a run leaves in a GitHub workflow: the job summary, annotations, the step's outputs.
+
+The documents are written already; what is decided here is which of them goes where.  All of
+it is handed over as the runner takes it from any process: appended to the files that the
+environment names, and as commands among the lines that are printed.  Where no workflow runs
+there are no such files, and nothing is done.
+"""
+
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ci_eval.plugins import points
+from ci_eval.records.errors import ExitCode, Problem
+from ci_eval.records.findings import Report
+from ci_eval.text.templates import code, markdown, workflow_command
+
+MAX_SUMMARY_BYTES = 1024 * 1024
+"""A step whose summary is longer gets none at all from the runner."""
+MAX_ANNOTATIONS = 10
+"""How many errors, and how many warnings, the runner shows of one step."""
+_COMMANDS = ("::error ", "::warning ", "::notice ")
+"""What a document may ask of the runner; it obeys others that do more than show."""
+_VERDICTS = {
+    ExitCode.PASSED: "passed",
+    ExitCode.FAILED: "failed",
+    ExitCode.USAGE_ERROR: "usage-error",
+    ExitCode.NOTHING_SELECTED: "nothing-selected",
+}
+
+
+def publish(
+    report: Report | None,
+    out: Path,
+    exit_code: ExitCode,
+    env: Mapping[str, str],
+    reports: tuple[str, ...],
+) -> None:
+    """Hand the outputs, and of `reports` what GitHub shows itself, to the runner.
+
+    `report` is `None` where the run ended without one; the documents in `out`, if there are
+    any, are an earlier run's then.
+    """
+    if report is not None:
+        if "summary" in reports and env.get("GITHUB_STEP_SUMMARY"):
+            _append_summary(_document(out, "summary"), Path(env["GITHUB_STEP_SUMMARY"]), env)
+        if "annotations" in reports and _in_actions(env):
+            lines = _document(out, "annotations").read_text(encoding="utf-8").splitlines()
+            _print(line for line in lines if line.startswith(_COMMANDS))
+    append_outputs(outputs(report, out, exit_code, env), env)
+
+
+def not_evaluated(why: str, *, suite: str = "", link: str = "") -> str:
+    """Return the Markdown that says so, with a link to the log; `why` is Markdown already."""
+    what = f"{markdown(suite)} was not evaluated" if suite else "Not evaluated"
+    log = f" ([its log]({link}))" if link else ""
+    return f"> [!WARNING]\n> **{what}:** {why}{log}.\n"
+
+
+def summarise(text: str, env: Mapping[str, str]) -> None:
+    """Append `text` to the job summary."""
+    if env.get("GITHUB_STEP_SUMMARY"):
+        with Path(env["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8", newline="\n") as file:
+            file.write(f"{text}\n")
+
+
+def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
+    """Show `problems` on the lines they stand on, as many as the runner shows."""
+    if not _in_actions(env):
+        return
+    shown = {"error": 0, "warning": 0}
+    lines = []
+    for problem in problems:
+        shown[problem.severity] += 1
+        if shown[problem.severity] <= MAX_ANNOTATIONS:
+            lines.append(_annotation(problem, env))
+    _print(lines)
+
+
+def outputs(
+    report: Report | None, out: Path, exit_code: ExitCode, env: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the outputs of the step; what there is no value for is empty."""
+    rate = report.totals.pass_rate if report else None
+    regressions = _regressions(report)
+    return {
+        # What was interrupted, or ended in a bug, reached no verdict either.
+        "verdict": _VERDICTS.get(exit_code, "incomplete"),
+        "exit-code": str(int(exit_code)),
+        "report-dir": _in_repository(str(out), env) if out.is_dir() else "",
+        "pass-rate": "" if rate is None else f"{rate:.4f}",
+        "regressions": "" if regressions is None else str(regressions),
+        "junit": _in_repository(str(_document(out, "junit")), env) if report else "",
+        "comment": _in_repository(str(_document(out, "markdown")), env) if report else "",
+    }
+
+
+def _regressions(report: Report | None) -> int | None:
+    """Return how many groups got worse, and not by noise; `None` where nothing was compared."""
+    if report is None or report.comparison is None:
+        return None
+    comparison = report.comparison
+    worse = {delta.group for delta in comparison.deltas if delta.outcome == "regressed"}
+    worse |= {each.group for each in comparison.changes if each.certain and not each.excused}
+    together = comparison.together
+    # What only shows in all of them together is one regression all the same.
+    return len(worse) or int(together is not None and together.outcome == "regressed")
+
+
+def _document(out: Path, reporter: str) -> Path:
+    return out / points.reporter[reporter].file
+
+
+def _in_actions(env: Mapping[str, str]) -> bool:
+    return env.get("GITHUB_ACTIONS") == "true"
+
+
+def _in_repository(path: str, env: Mapping[str, str]) -> str:
+    """Return `path` as from the workspace, where later steps and annotations look for it.
+
+    A step that runs in a container knows the workspace by another name than the others do, so
+    an absolute path is good for what lies outside only.
+    """
+    workspace = env.get("GITHUB_WORKSPACE")
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  # a link stays what it is called
+    if workspace and absolute.is_relative_to(workspace):
+        return absolute.relative_to(workspace).as_posix()
+    return path
+
+
+def _annotation(problem: Problem, env: Mapping[str, str]) -> str:
+    message = f"{problem.where}: {problem.message}" if problem.where else problem.message
+    return workflow_command(
+        problem.severity,
+        message,
+        title="ci-eval",
+        file=_in_repository(problem.file, env) if problem.file else "",
+        line=problem.line,
+    )
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print commands; each is one only at the start of a line."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
+
+
+def _append_summary(document: Path, target: Path, env: Mapping[str, str]) -> None:
+    """Append `document`, or where to find it when the runner would drop the whole summary."""
+    text = document.read_bytes()
+    there = target.stat().st_size if target.exists() else 0
+    if there + len(text) + 1 > MAX_SUMMARY_BYTES:
+        place = _in_repository(str(document), env)
+        text = f"The summary is too long to be shown here; it is in {code(place, 500)}.\n".encode()
+    with target.open("ab") as file:
+        file.write(text + b"\n")
+
+
+def append_outputs(values: Mapping[str, str], env: Mapping[str, str]) -> None:
+    """Append `values`, each between delimiters that nobody could have put into it."""
+    if not env.get("GITHUB_OUTPUT"):
+        return
+    with Path(env["GITHUB_OUTPUT"]).open("a", encoding="utf-8", newline="\n") as file:
+        for name, value in values.items():
+            delimiter = f"ci-eval-{secrets.token_hex(16)}"
+            file.write(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")

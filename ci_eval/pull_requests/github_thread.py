@@ -1,0 +1,238 @@
+"""The conversation on a pull request of GitHub."""
+
+from collections.abc import AsyncIterator
+from typing import Literal
+
+from pydantic import Field
+
+from ci_eval.forge.github import MAX_PAGES, GitHub
+from ci_eval.forge.github_errors import GitHubError
+from ci_eval.pull_requests.thread import Comment, is_marked, telling
+from ci_eval.records.model import Json, Stored
+
+LIMIT = 65_536
+"""Characters of a comment that GitHub takes."""
+_NEEDS = "pull-requests: write"
+"""It covers all of the comments on a pull request; `issues: write` does, too."""
+_BOT = "github-actions[bot]"
+
+_LIST = """
+query($owner: String!, $name: String!, $number: Int!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      comments(first: 100, after: $after) {
+        pageInfo { hasNextPage endCursor }
+        nodes { id fullDatabaseId body url viewerDidAuthor isMinimized }
+      }
+    }
+  }
+}
+"""
+_EARLIER = """
+query($id: ID!) {
+  node(id: $id) {
+    ... on IssueComment { userContentEdits(first: 20) { nodes { diff } } }
+  }
+}
+"""
+_MINIMIZE = """
+mutation($id: ID!, $reason: ReportedContentClassifiers!) {
+  minimizeComment(input: {subjectId: $id, classifier: $reason}) {
+    minimizedComment { isMinimized }
+  }
+}
+"""
+
+
+# --- What GraphQL answers -----------------------------------------------------------------------
+
+
+class _Node(Stored):
+    id: str
+    number: str = Field(alias="fullDatabaseId")
+    body: str
+    url: str
+    is_ours: bool = Field(alias="viewerDidAuthor")
+    is_hidden: bool = Field(alias="isMinimized")
+
+
+class _PageInfo(Stored):
+    has_next: bool = Field(alias="hasNextPage")
+    end: str | None = Field(alias="endCursor")
+
+
+class _Comments(Stored):
+    page: _PageInfo = Field(alias="pageInfo")
+    nodes: tuple[_Node | None, ...]
+
+
+class _PullRequest(Stored):
+    comments: _Comments
+
+
+class _Repository(Stored):
+    pull_request: _PullRequest = Field(alias="pullRequest")
+
+
+class _Listed(Stored):
+    repository: _Repository
+
+
+class _Edit(Stored):
+    diff: str | None = None
+    """The whole body, in spite of its name."""
+
+
+class _Edits(Stored):
+    nodes: tuple[_Edit | None, ...] = ()
+
+
+class _Edited(Stored):
+    edits: _Edits = Field(default=_Edits(), alias="userContentEdits")
+
+
+class _History(Stored):
+    node: _Edited | None = None
+
+
+class _Anything(Stored):
+    pass
+
+
+# --- What REST answers --------------------------------------------------------------------------
+
+
+class _User(Stored):
+    login: str
+    type: str = ""
+
+
+class _Minimized(Stored):
+    reason: str | None = None
+
+
+class _Comment(Stored):
+    id: int
+    node_id: str
+    html_url: str
+    body: str = ""
+    user: _User | None = None
+    minimized: _Minimized | None = None
+
+
+class GitHubThread:
+    """The comments on a pull request."""
+
+    limit = LIMIT
+
+    def __init__(self, github: GitHub, number: int) -> None:
+        self._github = github
+        self._number = number
+        self._at = f"issues/{number}/comments"
+        self._nodes: dict[str, str] = {}
+        """What GraphQL calls the comments that we know."""
+        self._newest = ""
+        """The address of the comment that was written last."""
+        self._has_graphql = True
+
+    async def own(self) -> list[Comment]:
+        """Return the comments that we wrote and that begin as ours do, the oldest first."""
+        with telling():
+            found = await self._by_graphql()
+            if found is None:
+                found = [each async for each in self._by_rest()]
+        return sorted(found, key=lambda each: int(each.id))
+
+    async def add(self, body: str) -> Comment:
+        """Write a comment, the newest."""
+        with telling():
+            made = await self._github.post(self._at, {"body": body}, _Comment, needs=_NEEDS)
+        return self._known(Comment(str(made.id), body, made.html_url), made.node_id)
+
+    async def edit(self, comment: Comment, body: str) -> None:
+        """Write a comment anew, in its place."""
+        await self._edit(comment, body)
+        self._newest = comment.url
+
+    async def earlier(self, comment: Comment) -> list[str]:
+        """Return earlier texts of a comment, the newest first; none where GraphQL fails."""
+        if not self._has_graphql or comment.id not in self._nodes:
+            return []
+        variables = {"id": self._nodes[comment.id]}
+        with telling():
+            try:
+                found = await self._github.graphql(_EARLIER, variables, _History, needs=_NEEDS)
+            except GitHubError:
+                self._has_graphql = False
+                return []
+        edits = found.node.edits.nodes if found.node else ()
+        return [each.diff for each in edits if each and each.diff and len(each.diff) <= LIMIT]
+
+    async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
+        """Put a comment out of sight, without taking it away from who looks for it."""
+        with telling():
+            if self._has_graphql and comment.id in self._nodes:
+                variables = {"id": self._nodes[comment.id], "reason": reason}
+                try:
+                    await self._github.graphql(_MINIMIZE, variables, _Anything, needs=_NEEDS)
+                except GitHubError:
+                    self._has_graphql = False
+                else:
+                    return
+        where = f"in [another comment]({self._newest})" if self._newest else "in another comment"
+        await self._edit(comment, f"*ci-eval goes on {where}.*")
+
+    async def remove(self, comment: Comment) -> None:
+        """Take a comment away."""
+        with telling():
+            await self._github.delete(f"issues/comments/{comment.id}", needs=_NEEDS)
+
+    async def _edit(self, comment: Comment, body: str) -> None:
+        with telling(is_edit=True):
+            # Sent twice it could overwrite what another job wrote in between.
+            at = f"issues/comments/{comment.id}"
+            await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
+
+    def _known(self, comment: Comment, node: str) -> Comment:
+        self._nodes[comment.id] = node
+        return comment
+
+    async def _by_graphql(self) -> list[Comment] | None:
+        """Return our comments; `None` where GraphQL fails, so that REST is asked instead."""
+        owner, _, name = self._github.repository.partition("/")
+        variables: dict[str, Json] = {"owner": owner, "name": name, "number": self._number}
+        found: list[Comment] = []
+        for _ in range(MAX_PAGES if self._has_graphql else 0):
+            try:
+                page = await self._github.graphql(_LIST, variables, _Listed, needs=_NEEDS)
+            except GitHubError:
+                break
+            comments = page.repository.pull_request.comments
+            for each in comments.nodes:
+                if each and each.is_ours and _is_readable(each.body):
+                    comment = Comment(each.number, each.body, each.url, hidden=each.is_hidden)
+                    found.append(self._known(comment, each.id))
+            if not comments.page.has_next:
+                return found
+            variables["after"] = comments.page.end
+        self._has_graphql = False
+        return None
+
+    async def _by_rest(self) -> AsyncIterator[Comment]:
+        """Yield our comments; who we are is not told to the token of a workflow."""
+        try:
+            me = await self._github.one("/user", _User, needs="metadata: read")
+        except GitHubError as exc:
+            if exc.status not in (403, 404):
+                raise
+            me = _User(login=_BOT, type="Bot")
+        async for each in self._github.listed(self._at, _Comment, needs=_NEEDS):
+            is_ours = each.user and (each.user.login, each.user.type) == (me.login, me.type)
+            if is_ours and _is_readable(each.body):
+                hidden = each.minimized is not None
+                comment = Comment(str(each.id), each.body, each.html_url, hidden=hidden)
+                yield self._known(comment, each.node_id)
+
+
+def _is_readable(body: str) -> bool:
+    return len(body) <= LIMIT and is_marked(body)

@@ -1,0 +1,159 @@
+"""The conversation on a merge request of GitLab: its notes."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Literal, NamedTuple
+
+from ci_eval.forge.gitlab import GitLab, connected
+from ci_eval.pull_requests.thread import Comment, PostingError, is_marked, telling
+from ci_eval.records.model import Stored
+from ci_eval.runtime.context import World
+
+_RETIRED = "<!-- ci-eval:retired -->"
+"""The first line of a note that was put out of sight, so that it is not taken for the current."""
+_MAX_SHOWN = 500
+"""Characters of a variable that a message quotes."""
+_SUMMARIES = {"OUTDATED": "An earlier report", "DUPLICATE": "The same report, written twice"}
+
+
+class MergeRequest(NamedTuple):
+    """Where a job is told that its change is talked about."""
+
+    project: str
+    """The number or the path of the project that the change is to get into."""
+    number: str
+    """Of the merge request in that project."""
+    url: str
+    """Of its page."""
+    commit: str
+    """The newest commit of the change."""
+
+
+class _User(Stored):
+    id: int
+
+
+class _Note(Stored):
+    id: int
+    body: str
+    author: _User
+    system: bool = False
+    """Whether GitLab itself wrote it."""
+
+
+class GitLabThread:
+    """The notes on a merge request."""
+
+    limit = 65_536
+    """GitLab takes 1,000,000 characters; who reads them wants no more than on GitHub."""
+
+    def __init__(self, gitlab: GitLab, merge_request: MergeRequest) -> None:
+        self._gitlab = gitlab
+        self._url = merge_request.url
+        self._at = f"merge_requests/{merge_request.number}/notes"
+        self._me: int | None = None
+
+    async def own(self) -> list[Comment]:
+        """Return the notes that we wrote and that begin as ours do, the oldest first."""
+        with telling():
+            me = await self._identity()
+            listed = self._gitlab.listed(
+                self._at, _Note, sort="asc", order_by="created_at", activity_filter="only_comments"
+            )
+            return [
+                self._comment(each)
+                async for each in listed
+                if each.author.id == me and not each.system and is_marked(each.body)
+            ]
+
+    async def add(self, body: str) -> Comment:
+        """Write a note, the newest."""
+        with telling():
+            return self._comment(await self._gitlab.post(self._at, {"body": body}, _Note))
+
+    async def edit(self, comment: Comment, body: str) -> None:
+        """Write a note anew, in its place."""
+        with telling(is_edit=True):
+            await self._gitlab.put(f"{self._at}/{comment.id}", {"body": body})
+
+    async def earlier(self, comment: Comment) -> list[str]:
+        """Return nothing: GitLab does not tell what a note said before."""
+        del comment
+        return []
+
+    async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
+        """Fold a note under one line: GitLab minimises none."""
+        summary = f"<details><summary>{_SUMMARIES[reason]}</summary>"
+        await self.edit(comment, f"{_RETIRED}\n{summary}\n\n{comment.body}\n\n</details>")
+
+    async def remove(self, comment: Comment) -> None:
+        """Take a note away."""
+        with telling():
+            await self._gitlab.delete(f"{self._at}/{comment.id}")
+
+    async def _identity(self) -> int:
+        """Return the number of the user that the token is of, be it one that is no person."""
+        if self._me is None:
+            self._me = (await self._gitlab.one("/user", _User)).id
+        return self._me
+
+    def _comment(self, note: _Note) -> Comment:
+        return Comment(str(note.id), note.body, f"{self._url}#note_{note.id}")
+
+
+@asynccontextmanager
+async def opened(
+    world: World, number: int | None = None
+) -> AsyncIterator[tuple[GitLabThread, MergeRequest] | None]:
+    """Be ready to write on the merge request of the job, or on that `number` of its project.
+
+    `None` where the job is of none.
+
+    Raises:
+        PostingError: there is no token, or GitLab refuses it, or the job may be of several.
+
+    """
+    found = merge_request(world.env, number)
+    if found is None:
+        yield None
+        return
+    with telling():
+        async with connected(world, found.project) as gitlab:
+            yield GitLabThread(gitlab, found), found
+
+
+def merge_request(env: Mapping[str, str], number: int | None = None) -> MergeRequest | None:
+    """Return the merge request that the variables of a job name.
+
+    A pipeline of a branch is told which merge requests want to merge that branch; it is theirs
+    where there is one alone.
+
+    Raises:
+        PostingError: there are several.
+
+    """
+    project = env.get("CI_MERGE_REQUEST_PROJECT_ID") or env.get("CI_PROJECT_ID", "")
+    url = env.get("CI_MERGE_REQUEST_PROJECT_URL") or env.get("CI_PROJECT_URL", "")
+    named = str(number or "") or env.get("CI_MERGE_REQUEST_IID", "")
+    if not named:
+        wanted = env.get("CI_OPEN_MERGE_REQUESTS", "")
+        if "," in wanted:
+            message = f"several merge requests are of this branch: {wanted[:_MAX_SHOWN]}"
+            raise PostingError(message, hint="name one: --pr NUMBER")
+        wanting = re.fullmatch(r"([\w./-]+)!([0-9]+)", wanted)
+        if not wanting:
+            return None
+        project, named = wanting.groups()
+        url = f"{env.get('CI_SERVER_URL', '')}/{project}"
+    if not project or not re.fullmatch("[0-9]{1,12}", named):
+        return None
+    # The commit of a merged result is GitLab's own, and on no branch.
+    commit = env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or env.get("CI_COMMIT_SHA", "")
+    return MergeRequest(project, named, f"{url}/-/merge_requests/{named}", commit)
+
+
+def is_of_fork(env: Mapping[str, str]) -> bool:
+    """Say whether the change comes from another project, whose jobs have no token of ours."""
+    source = env.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
+    return bool(source) and source != env.get("CI_MERGE_REQUEST_PROJECT_ID")

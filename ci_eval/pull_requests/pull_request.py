@@ -1,0 +1,225 @@
+"""Which pull request a run is of: GitHub itself is asked wherever the event does not say it.
+
+https://docs.github.com/en/webhooks/webhook-events-and-payloads has what events hold, and
+https://docs.github.com/en/rest/pulls what is asked.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ci_eval.forge.github import GitHub
+from ci_eval.forge.github_errors import GONE, GitHubError
+from ci_eval.forge.lineage import base_branch, event, is_commit
+from ci_eval.pull_requests.thread import PostingError
+from ci_eval.records.model import Stored
+
+NEEDS = "pull-requests: read"
+_QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
+"""What GitHub calls the branch of a merge queue that ends with a pull request."""
+_NO_SUCH_COMMIT = 422
+
+
+class PullRequest(NamedTuple):
+    """A pull request, as GitHub itself tells of it."""
+
+    number: int
+    head_sha: str
+    """Its newest commit."""
+    is_fork: bool
+    """Whether it comes from another repository."""
+    base: str = ""
+    """The branch that it is to get into."""
+    merge_sha: str | None = None
+    """The commit that merges it into that branch, which workflows check out."""
+
+
+async def find(github: GitHub, env: Mapping[str, str], number: int | None) -> PullRequest | None:
+    """Return the pull request with that number, else that of the event or of its commit.
+
+    `None` where there is none that is open, or where it has a newer commit than the event.  Of
+    several with the same commit it is the one that is to get into the branch that CI names, else
+    into the default branch.  Of a merge queue it is the one that the queue ends with.
+
+    Raises:
+        GitHubError: GitHub cannot be asked.
+        PostingError: the one with that number is not open, or there are several to choose from.
+
+    """
+    if number is not None:
+        return await _numbered(github, number)
+    match payload := event(env):
+        case {"pull_request": dict(found)}:
+            return _of_payload(found, _repository(payload))
+        case {"merge_group": dict(queue)}:
+            return await _queued(github, queue)
+        case {"workflow_run": {"head_sha": str(sha), "head_branch": str(branch), **run}}:
+            source = _repository({"repository": run.get("head_repository")})
+            return _only(await of_branch(github, source, branch, sha), payload, env)
+    sha = _pushed(payload) or env.get("GITHUB_SHA", "")
+    return _only(await _of_commit(github, sha), payload, env)
+
+
+async def of_branch(github: GitHub, source: str, branch: str, sha: str) -> list[PullRequest]:
+    """Return the open pull requests of a branch of the repository `source` that end with a commit.
+
+    Raises:
+        GitHubError: GitHub cannot be asked.
+
+    """
+    owner = source.partition("/")[0]
+    if not owner or not branch:
+        return []
+    listing = github.listed("pulls", _Pull, needs=NEEDS, state="open", head=f"{owner}:{branch}")
+    found = [each async for each in listing]
+    return [
+        each.told
+        for each in found
+        if each.is_open and each.head.sha == sha and each.head.full_name == source
+    ]
+
+
+async def numbered(github: GitHub, number: int) -> PullRequest | None:
+    """Return the pull request with that number; `None` where it is not open.
+
+    Raises:
+        GitHubError: GitHub cannot be asked, or has none.
+
+    """
+    found = await github.one(f"pulls/{number}", _Pull, needs=NEEDS)
+    return found.told if found.is_open and found.number == number else None
+
+
+class _Repository(Stored):
+    full_name: str
+
+
+class _End(Stored):
+    """A branch with its newest commit."""
+
+    ref: str
+    sha: str
+    repo: _Repository | None = None
+    """`None` where the repository is gone."""
+
+    @property
+    def full_name(self) -> str:
+        return self.repo.full_name if self.repo else ""
+
+
+class _Pull(Stored):
+    number: int
+    state: str
+    head: _End
+    base: _End
+    merge_commit_sha: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == "open"
+
+    @property
+    def told(self) -> PullRequest:
+        is_fork = self.head.full_name != self.base.full_name
+        merged = self.merge_commit_sha
+        return PullRequest(self.number, self.head.sha, is_fork, self.base.ref, merged)
+
+
+async def _numbered(github: GitHub, number: int) -> PullRequest:
+    try:
+        found = await numbered(github, number)
+    except GitHubError as exc:
+        if exc.status in GONE:
+            raise PostingError(f"there is no pull request #{number}", hint=exc.hint) from exc
+        raise
+    if found is None:
+        raise PostingError(f"the pull request #{number} is not open")
+    return found
+
+
+def _of_payload(found: Mapping[str, Any], repository: str) -> PullRequest | None:
+    """Return the pull request that an event is about; its writer is GitHub."""
+    match found:
+        case {"state": "closed"}:
+            return None
+        case {"number": int(number), "head": {"sha": str(sha), **head}, **more}:
+            match more.get("base"):
+                case {"ref": str(base)}:
+                    pass
+                case _:
+                    base = ""
+            # The repository of a fork may be gone.
+            is_fork = _repository({"repository": head.get("repo")}) != repository
+            merged = found.get("merge_commit_sha")
+            return PullRequest(
+                number, sha, is_fork, base, merged if isinstance(merged, str) else None
+            )
+    return None
+
+
+async def _queued(github: GitHub, queue: Mapping[str, Any]) -> PullRequest | None:
+    """Return the pull request that a merge queue ends with."""
+    named = _QUEUED.fullmatch(str(queue.get("head_ref")))
+    found = await numbered(github, int(named[1])) if named else None
+    base = str(queue.get("base_ref")).removeprefix("refs/heads/")
+    return found if found and found.base == base else None
+
+
+async def _of_commit(github: GitHub, sha: str) -> list[PullRequest]:
+    """Return the open pull requests that end with a commit, or whose merge it is."""
+    if not is_commit(sha) or not sha.strip("0"):
+        return []
+    try:
+        found = [each async for each in github.listed(f"commits/{sha}/pulls", _Pull, needs=NEEDS)]
+    except GitHubError as exc:
+        if exc.status == _NO_SUCH_COMMIT:
+            return []
+        raise
+    return [
+        each.told
+        for each in found
+        if each.is_open and sha in (each.head.sha, each.merge_commit_sha)
+    ]
+
+
+def _only(
+    found: Sequence[PullRequest], payload: Mapping[str, Any], env: Mapping[str, str]
+) -> PullRequest | None:
+    """Return the one that is meant.
+
+    Raises:
+        PostingError: there are several.
+
+    """
+    if len(found) <= 1:
+        return found[0] if found else None
+    match payload.get("repository"):
+        case {"default_branch": str(default)}:
+            pass
+        case _:
+            default = ""
+    for branch in (base_branch(env), default):
+        fitting = [each for each in found if each.base == branch]
+        if len(fitting) == 1:
+            return fitting[0]
+    message = f"several pull requests end with this commit: {listed(found)}"
+    raise PostingError(message, hint="name one: --pr NUMBER")
+
+
+def listed(found: Iterable[PullRequest]) -> str:
+    """Return the numbers of pull requests, for a sentence."""
+    return ", ".join(f"#{each.number}" for each in found)
+
+
+def _repository(payload: Mapping[str, Any]) -> str:
+    """Return the name of the repository in a payload; empty where there is none."""
+    match payload.get("repository"):
+        case {"full_name": str(name)}:
+            return name
+    return ""
+
+
+def _pushed(payload: Mapping[str, Any]) -> str:
+    """Return the commit that a push ends with."""
+    after = payload.get("after")
+    return after if isinstance(after, str) else ""

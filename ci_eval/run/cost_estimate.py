@@ -1,0 +1,240 @@
+"""What a run would ask of models, before anything runs.
+
+Every criterion is asked to score what its cases expect, by judges that never answer: they only
+count.  Where a criterion stops as soon as its samples decide, there is a least and a most.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from ci_eval.llm.calls import CHARS_PER_TOKEN, USUAL_OUTPUT_TOKENS
+from ci_eval.llm.judge_settings import Judging, Simulation, price
+from ci_eval.llm.prompts import Prompts
+from ci_eval.plugins.points import Judge, JudgedCriterion, Simulator
+from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.records.model import Content, EvalCase, IntermediateData, Invocation, Json, Record
+from ci_eval.records.questions import Question, Reading, Wording
+from ci_eval.records.trials import Trace, TrialKey
+from ci_eval.run.plan import Plan
+from ci_eval.run.simulated_users import MAX_INVOCATIONS
+
+T = TypeVar("T")
+
+MAX_CASES = 200
+"""Of so many cases of an evalset the questions are counted; the others are taken to be alike."""
+SCENARIO_TURNS = 5
+"""How many messages a simulated user is taken to send."""
+_SOME_ANSWER = Content.of_text("…", role="model")
+
+
+class Estimate(Record):
+    """What one criterion, or simulated users, would ask on all cases: a least and a most."""
+
+    criterion: str
+    """What the configuration calls it; `simulator` for simulated users."""
+    models: tuple[str, ...]
+    samples: int
+    calls: tuple[int, int]
+    input_tokens: tuple[int, int]
+    cost_usd: tuple[float, float] | None
+    """`None` where nobody knows what a model costs."""
+
+
+def estimate(plan: Plan) -> list[Estimate]:
+    """Return what each judged criterion of `plan` would ask, the cassette left aside."""
+    judged = {
+        name: criterion
+        for chosen in plan.pairs.values()
+        for name, criterion in chosen.items()
+        if isinstance(criterion, JudgedCriterion)
+    }
+    estimates = [_of_one(plan, name, criterion) for name, criterion in judged.items()]
+    if plan.config.simulation and plan.simulates:
+        estimates.append(_of_users(plan, plan.config.simulation))
+    return estimates
+
+
+@dataclass
+class _Count:
+    """Questions, and the money for them."""
+
+    calls: float = 0.0
+    tokens: float = 0.0
+    cost_usd: float = 0.0
+    unpriced: bool = False
+
+    def add(self, judge: Judge, judging: Judging, question: Question, times: float) -> None:
+        known = price(judge, judging.options.prices)
+        chars = len(question.instructions) + len(question.prompt)
+        tokens = chars // CHARS_PER_TOKEN + 1
+        self.calls += times
+        self.tokens += times * tokens
+        self.unpriced |= known is None
+        self.cost_usd += times * (known.of(tokens, USUAL_OUTPUT_TOKENS) if known else 0.0)
+
+
+def _of_one(plan: Plan, name: str, criterion: JudgedCriterion) -> Estimate:
+    judging = plan.config.judging
+    least, most = _Count(), _Count()
+    for (_, evalset), chosen in plan.pairs.items():
+        if name not in chosen:
+            continue
+        known = plan.evalsets[evalset]
+        cases = list(islice(known.cases(), MAX_CASES))
+        times = plan.repeats * known.count / len(cases) * criterion.steps
+        for case in cases:
+            for count, silent in ((least, True), (most, False)):
+                for judge, question in _asked(criterion, case, judging, silent=silent):
+                    count.add(judge, judging, question, times)
+    return Estimate(
+        criterion=name,
+        models=tuple(str(judge.model) for judge in judging.judges(criterion)),
+        samples=judging.samples(criterion),
+        calls=(round(least.calls), round(most.calls)),
+        input_tokens=(round(least.tokens), round(most.tokens)),
+        cost_usd=None if most.unpriced else (least.cost_usd, most.cost_usd),
+    )
+
+
+def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
+    """Return what simulated users would ask: each for one message, or for all that it may send."""
+    judging = plan.config.judging
+    judge = judging.player(simulation)
+    least, most = _Count(), _Count()
+    for pair in plan.pairs:
+        scenarios = plan.scenarios(pair)
+        cases = (case for case in plan.evalsets[pair[1]].cases() if case.conversation_scenario)
+        counted = list(islice(cases, MAX_CASES)) if scenarios else []
+        for case in counted:
+            times = plan.repeats * scenarios / len(counted)
+            first, last = _messages(simulation, case, judge)
+            later = (simulation.simulator.limit(case) or MAX_INVOCATIONS) - 1
+            for question in first if later > 0 else ():
+                least.add(judge, judging, question, times)
+            # What is shown becomes longer with each message, by about as much each time.
+            for question in (*first, *last):
+                often = later * simulation.simulator.steps / len((*first, *last))
+                most.add(judge, judging, question, times * often)
+    return Estimate(
+        criterion="simulator",
+        models=(str(judge.model),),
+        samples=1,
+        calls=(round(least.calls), round(most.calls)),
+        input_tokens=(round(least.tokens), round(most.tokens)),
+        cost_usd=None if most.unpriced else (least.cost_usd, most.cost_usd),
+    )
+
+
+def _messages(
+    simulation: Simulation, case: EvalCase, judge: Judge
+) -> tuple[list[Question], list[Question]]:
+    """Return what is asked for the second message of a user, and for the last one."""
+    simulator = simulation.simulator
+    limit = simulator.limit(case)
+    said = Content.of_text("x" * CHARS_PER_TOKEN * USUAL_OUTPUT_TOKENS, role="user")
+    turn = Invocation(user_content=said, final_response=said)
+    found = []
+    for invocations in (1, (MAX_INVOCATIONS if limit is None else limit) - 1):
+        panel = _Panel(f"simulator/{simulator.type_name}", Prompts(kind="simulator"))
+        panel.seat(judge, 1, silent=True)
+        if invocations > 0:
+            asyncio.run(_play(simulator, case, [turn] * invocations, panel))
+        found.append([question for _, question in panel.asked])
+    return found[0], found[1]
+
+
+async def _play(
+    simulator: Simulator, case: EvalCase, so_far: Sequence[Invocation], panel: "_Panel"
+) -> None:
+    # Nobody answers; what is wrong otherwise is said when it is asked.
+    with suppress(TrialError, UsageError):
+        await simulator.next_message(case, so_far, panel)
+
+
+def _asked(
+    criterion: JudgedCriterion, case: EvalCase, judging: Judging, *, silent: bool
+) -> list[tuple[Judge, Question]]:
+    """Return the questions that `criterion` puts on `case`.
+
+    A judge that is `silent` could have said anything, so no more samples are worth drawing;
+    one that answers nonsense never decides, so all are drawn.
+    """
+    if criterion.hindrance(case):
+        return []
+    panel = _Panel(criterion.type_name, judging.prompts)
+    for judge in judging.judges(criterion):
+        panel.seat(judge, judging.samples(criterion), silent=silent)
+    key = TrialKey(agent="", evalset="", case=case.eval_id)
+    trace = Trace(key=key, invocations=tuple(_expected(case)))
+    asyncio.run(_score(criterion, case, trace, panel))
+    return panel.asked
+
+
+async def _score(criterion: JudgedCriterion, case: EvalCase, trace: Trace, panel: "_Panel") -> None:
+    try:
+        await criterion.score(case, trace, panel)
+    except (UsageError, ValueError, ArithmeticError):
+        return  # what is wrong with the case is said when it is scored
+
+
+def _expected(case: EvalCase) -> Iterator[Invocation]:
+    """Yield what is expected; an answer where nothing is, since a silent agent is not judged."""
+    turns: Sequence[Invocation] = case.conversation or ()
+    if case.conversation_scenario:
+        said = Content.of_text(case.conversation_scenario.starting_prompt, role="user")
+        turns = [Invocation(user_content=said)] * SCENARIO_TURNS
+    for turn in turns:
+        final = turn.final_response if turn.response else _SOME_ANSWER
+        data = turn.intermediate_data or IntermediateData()
+        yield turn.model_copy(update={"final_response": final, "intermediate_data": data})
+
+
+class _Panel:
+    """Judges that count what they are asked."""
+
+    def __init__(self, about: str, prompts: Prompts) -> None:
+        self._about = about
+        self._prompts = prompts
+        self.asked: list[tuple[Judge, Question]] = []
+        self.judges: list[_Seat] = []
+
+    def seat(self, judge: Judge, samples: int, *, silent: bool) -> None:
+        """Add a judge."""
+        self.judges.append(_Seat(self.asked, judge, samples, silent=silent))
+
+    def question(
+        self,
+        prompt: str,
+        schema: Mapping[str, Json],
+        *,
+        wording: Wording | None = None,
+        **data: Json,
+    ) -> Question:
+        """Return the question that the file `prompt`, or a `wording`, makes of `data`."""
+        return self._prompts.question(self._about, prompt, schema, data, wording)
+
+    def note_agreement(self, share: float) -> None:
+        """Do nothing: nobody judges here."""
+
+
+class _Seat:
+    def __init__(
+        self, asked: list[tuple[Judge, Question]], judge: Judge, samples: int, *, silent: bool
+    ) -> None:
+        self._asked = asked
+        self._judge = judge
+        self._silent = silent
+        self.samples = samples
+        self.name = str(judge.model)
+
+    async def ask(
+        self, question: Question, read: Callable[[str], T], *, fresh: bool = False
+    ) -> Reading[T]:
+        """Count the question."""
+        del read, fresh
+        self._asked.append((self._judge, question))
+        return Reading(None, "nobody was asked", failed=self._silent)

@@ -1,0 +1,216 @@
+"""Trials to traces: the agents are asked, so many at a time, and what they did is kept."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from ci_eval.config.schema import RunOptions
+from ci_eval.plugins.points import Agent, RunningAgent, Session
+from ci_eval.records.bounds import MAX_SECONDS
+from ci_eval.records.errors import DisturbedError, TrialError
+from ci_eval.records.model import Content, Invocation, Json
+from ci_eval.records.trials import Failure, Trace, Trial
+from ci_eval.run.conversation import Conversation, Scripted, User, Users, can_go_on
+from ci_eval.run_files.resume import Begun
+from ci_eval.runtime.context import World
+
+ToTry = tuple[int, Trial, Trace | Begun | None]
+"""The how-manieth trial it is, the trial, and what an earlier run observed of it, all or a part."""
+Landed = Callable[[int, Trial, Trace], Awaitable[None]]
+"""Takes the how-manieth trial it was, the trial, and what was observed."""
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How trials are conducted."""
+
+    options: RunOptions
+    users: Users = Scripted
+    """Who talks to the agents."""
+    keep: Callable[[Trial, Begun], None] = lambda _trial, _begun: None
+    """Takes down how far a conversation has come that is not over yet."""
+
+
+MAX_DISTURBANCES = 3
+"""How often a trial is started again because a neighbour took its worker down."""
+_FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported", "waiting", "unmocked"})
+"""Failures that would only repeat themselves."""
+_NOT_THE_AGENTS = frozenset({"waiting", "simulator"})
+"""Failures that tell nothing of whether an agent could go on from where it was."""
+
+
+async def execute(
+    trials: Iterator[ToTry],
+    agents: Mapping[str, Agent],
+    conduct: Conduct,
+    world: World,
+    landed: Landed,
+) -> None:
+    """Try every numbered trial, so many at once, and hand on each as it ends.
+
+    A trial that could not be observed becomes a trace with an error; nothing that an agent
+    does ends the others.
+
+    Raises:
+        UsageError: an agent can never start, because what it is made of is wrong.
+
+    """
+
+    async def work(running: Mapping[str, RunningAgent]) -> None:
+        for number, trial, earlier in trials:
+            if isinstance(earlier, Trace):
+                trace = earlier
+            else:
+                trace = await observe(running[trial.key.agent], trial, conduct, earlier)
+            await landed(number, trial, trace)
+
+    async with AsyncExitStack() as stack:
+        running = {
+            name: await stack.enter_async_context(agent.start(world))
+            for name, agent in agents.items()
+        }
+        async with asyncio.TaskGroup() as group:
+            for _ in range(conduct.options.concurrency):
+                group.create_task(work(running))
+
+
+async def observe(
+    agent: RunningAgent, trial: Trial, conduct: Conduct, begun: Begun | None = None
+) -> Trace:
+    """Try `trial`, again where that is allowed, and return the last trace.
+
+    What an earlier run has `begun` is gone on with, where that can be.
+    """
+    tries, disturbances, alone = 0, 0, False
+    if begun and not can_go_on(begun, trial.case):
+        begun = None
+    while True:
+        try:
+            trace = await _Attempt(agent, trial, conduct, begun).trace(alone=alone)
+        except DisturbedError as exc:
+            _stop_if_cancelled()
+            disturbances += 1
+            alone = exc.alone or disturbances > 1
+            if disturbances < MAX_DISTURBANCES:
+                continue
+            trace = Trace(key=trial.key, error=Failure(kind=exc.kind, message=str(exc)))
+            return trace.model_copy(update={"attempts": tries + disturbances})
+        if begun and trace.error and trace.error.kind not in _NOT_THE_AGENTS:
+            # Perhaps it cannot go on from there: only a whole conversation tells.
+            begun, disturbances = None, disturbances + 1
+            continue
+        tries += 1
+        if trace.error is None or trace.error.kind in _FINAL or tries > conduct.options.retries:
+            return trace.model_copy(update={"attempts": tries + disturbances})
+
+
+def _stop_if_cancelled() -> None:
+    """Go on being cancelled, where what the cancelling disturbed hid that."""
+    task = asyncio.current_task()
+    if task and task.cancelling():
+        raise asyncio.CancelledError
+
+
+@dataclass
+class _Unhurried:
+    """A user whose thinking takes none of the time that a trial has."""
+
+    user: User
+    clock: asyncio.Timeout
+    thought_s: float = 0.0
+
+    async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
+        """Return what the user says next; the clock stands still until it is there."""
+        now = asyncio.get_running_loop().time
+        began = now()
+        left = (self.clock.when() or began) - began
+        self.clock.reschedule(None)
+        try:
+            return await self.user.next_message(so_far)
+        finally:
+            self.thought_s += now() - began
+            self.clock.reschedule(now() + left)
+
+
+@dataclass
+class _Attempt:
+    """One try of a trial."""
+
+    agent: RunningAgent
+    trial: Trial
+    conduct: Conduct
+    begun: Begun | None
+    seen: list[Invocation] = field(default_factory=list)
+    took: float | None = None
+    """How long the conversation took, where it was held already."""
+    session: Session | None = None
+    user: _Unhurried | None = None
+
+    async def trace(self, *, alone: bool) -> Trace:
+        """Return what was observed."""
+        started = time.perf_counter()
+        final_state: dict[str, Json] | None = None
+        error: Failure | None = None
+        try:
+            final_state = await self._final_state(alone=alone)
+        except TimeoutError:
+            message = f"not done after {self.conduct.options.timeout_s:g} s"
+            error = Failure(kind="timeout", message=message)
+        except DisturbedError:
+            raise
+        except TrialError as exc:
+            error = Failure(kind=exc.kind, message=str(exc))
+            self.seen += [exc.seen] if exc.seen else []
+        except Exception as exc:  # noqa: BLE001  # one of three: nothing in a trial ends the others
+            error = Failure(kind="internal", message=f"{type(exc).__name__}: {exc}")
+        before = _took(self.begun.invocations) if self.begun else None
+        thought = self.user.thought_s if self.user else 0
+        took = time.perf_counter() - started - thought + (before or 0)
+        return Trace(
+            key=self.trial.key,
+            invocations=tuple(self.seen),
+            final_state=final_state,
+            error=error,
+            duration_s=round(max(took if self.took is None else self.took, 0.0), 6),
+            output=self.session.output if self.session else "",
+        )
+
+    async def _final_state(self, *, alone: bool) -> dict[str, Json] | None:
+        """Hold the conversation, and return the final state."""
+        memento = self.begun.memento if self.begun else None
+        # A worker's start is nobody's turn: it has a limit of its own.
+        self.session = await self.agent.open(self.trial, alone=alone, memento=memento)
+        self.took = _took(self.session.held)
+        async with asyncio.timeout(self.conduct.options.timeout_s) as clock:
+            try:
+                await self._converse(self.session, clock)
+            except BaseException:
+                with suppress(TrialError):
+                    await self.session.close()
+                raise
+            return await self.session.close()
+
+    async def _converse(self, session: Session, clock: asyncio.Timeout) -> None:
+        if session.held is not None:
+            _take_held(session.held, self.trial, self.seen)
+            return
+        self.user = _Unhurried(self.conduct.users(self.trial), clock)
+        keep = partial(self.conduct.keep, self.trial)
+        await Conversation(session, self.trial.case, self.user, self.seen, keep).hold(self.begun)
+
+
+def _took(held: Sequence[Invocation] | None) -> float | None:
+    """Return the seconds that a conversation took which is over; `None` where nothing tells."""
+    known = [each.duration for each in held or () if each.duration is not None]
+    return min(sum(known), MAX_SECONDS) if known else None
+
+
+def _take_held(held: tuple[Invocation, ...], trial: Trial, seen: list[Invocation]) -> None:
+    seen += held
+    turns = trial.case.conversation
+    if turns is not None and len(turns) != len(held):
+        message = f"the recording has {len(held)} invocations, the case {len(turns)}"
+        raise TrialError("recorded", message)

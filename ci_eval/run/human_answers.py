@@ -1,0 +1,136 @@
+"""What an agent that stopped is answered, and the one invocation that comes of it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ci_eval.formats.events import USER
+from ci_eval.records.model import (
+    Content,
+    EvalCase,
+    FunctionCall,
+    IntermediateData,
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+    Json,
+    Part,
+)
+from ci_eval.runtime.workers.canned import Canned
+
+CONFIRMATION = "adk_request_confirmation"
+"""The call with which ADK asks whether a tool may be called, which it names in its arguments."""
+
+
+class Human:
+    """Answers what agents stop for, as the case has it written down."""
+
+    def __init__(self, case: EvalCase) -> None:
+        entries = case.human_answers.items()
+        self._canned = Canned(
+            {
+                name: [each.model_dump(mode="json", exclude_unset=True) for each in listed]
+                for name, listed in entries
+            }
+        )
+
+    def knows(self, call: FunctionCall) -> bool:
+        """Say whether there is an answer to `call`."""
+        return self._canned.knows(*self._meant(call))
+
+    def answer(self, call: FunctionCall) -> dict[str, Json] | None:
+        """Return the answer to `call`; `None` where there is none."""
+        given = self._canned.find(*self._meant(call))
+        if given is None:
+            return None
+        if given.error is not None:
+            return {"error": given.error}
+        if call.name == CONFIRMATION and isinstance(given.result, bool):
+            return {"confirmed": given.result}
+        return given.result if isinstance(given.result, dict) else {"result": given.result}
+
+    def _meant(self, call: FunctionCall) -> tuple[str, dict[str, Json]]:
+        """Return the call that is answered: of a confirmation, the one that is to be confirmed."""
+        own = call.name or "", call.args or {}
+        about = to_be_confirmed(call)
+        return own if about is None or self._canned.knows(*own) else about
+
+
+def to_be_confirmed(call: FunctionCall) -> tuple[str, dict[str, Json]] | None:
+    """Return the call that `call` asks to be confirmed, where it is one of ADK's that do so."""
+    about = (call.args or {}).get("originalFunctionCall")
+    if call.name != CONFIRMATION or not isinstance(about, dict):
+        return None
+    name, args = about.get("name"), about.get("args")
+    return (name, args if isinstance(args, dict) else {}) if isinstance(name, str) else None
+
+
+def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
+    """Return one invocation of what an agent did before and after it was answered.
+
+    What is known of one half alone is not known of the whole.
+    """
+    events = (
+        *_events(first),
+        *_spoken(first),
+        InvocationEvent(author=USER, content=answer),
+        *_events(then),
+    )
+    known = first.intermediate_data is not None and then.intermediate_data is not None
+    return then.model_copy(
+        update={
+            "invocation_id": first.invocation_id,
+            "user_content": first.user_content,
+            "creation_timestamp": first.creation_timestamp,
+            "intermediate_data": InvocationEvents(invocation_events=events) if known else None,
+            "app_details": first.app_details or then.app_details,
+            "finish_reason": then.finish_reason,
+            "unseen": first.unseen or then.unseen,
+            **{name: _sum(getattr(first, name), getattr(then, name)) for name in _SUMMED},
+        }
+    )
+
+
+def settled(waited: Invocation, answer: Content, output: Json) -> Invocation:
+    """Return what `waited` came to, where the answers themselves are what it comes to."""
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    then = Invocation(
+        user_content=waited.user_content,
+        final_response=Content.of_text(text, role="model"),
+        intermediate_data=IntermediateData(),
+        nodes=(),
+        **dict.fromkeys(_TIMES_AND_COST, 0.0),
+    )
+    return joined(waited, answer, then)
+
+
+_TIMES_AND_COST = ("duration", "model_duration", "tool_duration", "cost_usd")
+_SUMMED = (*_TIMES_AND_COST, "nodes")
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return None if one is None or other is None else one + other
+
+
+def _events(invocation: Invocation) -> Iterator[InvocationEvent]:
+    """Yield what happened before the final response, as events whatever it was kept as."""
+    data = invocation.intermediate_data
+    if not isinstance(data, IntermediateData):
+        yield from invocation.events or ()
+        return
+    calls = tuple(Part(function_call=call) for call in data.tool_uses)
+    if calls:
+        yield InvocationEvent(author="agent", content=Content(role="model", parts=calls))
+    answers = tuple(Part(function_response=each) for each in data.tool_responses)
+    if answers:
+        yield InvocationEvent(author="agent", content=Content(role=USER, parts=answers))
+    for author, parts in data.intermediate_responses:
+        yield InvocationEvent(author=author, content=Content(role="model", parts=parts))
+
+
+def _spoken(invocation: Invocation) -> Iterator[InvocationEvent]:
+    """Yield what was said when the agent stopped, without the calls that are events already."""
+    content = invocation.final_response
+    said = tuple(part for part in (content and content.parts) or () if part.text)
+    if said:
+        yield InvocationEvent(author="agent", content=Content(role="model", parts=said))

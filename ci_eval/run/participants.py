@@ -1,0 +1,77 @@
+"""Who takes part in a run beside the agents: what scores, and who talks to the agents."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import NamedTuple
+
+from ci_eval.llm import client
+from ci_eval.llm.judge_settings import Simulation
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.points import JudgedCriterion, Scorer, WorkerCriterion
+from ci_eval.records.results import JudgeUsage
+from ci_eval.records.trials import TrialKey
+from ci_eval.run.conversation import Scripted, Users
+from ci_eval.run.plan import Plan
+from ci_eval.run.score import Scorers
+from ci_eval.run.simulated_users import Simulating
+from ci_eval.runtime.context import World
+from ci_eval.text.redact import Secrets
+
+
+class Team(NamedTuple):
+    """All of them, ready."""
+
+    scorers: Scorers
+    users: Users
+
+    def spent(self, key: TrialKey) -> JudgeUsage | None:
+        """Return what it took to ask what the user of a trial says, which is over."""
+        return self.users.spent(key) if isinstance(self.users, Simulating) else None
+
+
+@asynccontextmanager
+async def started(plan: Plan, world: World, secrets: Secrets) -> AsyncIterator[Team]:
+    """Start the criteria that need it, and who asks models; leaving the context stops them.
+
+    Of `secrets` none is kept with the answers of models.
+    """
+    judged, simulation = _judged(plan), _simulation(plan)
+    users: Users = Scripted
+    async with AsyncExitStack() as stack:
+        scorers: dict[str, Scorer] = {
+            name: await stack.enter_async_context(criterion.start(world))
+            for name, criterion in _used(plan).items()
+            if isinstance(criterion, WorkerCriterion)
+        }
+        if judged or simulation:
+            asking_all = client.asking(plan.config.judging, world, secrets)
+            asker = await stack.enter_async_context(asking_all)
+            scorers |= {name: client.Judged(each, asker) for name, each in judged.items()}
+            users = Simulating(simulation, asker) if simulation else users
+        yield Team(scorers, users)
+
+
+def check(plan: Plan, world: World) -> None:
+    """Refuse to begin where it is known already that somebody could not be asked.
+
+    Raises:
+        UsageError: a key is missing, or the cassette cannot be read.
+        OSError: the cassette cannot be written.
+
+    """
+    judged, simulation = _judged(plan), _simulation(plan)
+    if judged or simulation:
+        client.check(plan.config.judging, list(judged.values()), world, simulation=simulation)
+
+
+def _simulation(plan: Plan) -> Simulation | None:
+    """Return who plays the users of scenarios, where there are any."""
+    return plan.config.simulation if plan.simulates else None
+
+
+def _used(plan: Plan) -> Mapping[str, AnyCriterion]:
+    return {name: each for chosen in plan.pairs.values() for name, each in chosen.items()}
+
+
+def _judged(plan: Plan) -> Mapping[str, JudgedCriterion]:
+    return {name: each for name, each in _used(plan).items() if isinstance(each, JudgedCriterion)}

@@ -1,0 +1,399 @@
+"""A configuration to the trials it asks for: names and cases, nothing run yet."""
+
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from ci_eval.config.model import Config
+from ci_eval.config.open_evalset import open_evalset, open_stored
+from ci_eval.config.schema import EvalSetSpec
+from ci_eval.config.selection import Meant, PlannedEvalSet, Selection, fits
+from ci_eval.gate.exemptions import concerns, names_case
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.records.errors import NothingSelectedError, Problem, Severity, UsageError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import EvalCase, Json, ToolMocks
+from ci_eval.records.trials import Trial, TrialKey
+from ci_eval.run import requirements
+from ci_eval.runtime.clone import top_of
+from ci_eval.runtime.context import World
+from ci_eval.runtime.paths import contained, fault_of_path
+from ci_eval.storage.adk_storage import evalset_place
+from ci_eval.storage.gcs import Storage
+from ci_eval.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal
+from ci_eval.text.fingerprint import fingerprint, of_case
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.yaml_files import Loc
+
+_LISTING = (".json", ".jsonl", ".yaml", ".yml", ".csv")
+"""What a file may end in that is followed by a list of cases."""
+SUFFIXES = (".evalset.json", ".test.json", ".json")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be tried."""
+
+    config: Config
+    evalsets: Mapping[str, PlannedEvalSet]
+    pairs: Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
+    """For each agent and evalset that meet, the criteria."""
+    repeats: int
+    filtered: bool
+    warnings: tuple[Problem, ...]
+    places: frozenset[tuple[str, str, str]] | None = None
+    """Agents, evalsets and cases of which alone there are trials; `None` where of all."""
+
+    @property
+    def count(self) -> int:
+        """How many trials there are."""
+        if self.places is not None:
+            return sum(1 for _ in self.trials())
+        return sum(self.evalsets[evalset].count for _, evalset in self.pairs) * self.repeats
+
+    def trials(self) -> Iterator[Trial]:
+        """Yield every trial, the repeats of a case one after the other."""
+        for agent, evalset in self.pairs:
+            for case in self.evalsets[evalset].cases():
+                if self.places is not None and (agent, evalset, case.eval_id) not in self.places:
+                    continue
+                content = self._fingerprint(case)
+                for repeat in range(self.repeats):
+                    key = TrialKey(agent=agent, evalset=evalset, case=case.eval_id, repeat=repeat)
+                    yield Trial(key, case, content)
+
+    def _fingerprint(self, case: EvalCase) -> str:
+        """Return what stands for the content of `case`; another user makes it another case."""
+        if case.conversation_scenario is None or self._played_by is None:
+            return of_case(case)
+        return fingerprint([of_case(case), self._played_by])
+
+    @cached_property
+    def _played_by(self) -> Json:
+        simulation = self.config.simulation
+        return self.config.judging.playing(simulation) if simulation and self.simulates else None
+
+    @cached_property
+    def simulates(self) -> bool:
+        """Whether some case needs a simulated user."""
+        return any(map(self.scenarios, self.pairs))
+
+    def scenarios(self, pair: tuple[str, str]) -> int:
+        """Return how many of its cases an agent needs a simulated user for on an evalset."""
+        agent, evalset = self.config.agents[pair[0]], self.evalsets[pair[1]]
+        if not (agent.converses and evalset.opened.facts.scenarios):
+            return 0
+        return sum(case.conversation_scenario is not None for case in evalset.cases())
+
+
+def plan(
+    config: Config,
+    world: World,
+    *,
+    selection: Selection | None = None,
+    repeats: int | None = None,
+    as_adk: bool = False,
+) -> Plan:
+    """Read every evalset, check that criteria and cases fit, and return what will be tried.
+
+    With `as_adk`, cases that nothing can judge are tried all the same, with a warning.
+
+    Raises:
+        UsageError: with every problem of all evalsets.
+        NothingSelectedError: no trial is left.
+
+    """
+    planner = _Planner(config, world, selection or Selection(), as_adk=as_adk)
+    return planner.plan(repeats or config.run.repeats)
+
+
+@dataclass
+class _Planner:
+    config: Config
+    world: World
+    selection: Selection
+    as_adk: bool
+    problems: list[Problem] = field(default_factory=list)
+
+    def plan(self, repeats: int) -> Plan:
+        agents = self._chosen("agent", self.config.agents, self.selection.agents)
+        criteria = self._chosen("criterion", self.config.criteria, self.selection.criteria)
+        opened = self._open_all()
+        self._raise()
+        evalsets = self._select(opened)
+        pairs = {
+            (agent, name): {
+                key: criterion
+                for key, criterion in self.config.criteria_for(agent, opened[name].entry).items()
+                if key in criteria
+            }
+            for agent in agents
+            for name in evalsets
+            if self._has_place(agent, name)
+        }
+        pairs = {pair: chosen for pair, chosen in pairs.items() if chosen}
+        self.problems += requirements.problems(
+            self.config,
+            evalsets,
+            pairs,
+            partly=bool(self.selection.criteria),
+            as_adk=self.as_adk,
+        )
+        self._raise()
+        if not self.selection:
+            self._check_excuses(evalsets, pairs)
+            self._check_allowed(evalsets, pairs)
+        found = Plan(
+            self.config,
+            evalsets,
+            pairs,
+            repeats,
+            bool(self.selection),
+            tuple(dict.fromkeys((*self.config.warnings, *_worth_telling(self.problems, pairs)))),
+            self.selection.places,
+        )
+        if not found.count:
+            raise NothingSelectedError(f"nothing to run: {self._why_nothing(opened, evalsets)}")
+        return found
+
+    def _has_place(self, agent: str, evalset: str) -> bool:
+        places = self.selection.places
+        return places is None or any((agent, evalset) == place[:2] for place in places)
+
+    def _why_nothing(self, opened: Mapping[str, object], evalsets: Mapping[str, object]) -> str:
+        if opened and not evalsets:
+            chosen = self.selection.cases or self.selection.tags
+            return "no case is left" if chosen else "the evalsets hold no case"
+        if self.selection.places is not None:
+            return "what did not pass is not in the suite any more, or not selected"
+        return "no agent, evalset and criterion meet"
+
+    def _raise(self) -> None:
+        if any(problem.severity == "error" for problem in self.problems):
+            # What only some criteria mind waits until it is known who is used.
+            raise UsageError(
+                problems=[
+                    each for each in self.problems if each.severity == "error" or not each.concerns
+                ]
+            )
+
+    def _chosen(self, kind: str, known: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
+        self._check_wanted(kind, known, wanted)
+        return [name for name in known if not wanted or name in wanted]
+
+    def _check_wanted(self, kind: str, known: Iterable[str], wanted: Sequence[str]) -> None:
+        names = list(known)
+        for name in wanted:
+            if name not in names:
+                message = f"unknown {kind} {name!r}{did_you_mean(name, names)}"
+                self.problems.append(Problem(message, self.config.shown))
+
+    def _open_all(self) -> dict[str, "_Opened"]:
+        """Open the evalsets that are asked for, by entry of the configuration or one by one."""
+        wanted = self.selection.evalsets
+        found: dict[str, _Opened] = {}
+        names = set(self.config.evalsets)
+        for entry, spec in self.config.evalsets.items():
+            for name, single in self._files(entry, spec).items():
+                if name in names - {entry}:
+                    self._problem(f"two evalsets are called {name!r}", ("evalsets", entry))
+                    continue
+                names.add(name)
+                opened = self._open(single) if not wanted or {entry, name} & {*wanted} else None
+                if opened:
+                    found[name] = _Opened(entry, single, opened)
+        self._check_wanted("evalset", names, wanted)
+        return found
+
+    def _files(self, entry: str, spec: EvalSetSpec) -> dict[str, EvalSetSpec]:
+        """Return the file that `spec` names, or each that its pattern fits, by name."""
+        path, cases = _split(spec.path)
+        single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
+        if is_place(path):
+            return self._objects(entry, single)
+        fault = fault_of_path(path)
+        if fault:
+            self._problem(fault, ("evalsets", entry))
+            return {}
+        if (self.world.root / path).is_dir():
+            message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
+            self._problem(message, ("evalsets", entry))
+            return {}
+        if not glob.has_magic(path) or (self.world.root / path).exists():
+            return {entry: single}
+        found = glob.glob(path, root_dir=self.world.root, recursive=True)  # noqa: PTH207  # knows `..`
+        paths = sorted(each for each in found if (self.world.root / each).is_file())
+        if not paths:
+            self._problem("matches no file", ("evalsets", entry))
+        names = _named(path.replace(os.sep, "/") for path in paths)
+        return {
+            f"{entry}:{name}": single.model_copy(update={"path": path})
+            for name, path in names.items()
+        }
+
+    def _objects(self, entry: str, spec: EvalSetSpec) -> dict[str, EvalSetSpec]:
+        """Return the object that `spec` names, or each that its pattern fits, by name."""
+        if not has_pattern(spec.path):
+            return {entry: spec}
+        try:
+            pattern = evalset_place(spec.path)
+            found = self._storage.bucket(pattern.bucket).listed(literal(pattern.name))
+        except UsageError as exc:
+            self.problems += exc.problems
+            return {}
+        names = [each.place.name for each in found if fits_object(each.place.name, pattern.name)]
+        if not names:
+            self._problem("matches no object", ("evalsets", entry))
+        return {
+            f"{entry}:{name}": spec.model_copy(update={"path": str(Place(pattern.bucket, path))})
+            for name, path in _named(names).items()
+        }
+
+    @property
+    def _storage(self) -> Storage:
+        return Storage(self.config.gcs, self.world.env)
+
+    def _shown(self, path: str) -> str:
+        return path if is_place(path) else self.world.shown(path)
+
+    def _open(self, spec: EvalSetSpec) -> OpenedEvalSet | None:
+        try:
+            if is_place(spec.path):
+                opened = open_stored(spec.path, self._storage)
+                self.problems += opened.warnings
+                return opened
+            path = contained(self.world.root, spec.path)
+            opened = open_evalset(path, shown=self.world.shown(spec.path))
+        except UsageError as exc:
+            self.problems += exc.problems
+            return None
+        self.problems += opened.warnings
+        repository = top_of(self.world.root)
+        if repository and path.is_relative_to(repository):
+            within = path.relative_to(repository).as_posix()
+            opened = replace(opened, header=opened.header.model_copy(update={"path": within}))
+        return opened
+
+    def _select(self, opened: Mapping[str, "_Opened"]) -> dict[str, PlannedEvalSet]:
+        unused = set(self.selection.cases)
+        found: dict[str, PlannedEvalSet] = {}
+        empty: dict[str, str] = {}
+        for name, (entry, spec, read) in opened.items():
+            known = len(self.problems)
+            evalset = _mocked(read, spec.tool_mocks) if spec.tool_mocks else read
+            meant = Meant(
+                tuple(filter(None, (spec.cases, self.selection.cases))),
+                frozenset((*spec.tags, *self.selection.tags)),
+            )
+            count = evalset.facts.cases
+            if meant.patterns or meant.tags:
+                ids = [case.eval_id for case in evalset.cases()]
+                self._check_ids(entry, spec, ids)
+                unused -= {want for want in unused if any(fits(each, [[want]]) for each in ids)}
+                count = sum(map(meant, evalset.cases()))
+            if count:
+                suite = Meant(tuple(filter(None, (spec.cases,))), frozenset(spec.tags))
+                found[name] = PlannedEvalSet(evalset, self._shown(spec.path), meant, suite, count)
+            elif not (self.selection.cases or self.selection.tags or self.problems[known:]):
+                empty[name] = self._shown(spec.path)
+        if not (self.as_adk or self.config.mock):
+            self.problems += requirements.empty(self.config, empty, beside=bool(found))
+        for missing in sorted(unused):
+            self.problems.append(Problem(f"no evalset has a case {missing!r}", self.config.shown))
+        return found
+
+    def _check_ids(self, entry: str, spec: EvalSetSpec, ids: Sequence[str]) -> None:
+        for case in spec.cases:
+            if not any(fits(each, [[case]]) for each in ids):
+                message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
+                self._problem(message, ("evalsets", entry))
+
+    def _check_allowed(
+        self, evalsets: Mapping[str, PlannedEvalSet], pairs: requirements.Pairs
+    ) -> None:
+        """Warn of what may be left unjudged and is not there."""
+        for number, allowed in enumerate(self.config.gate.allow_unjudged):
+            if allowed.case != "*" and not any(
+                names_case(allowed, agent, name, case.eval_id)
+                for agent, name in pairs
+                for case in evalsets[name].cases()
+            ):
+                self._problem("covers no case", ("gate", "allow_unjudged", number), "warning")
+
+    def _check_excuses(
+        self, evalsets: Mapping[str, PlannedEvalSet], pairs: requirements.Pairs
+    ) -> None:
+        """Warn of what is to be excused and is not there."""
+        groups = [(*pair, name) for pair, criteria in pairs.items() for name in criteria]
+        gate = self.config.gate
+        for key, excuses in (("accept", gate.accept), ("quarantine", gate.quarantine)):
+            for number, excuse in enumerate(excuses):
+                where = {group[1] for group in groups if concerns(excuse, group)}
+                ids = [
+                    case.eval_id
+                    for name in evalsets
+                    if name in where
+                    for case in evalsets[name].cases()
+                ]
+                if not any(fits(each, [[excuse.case]]) for each in ids):
+                    names = ids[:1000] if where else {group[2] for group in groups}
+                    meant = did_you_mean(excuse.case if where else excuse.criterion, names)
+                    self._problem(f"covers no case{meant}", ("gate", key, number), "warning")
+
+    def _problem(self, message: str, loc: Loc, severity: Severity = "error") -> None:
+        self.problems.append(self.config.document.problem(message, loc, severity=severity))
+
+
+class _Opened(NamedTuple):
+    """An evalset that is asked for."""
+
+    entry: str
+    """What the configuration calls it, or the pattern that found it."""
+    spec: EvalSetSpec
+    evalset: OpenedEvalSet
+
+
+def _mocked(opened: OpenedEvalSet, mocks: ToolMocks) -> OpenedEvalSet:
+    """Return an evalset whose cases have `mocks` behind their own."""
+
+    def with_mocks(case: EvalCase) -> EvalCase:
+        found = case.tool_mocks.before(mocks) if case.tool_mocks else mocks
+        return case.model_copy(update={"tool_mocks": found})
+
+    return replace(opened, cases=lambda: map(with_mocks, opened.cases()))
+
+
+def _worth_telling(problems: Iterable[Problem], pairs: requirements.Pairs) -> Iterator[Problem]:
+    """Yield the problems that concern everybody, or a criterion that is used and minds them."""
+    minding = {
+        topic for chosen in pairs.values() for each in chosen.values() for topic in each.minds
+    }
+    return (each for each in problems if not each.concerns or each.concerns in minding)
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    """Return `path` without ADK's list of cases behind it, `file.json:case1,case2`, and these."""
+    head, colon, tail = path.rpartition(":")
+    if not (colon and "/" not in tail and (head.endswith(_LISTING) or is_place(head))):
+        return path, []
+    return head, [case.strip() for case in tail.split(",") if case.strip()]
+
+
+def _named(paths: Iterable[str]) -> dict[str, str]:
+    """Return the paths by names without suffixes, where that does not make two the same."""
+    stems = {
+        path: next((path.removesuffix(end) for end in SUFFIXES if path.endswith(end)), path)
+        for path in paths
+    }
+    often = Counter(stems.values())
+    names: dict[str, str] = {}
+    for path, stem in stems.items():
+        name = (stem if often[stem] == 1 else path).replace("/", ".").lstrip(".")
+        while name in names:
+            name += "+"
+        names[name] = path
+    return names

@@ -1,0 +1,187 @@
+"""What criteria need and what cases have: told before anything is run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ci_eval.config.model import Config
+from ci_eval.config.selection import PlannedEvalSet
+from ci_eval.gate.exemptions import allows_unjudged
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.records.errors import Problem, Severity
+from ci_eval.records.evalset_facts import CaseFacts
+from ci_eval.records.model import EvalCase
+
+MAX_LINES = 20
+"""How many of the cases that nothing can judge are named, of one evalset."""
+_MAX_REASONS = 3
+"""How many criteria such a problem names."""
+
+
+@dataclass(frozen=True)
+class UnjudgedCase(Problem):
+    """A case that no criterion which blocks can judge."""
+
+    case: str = ""
+    """Its id."""
+
+
+Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
+"""For each agent and evalset that meet, the criteria."""
+
+
+def problems(
+    config: Config,
+    evalsets: Mapping[str, PlannedEvalSet],
+    pairs: Pairs,
+    *,
+    partly: bool,
+    as_adk: bool = False,
+) -> Iterator[Problem]:
+    """Yield what keeps a criterion or a case from being measured, and what no criterion reads.
+
+    `partly` says that only some of the criteria were asked for; `as_adk` makes a warning of what
+    ADK would try all the same.
+    """
+    refused: Severity = "warning" if as_adk else "error"
+    used: dict[str, set[str]] = {}
+    for (_, evalset), criteria in pairs.items():
+        for name in criteria:
+            used.setdefault(name, set()).add(evalset)
+    useless = False
+    for name, sets in used.items():
+        criterion = config.criteria[name]
+        chosen = [evalsets[each] for each in sorted(sets)]
+        message = "" if config.mock else _hindrance(criterion, chosen)
+        if message:
+            useless = True
+            yield config.document.problem(message, ("criteria", name), severity=refused)
+        for each in chosen:
+            yield from wrong_cases(criterion, each.opened.facts, each.cases(), each.shown)
+    talked_to = {evalset for agent, evalset in pairs if config.agents[agent].converses}
+    yield from _unplayable(config, [evalsets[each] for each in sorted(talked_to)])
+    yield from _untaken_states(config, evalsets, pairs)
+    if not (partly or useless or config.mock):
+        for problem in _unjudged(config, evalsets, pairs):
+            yield replace(problem, severity=refused)
+    if not partly:
+        yield from _unread_assertions(config, evalsets, pairs)
+
+
+def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Problem]:
+    """Yield why the users of scenarios cannot be simulated."""
+    simulation = config.simulation
+    scenarios = [each for each in chosen if each.opened.facts.scenarios]
+    if simulation is None or not scenarios:
+        return
+    for message in config.judging.unplayable(simulation):
+        yield config.document.problem(f"cases need a simulated user: {message}")
+    for each in scenarios:
+        for case in each.cases():
+            for message in simulation.simulator.faults(case):
+                yield Problem(message, each.shown, case.line, f"case {case.eval_id!r}")
+
+
+def _untaken_states(
+    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
+) -> Iterator[Problem]:
+    """Yield which cases begin with a state that an agent cannot be given."""
+    for agent, name in pairs:
+        kind = config.agents[agent]
+        for line in () if kind.takes_state else evalsets[name].opened.facts.with_state:
+            message = (
+                f"the `session_input.state` of the case is not used: agent {agent!r} is of type "
+                f"{kind.type_name!r}, which takes none"
+            )
+            yield Problem(message, evalsets[name].shown, line, severity="warning")
+
+
+def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
+    """Say why `criterion` can score no case of the suite at all; nothing where it can."""
+    hindrance = ""
+    for case in (case for each in evalsets for case in each.suite()):
+        hindrance = criterion.hindrance(case)
+        if not hindrance:
+            return ""
+    return f"no case can be scored by it: {hindrance}" if hindrance else ""
+
+
+def _unjudged(
+    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
+) -> Iterator[Problem]:
+    """Yield the cases that no criterion which blocks can judge, though nothing allows it."""
+    for name, evalset in evalsets.items():
+        judging = {
+            agent: {key: each for key, each in criteria.items() if each.judges}
+            for (agent, other), criteria in pairs.items()
+            if other == name
+        }
+        found: list[UnjudgedCase] = []
+        count = 0
+        for case in evalset.cases():
+            why = next(
+                (
+                    _why_unjudged(case, criteria)
+                    for agent, criteria in judging.items()
+                    if all(each.hindrance(case) for each in criteria.values())
+                    and not allows_unjudged(config.gate, agent, name, case.eval_id)
+                ),
+                "",
+            )
+            count += bool(why)
+            if why and len(found) < MAX_LINES:
+                where = f"case {case.eval_id!r}"
+                message = f"no criterion that blocks can judge it{why}"
+                found.append(
+                    UnjudgedCase(message, evalset.shown, case.line, where, case=case.eval_id)
+                )
+        if count > len(found):
+            more = f"{found[-1].message} (and {count - len(found)} more cases)"
+            found[-1] = replace(found[-1], message=more)
+        yield from found
+
+
+def _why_unjudged(case: EvalCase, criteria: Mapping[str, AnyCriterion]) -> str:
+    """Return why nothing can judge `case`, and the way out, as the end of a sentence."""
+    reasons = [f"{name}: {each.hindrance(case)}" for name, each in criteria.items()]
+    said = f" ({'; '.join(reasons[:_MAX_REASONS])})" if reasons else ""
+    return f"{said}; add a criterion that can, or name the case under gate.allow_unjudged"
+
+
+def empty(config: Config, emptied: Mapping[str, str], *, beside: bool) -> Iterator[Problem]:
+    """Yield the evalsets that have no case, by name and file, `beside` others that have some."""
+    for name, shown in emptied.items() if beside else ():
+        if allows_unjudged(config.gate, "*", name, "*"):
+            message = "no case of it is selected, which gate.allow_unjudged allows"
+            yield Problem(message, shown, 1, severity="warning")
+        else:
+            message = (
+                f"no case of it is selected, so the evalset {name!r} judges nothing; fill it, "
+                "leave it out, or name it under gate.allow_unjudged"
+            )
+            yield Problem(message, shown, 1)
+
+
+def wrong_cases(
+    criterion: AnyCriterion, facts: CaseFacts, cases: Iterator[EvalCase], shown: str
+) -> Iterator[Problem]:
+    """Yield what `criterion` could not make of the assertions and rubrics of a file's cases."""
+    asserted = criterion.reads_assertions and facts.with_assertions
+    judged = criterion.needs_rubrics and facts.with_rubrics
+    for case in cases if asserted or judged else ():
+        for message in criterion.faults(case):
+            yield Problem(message, shown, case.line, f"case {case.eval_id!r}")
+
+
+def _unread_assertions(
+    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
+) -> Iterator[Problem]:
+    """Yield the evalsets whose cases assert what nothing checks."""
+    reading = {
+        evalset
+        for (_, evalset), criteria in pairs.items()
+        if any(config.criteria[name].reads_assertions for name in criteria)
+    }
+    for name, evalset in evalsets.items():
+        if evalset.opened.facts.with_assertions and name not in reading:
+            message = "cases assert what nothing checks; add `ci/assertions: 1` to the criteria"
+            yield Problem(message, evalset.shown, 1)

@@ -1,0 +1,104 @@
+"""What is drawn again where a verdict is in doubt: where it decides most, and evenly.
+
+Of an agent on an evalset in doubt all cases are drawn again, those that passed as those that
+failed: repeats of failures alone would let them pass by chance.  A single case that is suspected
+to be broken is confirmed by trials of its own, which count for that and for no mean.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ci_eval.config.schema import GateOptions
+from ci_eval.gate.compare import Examined
+from ci_eval.records.trials import Trial
+from ci_eval.run.plan import Plan
+
+Place = tuple[str, str, str]
+"""Agent, evalset and case."""
+
+
+@dataclass(frozen=True)
+class Redraw:
+    """What is to be drawn again; empty where nothing is."""
+
+    round: int = 0
+    """The how-manieth round it is."""
+    pairs: frozenset[tuple[str, str]] = frozenset()
+    """The agents and evalsets of which every case is drawn again."""
+    confirming: Mapping[Place, int] = field(default_factory=dict)
+    """The cases that are suspected, with how many trials each takes."""
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs or self.confirming)
+
+    def trials(self, plan: Plan) -> Iterator[Trial]:
+        """Yield the trials."""
+        for trial in plan.trials():
+            key = trial.key
+            if (key.agent, key.evalset) in self.pairs:
+                again = key.model_copy(update={"repeat": key.repeat + self.round * plan.repeats})
+                yield trial._replace(key=again, round=self.round)
+            if key.repeat == 0:
+                first = plan.repeats * plan.config.gate.looks
+                for number in range(self.confirming.get((key.agent, key.evalset, key.case), 0)):
+                    again = key.model_copy(update={"repeat": first + number})
+                    yield trial._replace(key=again, confirms=True)
+
+    def count(self, plan: Plan) -> int:
+        """Return how many trials they are."""
+        drawn = sum(plan.evalsets[evalset].count for _, evalset in self.pairs) * plan.repeats
+        return drawn + sum(self.confirming.values())
+
+
+def wanted(examined: Examined, gate: GateOptions) -> Redraw:
+    """Return what would decide what is in doubt; nothing where the verdict is there already."""
+    together = examined.together
+    breaks = [each for each in examined.breaks.values() if each.group.facts.tier == "block"]
+    drifts = [(each.key, examined.drifts[each.key]) for each in examined.blocking]
+    decided = any(each.proven for each in breaks) or any(each.worse for _, each in drifts)
+    if decided or (together and together.worse):
+        return Redraw()
+    pairs = frozenset(
+        (key.agent, key.evalset)
+        for key, each in drifts
+        if each.in_doubt or (together and together.in_doubt)
+    )
+    confirming: dict[Place, int] = {}
+    for each in breaks:
+        for case in each.suspects if each.wanted else ():
+            place = (each.group.key.agent, each.group.key.evalset, case)
+            confirming[place] = max(confirming.get(place, 0), each.wanted)
+    more = examined.rounds + 1 < gate.looks
+    return Redraw(examined.rounds + 1, pairs if more else frozenset(), confirming)
+
+
+def affordable(redraw: Redraw, plan: Plan, done: int) -> Redraw:
+    """Return what of a redraw the budget allows, after `done` trials.
+
+    Agents that only tell what was recorded are left out: there is nothing more to learn of them.
+    """
+    agents = plan.config.agents
+    redraw = replace(
+        redraw,
+        pairs=frozenset(pair for pair in redraw.pairs if agents[pair[0]].converses),
+        confirming={
+            place: count for place, count in redraw.confirming.items() if agents[place[0]].converses
+        },
+    )
+    left = plan.config.gate.rerun_budget * plan.count - done
+    if redraw.count(plan) <= left:
+        return redraw
+    # To confirm is cheap, and decides more.
+    return replace(redraw, pairs=frozenset(), confirming=dict(_fitting(redraw.confirming, left)))
+
+
+def _fitting(confirming: Mapping[Place, int], left: float) -> Iterator[tuple[Place, int]]:
+    """Yield as many suspects as `left` trials can confirm, those that take the fewest first.
+
+    One that gets fewer than it takes could not be proven.
+    """
+    for place, count in sorted(confirming.items(), key=lambda each: (each[1], each[0])):
+        left -= count
+        if left < 0:
+            return
+        yield place, count

@@ -1,0 +1,113 @@
+"""Traces to results: one score for each criterion."""
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.points import Criterion, Scorer
+from ci_eval.records.errors import TrialError
+from ci_eval.records.model import Json, Status
+from ci_eval.records.results import InvocationScore, Score, TrialResult
+from ci_eval.records.trials import Trace, Trial
+
+MAX_EVIDENCE_CHARS = 4_000
+"""The longest text that is kept as evidence; the middle of a longer one is left out."""
+MAX_EVIDENCE_ITEMS = 1_000
+"""How much of a list or an object is kept as evidence."""
+_UNSEEN = "the agent does not tell which tools it called, so nothing can be said of them"
+
+Scorers = Mapping[str, Scorer]
+"""The criteria that had to be started, by the names that the configuration gives them."""
+
+
+async def score(
+    trial: Trial, trace: Trace, criteria: Mapping[str, AnyCriterion], scorers: Scorers
+) -> TrialResult:
+    """Score `trace` by every criterion; what cannot be scored is an error that says why."""
+    scores = [
+        _named(name, await _score(criterion, trial, trace, scorers.get(name)))
+        for name, criterion in criteria.items()
+    ]
+    judged = [each.status for each in scores if not each.informational]
+    status = Status.ERROR if trace.error else Status.worst(judged)
+    return TrialResult(
+        key=trial.key,
+        status=status,
+        error=trace.error,
+        scores=tuple(scores),
+        duration_s=trace.duration_s,
+        attempts=trace.attempts,
+        line=trial.case.line,
+        case_fingerprint=trial.fingerprint,
+        round=trial.round,
+        confirms=trial.confirms,
+        cut_off=tuple(each.finish_reason for each in trace.invocations if each.finish_reason),
+        output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
+    )
+
+
+def _named(name: str, found: Score) -> Score:
+    return found if found.name == name else found.model_copy(update={"name": name})
+
+
+async def _score(
+    criterion: AnyCriterion, trial: Trial, trace: Trace, scorer: Scorer | None
+) -> Score:
+    case = trial.case
+    if trace.error:
+        return criterion.unscored(Status.ERROR, f"not observed: {trace.error.message}")
+    if criterion.reads_tool_calls and any(each.unseen for each in trace.invocations):
+        return criterion.unscored(Status.ERROR, _UNSEEN)
+    hindrance = criterion.hindrance(case)
+    if hindrance:
+        return criterion.unscored(Status.SKIPPED, hindrance)
+    try:
+        if isinstance(criterion, Criterion):
+            return _bounded(criterion.score(case, trace))
+        if scorer:
+            return _bounded(await scorer.score(case, trace))
+        reason = "nothing here can score it"
+    except TrialError as exc:
+        reason = str(exc)
+    except Exception as exc:  # noqa: BLE001  # one of three: a criterion that fails is an error here
+        reason = f"{type(exc).__name__}: {exc}"
+    return criterion.unscored(Status.ERROR, reason)
+
+
+def _bounded(found: Score) -> Score:
+    """Return `found` with its reason and its evidence shortened."""
+    update: dict[str, Any] = {"reason": _shortened_text(found.reason)}
+    if found.evidence:
+        update["evidence"] = shortened(found.evidence)
+    if any(part.evidence for part in found.invocations):
+        update["invocations"] = tuple(map(_bounded_part, found.invocations))
+    return found.model_copy(update=update)
+
+
+def _bounded_part(part: InvocationScore) -> InvocationScore:
+    return part.model_copy(update={"evidence": shortened(part.evidence)})
+
+
+def shortened(value: Json) -> Json:
+    """Return `value` with the middle of its long texts and the ends of long lists left out."""
+    if isinstance(value, str):
+        return _shortened_text(value)
+    if not isinstance(value, dict | list):
+        return value
+    over = len(value) - MAX_EVIDENCE_ITEMS
+    note = f"[…{over} more left out…]"
+    if isinstance(value, dict):
+        first = islice(value.items(), MAX_EVIDENCE_ITEMS)
+        kept = {_shortened_text(key): shortened(each) for key, each in first}
+        return {**kept, "…": note} if over > 0 else kept
+    listed = [shortened(each) for each in value[:MAX_EVIDENCE_ITEMS]]
+    return [*listed, note] if over > 0 else listed
+
+
+def _shortened_text(text: str) -> str:
+    if len(text) <= MAX_EVIDENCE_CHARS:
+        return text
+    half = MAX_EVIDENCE_CHARS // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]} […{left_out} characters left out…] {text[-half:]}"

@@ -1,0 +1,67 @@
+"""Who talks to the agents of a run: what cases have written down, and simulated users."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ci_eval.llm.client import Asker, JudgePanel
+from ci_eval.llm.judge_settings import Simulation
+from ci_eval.plugins.points import Simulator
+from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.results import JudgeUsage
+from ci_eval.records.trials import Trial, TrialKey
+from ci_eval.run.conversation import Scripted, User
+
+MAX_INVOCATIONS = 200
+"""How long a conversation may become that nobody ends."""
+
+
+@dataclass
+class Simulating:
+    """Makes the users of a run, and counts what asking for them took."""
+
+    simulation: Simulation
+    asker: Asker
+    _panels: dict[TrialKey, JudgePanel] = field(default_factory=dict)
+
+    def __call__(self, trial: Trial) -> User:
+        """Return the user of `trial`."""
+        if trial.case.conversation_scenario is None:
+            return Scripted(trial)
+        panel = self._panels.get(trial.key)
+        if panel is None:
+            panel = self.asker.player(self.simulation, trial.key.repeat)
+            self._panels[trial.key] = panel
+        return Simulated(self.simulation.simulator, trial.case, panel)
+
+    def spent(self, key: TrialKey) -> JudgeUsage | None:
+        """Return what the user of a trial took, which is over; `None` where nobody was asked."""
+        panel = self._panels.pop(key, None)
+        return panel.usage if panel and panel.usage != JudgeUsage() else None
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A user whom a model plays."""
+
+    simulator: Simulator
+    case: EvalCase
+    panel: JudgePanel
+
+    async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
+        """Return what the user says after `so_far`; `None` where the conversation is over.
+
+        Raises:
+            TrialError: nobody knows what the user would say, or it goes on for ever.
+
+        """
+        limit = self.simulator.limit(self.case)
+        if limit is not None and len(so_far) >= limit:
+            return None
+        if len(so_far) >= MAX_INVOCATIONS:
+            message = f"the simulated user has not ended it after {MAX_INVOCATIONS} invocations"
+            raise TrialError("simulator", message)
+        try:
+            return await self.simulator.next_message(self.case, so_far, self.panel)
+        except UsageError as exc:
+            raise TrialError("simulator", f"the simulated user cannot be asked: {exc}") from exc

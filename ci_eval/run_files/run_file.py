@@ -1,0 +1,170 @@
+"""`run.json`: what one run observed, written as it comes and read as it is needed.
+
+`{"schema_version": 1, "meta": {…}, "results": [{…}, …]}`, one result a line.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, TypeVar
+
+from pydantic import ValidationError
+
+from ci_eval.records.errors import CiEvalError, Problem, UsageError
+from ci_eval.records.model import SCHEMA_VERSION, Stored
+from ci_eval.records.results import Run, RunMeta, Score, TrialResult
+from ci_eval.text.json_stream import Element, JsonFile
+from ci_eval.text.json_text import RESULT_DEPTH
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import Loc, dotted
+
+M = TypeVar("M", bound=Stored)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[str]]:
+    """Write a text that takes the place of the file at `path` when it is whole."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.unlink(missing_ok=True)
+    try:
+        with draft.open("x", encoding="utf-8", newline="\n") as file:
+            yield file
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+class RunWriter:
+    """Writes a run; the file appears under its name when it is whole."""
+
+    def __init__(self, path: Path, meta: RunMeta) -> None:
+        self._path = path
+        self._meta = meta
+        self._stack = ExitStack()
+        self._file: IO[str]
+        self._separator = "\n"
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.unlink(missing_ok=True)
+        self._file = self._stack.enter_context(replacing(self._path))
+        meta = self._meta.model_dump_json(exclude_defaults=True)
+        self._file.write(f'{{"schema_version":{SCHEMA_VERSION},"meta":{meta},"results":[')
+        return self
+
+    def add(self, result: TrialResult) -> None:
+        """Write one result."""
+        self._file.write(self._separator + result_line(result))
+        self._separator = ",\n"
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._file.write("\n]}\n")
+        self._stack.__exit__(kind, value, traceback)
+
+
+def result_line(result: TrialResult) -> str:
+    """Return `result` as JSON in one line, every field that a tool may look for included."""
+    return result.model_dump_json()
+
+
+def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -> Run:
+    """Return the run in the file at `path`; its results are read when they are asked for.
+
+    Raises:
+        UsageError: it is no run, or one of a newer version; or the `error` given instead.
+
+    """
+    reader = _RunReader(path, shown, error)
+    return Run(reader.meta(), reader.results)
+
+
+class _RunReader:
+    def __init__(self, path: Path, shown: str, error: type[CiEvalError]) -> None:
+        self._path = path
+        self._shown = shown
+        self._error = error
+
+    def meta(self) -> RunMeta:
+        meta: RunMeta | None = None
+        has_version = False
+        for name, element in self._members():
+            if name == "schema_version":
+                check_version(element, self._shown, self._error)
+                has_version = True
+            elif name == "meta":
+                meta = checked(RunMeta, element, self._shown, self._error)
+            elif name == "results" and meta and has_version:
+                return meta
+        raise self._error(problems=[Problem("is no run of ci-eval", self._shown, 1)])
+
+    def results(self) -> Iterator[TrialResult]:
+        meta = self.meta()
+        for name, element in self._members():
+            if name == "results" and not element.is_begin:
+                yield checked_result(meta, element, self._shown, self._error)
+
+    def _members(self) -> Iterator[tuple[str, Element]]:
+        file = JsonFile(self._path, shown=self._shown, max_depth=RESULT_DEPTH)
+        try:
+            yield from file.walk(frozenset({"results"}))
+        except UsageError as exc:
+            raise self._error(problems=exc.problems) from exc
+
+
+def check_version(element: Element, shown: str, error: type[CiEvalError]) -> None:
+    """Refuse a file of a version that this one does not know."""
+    if element.value != SCHEMA_VERSION:
+        message = (
+            f"has schema version {describe(element.value)}, "
+            f"this version of ci-eval reads {SCHEMA_VERSION}"
+        )
+        raise error(problems=[Problem(message, shown, element.line)])
+
+
+def checked(
+    model: type[M], element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
+) -> M:
+    """Return the record that is in `element`, or in it `at` a place, or raise `error`."""
+    value = element.value
+    for step in at:
+        value = value[step]
+    try:
+        return model.model_validate(value)
+    except ValidationError as exc:
+        problems = [
+            Problem(message, shown, element.line_of((*at, *loc)), dotted(loc))
+            for loc, message in explain(exc, model)
+        ]
+        raise error(problems=problems) from exc
+
+
+def checked_result(
+    meta: RunMeta, element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
+) -> TrialResult:
+    """Return the result that is in `element`, whose scores are such as `meta` speaks of."""
+    result = checked(TrialResult, element, shown, error, at=at)
+    problems = [
+        Problem(message, shown, element.line_of((*at, "scores", index)), f"scores[{index}]")
+        for index, score in enumerate(result.scores)
+        for message in _strange(score, meta)
+    ]
+    if problems:
+        raise error(problems=problems)
+    return result
+
+
+def _strange(score: Score, meta: RunMeta) -> Iterator[str]:
+    facts = meta.criteria.get(score.name)
+    if facts is None:
+        yield f"the run has no criterion {score.name!r}"
+    elif facts.interval and score.value is not None:
+        low, high = facts.interval
+        if not low <= score.value <= high:
+            yield f"the value must lie between {low:g} and {high:g}, found {score.value:g}"

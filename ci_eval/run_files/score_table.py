@@ -1,0 +1,275 @@
+"""The values of a run, by criterion and case, small enough for a hundred thousand cases."""
+
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ci_eval.records.findings import GroupKey
+from ci_eval.records.model import Status
+from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
+
+
+class Cell:
+    """All observations of one case under one criterion."""
+
+    __slots__ = ("confirming", "lost", "skipped", "unconfirmed", "units")
+
+    def __init__(self) -> None:
+        self.units: tuple[tuple[float, ...], ...] = ()
+        """What was measured, the repeats of one run (or of one round of it) together: they may
+        have more in common than those of different runs."""
+        self.confirming: tuple[float, ...] = ()
+        """What was measured because the case had failed."""
+        self.unconfirmed = 0
+        """How many trials that were to confirm it ended in an error."""
+        self.lost: tuple[int, ...] = ()
+        """The unit of each observation that should have been made, and ended in an error."""
+        self.skipped = 0
+
+    def add(self, score: Score, result: TrialResult) -> None:
+        """Add one observation."""
+        value = score.value
+        if value is None:
+            if score.status is Status.ERROR:
+                if result.confirms:
+                    self.unconfirmed += 1
+                else:
+                    self.lost += (result.round,)
+            else:
+                self.skipped += 1
+        elif result.confirms:
+            self.confirming += (value,)
+        else:
+            units = [*self.units, *[()] * (result.round + 1 - len(self.units))]
+            units[result.round] += (value,)
+            self.units = tuple(units)
+
+    def pooled(self, other: "Cell") -> "Cell":
+        """Return what both measured together."""
+        both = Cell()
+        both.units = self.units + other.units
+        both.lost = self.lost + tuple(unit + len(self.units) for unit in other.lost)
+        both.skipped = self.skipped + other.skipped
+        return both
+
+    def filled(self, value: float) -> "Cell":
+        """Return it as it would be, had every observation that is missing been `value`."""
+        found = Cell()
+        units = [*self.units, *[()] * (max(self.lost, default=-1) + 1 - len(self.units))]
+        for unit in self.lost:
+            units[unit] += (value,)
+        found.units = tuple(units)
+        found.confirming, found.skipped = self.confirming, self.skipped
+        found.unconfirmed = self.unconfirmed
+        return found
+
+    @property
+    def errors(self) -> int:
+        """How many observations should have been made, and ended in an error."""
+        return len(self.lost)
+
+    @property
+    def observations(self) -> Sequence[float]:
+        """Every value that was measured, but for those that only confirm."""
+        if len(self.units) == 1:
+            return self.units[0]
+        return [value for unit in self.units for value in unit]
+
+    @property
+    def measured(self) -> int:
+        """How many values were measured."""
+        return sum(map(len, self.units))
+
+    @property
+    def applies(self) -> bool:
+        """True if something was measured, or should have been."""
+        return bool(self.measured or self.lost)
+
+    @property
+    def value(self) -> float | None:
+        """The mean of what was measured; of equal values exactly that value."""
+        values = self.observations
+        return mean(values) if values else None
+
+    @property
+    def varied(self) -> bool:
+        """Whether the observations differ."""
+        return len({*self.observations}) > 1
+
+    def lacks(self, facts: CriterionFacts) -> bool:
+        """Say whether something is missing that could change what is found of the case."""
+        return bool(self.errors or (self.unconfirmed and self.status(facts) is Status.FAILED))
+
+    def with_missing(self, value: float | None) -> float | None:
+        """Return the mean if every observation that is missing had been `value`.
+
+        `None` where that is not known, as nothing bounds what they could have been.
+        """
+        if not self.errors:
+            return self.value
+        if value is None:
+            return None
+        values = [*self.observations, *[value] * self.errors]
+        return math.fsum(values) / len(values)
+
+    def status(self, facts: CriterionFacts) -> Status:
+        """Return what became of the case: failed where nothing missing could have saved it."""
+        if self.errors:
+            hoped = self.with_missing(best_of(facts))
+            doomed = self.measured and hoped is not None and not passes(hoped, facts)
+            return Status.FAILED if doomed else Status.ERROR
+        value = self.value
+        if value is None:
+            return Status.SKIPPED
+        return Status.PASSED if passes(value, facts) else Status.FAILED
+
+
+def best_of(facts: CriterionFacts) -> float | None:
+    """Return the best value there is, if there is one."""
+    if facts.interval is None:
+        return None
+    return facts.interval[1] if facts.better == "higher" else facts.interval[0]
+
+
+def worst_of(facts: CriterionFacts) -> float | None:
+    """Return the worst value there is, if there is one."""
+    if facts.interval is None:
+        return None
+    return facts.interval[0] if facts.better == "higher" else facts.interval[1]
+
+
+def passes(value: float, facts: CriterionFacts) -> bool:
+    """Say whether `value` is good enough; without a threshold everything is."""
+    if facts.threshold is None:
+        return True
+    return value >= facts.threshold if facts.better == "higher" else value <= facts.threshold
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean of at least one value; of equal values exactly that value."""
+    if len(values) == 1 or len({*values}) == 1:
+        return values[0]
+    return math.fsum(values) / len(values)
+
+
+Column = dict[str, Cell]
+"""One criterion on one evalset with one agent: a cell for each case."""
+
+
+@dataclass
+class Columns:
+    """The values of one or several runs."""
+
+    groups: dict[tuple[str, str, str], Column] = field(default_factory=dict)
+    """By agent, evalset and criterion."""
+    fingerprints: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Of the content of each case, by evalset and case."""
+
+    def add(self, result: TrialResult) -> None:
+        """Add the scores of one trial."""
+        key = result.key
+        self.fingerprints[key.evalset, key.case] = result.case_fingerprint
+        for score in result.scores:
+            column = self.groups.setdefault((key.agent, key.evalset, score.name), {})
+            cell = column.get(key.case)
+            if cell is None:
+                cell = column[key.case] = Cell()
+            cell.add(score, result)
+
+    @classmethod
+    def of(cls, results: Iterable[TrialResult]) -> "Columns":
+        """Return the columns of `results`."""
+        columns = cls()
+        for result in results:
+            columns.add(result)
+        return columns
+
+    def group_keys(self) -> Iterator[GroupKey]:
+        """Yield the key of each group."""
+        for agent, evalset, criterion in self.groups:
+            yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)
+
+    def filled(self, criteria: Mapping[str, CriterionFacts]) -> "Columns":
+        """Return them as they would be, had all that is missing passed by a hair."""
+        found = Columns(fingerprints=self.fingerprints)
+        for key, column in self.groups.items():
+            threshold = criteria[key[2]].threshold
+            found.groups[key] = {
+                case: cell.filled(threshold) if cell.lost and threshold is not None else cell
+                for case, cell in column.items()
+            }
+        return found
+
+    def incomplete(
+        self,
+        criteria: Mapping[str, CriterionFacts],
+        excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
+    ) -> int:
+        """Return of how many cases something is missing that could change what blocks."""
+        places = set()
+        for (agent, evalset, name), column in self.groups.items():
+            facts = criteria[name]
+            judged = not facts.informational or facts.max_growth is not None
+            if judged and facts.tier == "block":
+                left_out = excused.get((agent, evalset, name), ())
+                places |= {
+                    (agent, evalset, case)
+                    for case, cell in column.items()
+                    if case not in left_out and cell.lacks(facts)
+                }
+        return len(places)
+
+    def cases(
+        self,
+        criteria: Mapping[str, CriterionFacts],
+        excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
+    ) -> Iterator[tuple[tuple[str, str, str], Status]]:
+        """Yield each case, by agent, evalset and id, with what became of it in all.
+
+        A case passes when all criteria that judge it pass; what only informs or warns is left out,
+        and so is what is `excused`: cases, for each group. A case of which nothing is left is
+        skipped.
+        """
+        worst: dict[tuple[str, str], dict[str, list[Status]]] = {}
+        for (agent, evalset, name), column in self.groups.items():
+            facts = criteria[name]
+            left_out = excused.get((agent, evalset, name), ())
+            cases = worst.setdefault((agent, evalset), {})
+            for case, cell in column.items():
+                statuses = cases.setdefault(case, [])
+                if facts.judges and case not in left_out:
+                    statuses.append(cell.status(facts))
+        for (agent, evalset), cases in worst.items():
+            for case, statuses in cases.items():
+                doomed = Status.FAILED in statuses
+                yield (agent, evalset, case), Status.FAILED if doomed else Status.worst(statuses)
+
+    def unjudged(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[tuple[str, str, str]]:
+        """Yield each case, by agent, evalset and id, that nothing which blocks could measure.
+
+        An error is no such case: it should have been measured.
+        """
+        judged: dict[tuple[str, str, str], bool] = {}
+        for (agent, evalset, name), column in self.groups.items():
+            judges = criteria[name].judges
+            for case, cell in column.items():
+                place = agent, evalset, case
+                judged[place] = judged.get(place, False) or (judges and cell.applies)
+        yield from (place for place, found in judged.items() if not found)
+
+    def unmeasured(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[str]:
+        """Yield the criteria that block, and found nothing to measure in any case."""
+        applies: dict[str, bool] = {}
+        for (_, _, name), column in self.groups.items():
+            if criteria[name].judges and not applies.get(name):
+                applies[name] = any(cell.applies for cell in column.values())
+        yield from (name for name, found in applies.items() if not found)
+
+
+class Past(NamedTuple):
+    """One run of a baseline, with its values."""
+
+    meta: RunMeta
+    columns: Columns

@@ -1,0 +1,310 @@
+"""What a graph of LangGraph does on one message; `langgraph.py` runs this file.
+
+The messages that nodes put into the state are the events; what models and tools did besides, such
+as what they used, is learned from LangChain's callbacks.
+"""
+
+from __future__ import annotations
+
+import runpy
+from os.path import dirname, join
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ci_eval.runtime.workers.adapters import _telling as telling
+else:
+    from types import SimpleNamespace
+
+    telling = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_telling.py")))
+
+
+class Run:
+    """What happens on one message."""
+
+    def __init__(self, calls: set[str], before: dict[str, Any]) -> None:
+        """Take the ids of the calls so far, to which are added those to come, and the state."""
+        self._calls = calls
+        # A node that holds a graph hands on all that was ever said in it.
+        self._known = {each.id for each in _messages(before) if each.id}
+        self._events: list[dict[str, Any]] = []
+        self._asked: dict[str, dict[str, Any]] = {}
+        self._unsaid: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._seen: list[Any] = []
+        self._unnamed: list[tuple[str, Any]] = []
+        self._nodes: list[str] = []
+        self._agents: dict[str, dict[str, Any]] = {}
+        self._watch = telling.Watch()
+        self.said: str | None = None
+        """What the last message says, where it calls no tool."""
+
+    async def follow(self, graph: Any, given: Any, config: dict[str, Any]) -> None:
+        """Invoke `graph`, and note what happens."""
+        config = {**config, "callbacks": [_callbacks(self)]}
+        updates = graph.astream(given, config, stream_mode="updates", subgraphs=True)
+        async for space, update in updates:
+            for node, written in update.items():
+                if not node.startswith("__"):
+                    self._note(_path(space) + node, written)
+
+    def _note(self, node: str, written: Any) -> None:
+        self._nodes.append(node)
+        for message in _messages(written):
+            is_new = not any(each is message for each in self._seen)
+            if is_new and message.id not in self._known:
+                self._known.update(filter(None, [message.id]))
+                self._seen.append(message)
+                if not self._is_handed_on(node, message):
+                    self._note_message(node, message)
+
+    def _is_handed_on(self, node: str, message: Any) -> bool:
+        """Say whether a graph within `node` said it, which got its id only in its state."""
+        if message.id is None:
+            self._unnamed.append((node, message))
+        for number, (inner, said) in enumerate(self._unnamed):
+            if inner.startswith(node + "/") and _same(said, message):
+                del self._unnamed[number]
+                return True
+        return False
+
+    def _note_message(self, node: str, message: Any) -> None:
+        if message.type == "tool":
+            self._events.append(_answered(node, message))
+            self.said = in_words(message.content)
+        elif message.type == "ai":
+            told = _event(node, message)
+            # Where it was asked, if it was: before its tools were called.
+            place = self._asked.get(message.id or "")
+            if place is None:
+                self._events.append(told)
+            else:
+                place.update({**told, "usage_metadata": place["usage_metadata"]})
+            self._calls.update(each["id"] or "" for each in message.tool_calls)
+            self.said = None if message.tool_calls else in_words(message.content)
+
+    def told(self, said: str | None = None) -> dict[str, Any]:
+        """Return the fields of the invocation, whose last message is `said`."""
+        for call_id, event, content in self._unsaid:
+            if call_id not in self._calls:
+                event["content"] = content
+        return {
+            "intermediate_data": telling.trajectory(self._events, said),
+            "app_details": {"agent_details": self._agents} if self._agents else None,
+            "nodes": self._nodes,
+            "finish_reason": telling.ending(self._events),
+            **self._watch.durations,
+        }
+
+    # --- What LangChain's callbacks tell ---
+
+    def model_began(self, key: Any, node: str, prompt: list[Any], declared: list[Any]) -> None:
+        """Note that a model is asked, with what it is told."""
+        self._watch.begin("model", key)
+        instructions = [in_words(each.content) for each in prompt if each.type == "system"]
+        if instructions or declared:
+            self._agents[node] = {
+                "name": node,
+                "instructions": "\n".join(instructions),
+                "tool_declarations": _declared(declared),
+            }
+
+    def model_ended(self, key: Any, node: str, message: Any) -> None:
+        """Note what a model used, which counts even where nobody keeps what it said."""
+        self._watch.end(key)
+        if message is not None:
+            told = {**_event(node, message), "content": None}
+            self._asked[message.id or ""] = told
+            self._events.append(told)
+
+    def tool_began(self, key: Any, node: str, call: dict[str, Any]) -> None:
+        """Note that a tool is called, for when no message turns out to have asked for it."""
+        self._watch.begin("tool", key)
+        self._unsay(call["id"], telling.event(node, calls=[call]))
+
+    def tool_ended(self, key: Any, node: str, call: dict[str, Any], result: Any) -> None:
+        """Note what a tool answers, for the same case."""
+        self._watch.end(key)
+        self._unsay(call["id"], telling.answered(node, call["id"], call["name"], result))
+
+    def tool_interrupted(self, key: Any, call: dict[str, Any]) -> None:
+        """Note that a tool will be called again when it is resumed."""
+        self._watch.end(key)
+        self._unsaid = [each for each in self._unsaid if each[0] != call["id"]]
+
+    def _unsay(self, call_id: str, event: dict[str, Any]) -> None:
+        self._unsaid.append((call_id, event, event["content"]))
+        event["content"] = None
+        self._events.append(event)
+
+
+def _path(space: tuple[str, ...]) -> str:
+    """Return where a graph within the graph stands: the nodes that hold it, each with a slash."""
+    return "".join(each.partition(":")[0] + "/" for each in space)
+
+
+def _messages(written: Any) -> Iterator[Any]:
+    """Yield the messages among what a node wrote, whatever they are kept under."""
+    from langchain_core.messages import BaseMessage
+    from langgraph.types import Command
+
+    if isinstance(written, BaseMessage):
+        yield written
+    elif isinstance(written, Command):
+        yield from _messages(written.update)
+    elif isinstance(written, dict):
+        for key, each in written.items():
+            yield from _messages(_converted(each) if key == "messages" else each)
+    elif isinstance(written, (list, tuple)):
+        for each in written:
+            yield from _messages(each)
+
+
+def _converted(written: Any) -> Any:
+    """Return messages of any form that LangGraph takes, such as dictionaries, as objects."""
+    from langchain_core.messages import convert_to_messages
+
+    try:
+        return convert_to_messages(written if isinstance(written, list) else [written])
+    except (LookupError, NotImplementedError, TypeError, ValueError):
+        return written  # whoever reads the state has a form of their own
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Say whether two messages are the same but for their ids."""
+    return bool(one.model_copy(update={"id": None}) == other.model_copy(update={"id": None}))
+
+
+def _event(author: str, message: Any) -> dict[str, Any]:
+    used = getattr(message, "usage_metadata", None) or {}
+    told = message.response_metadata or {}
+    return telling.event(
+        author,
+        text=in_words(message.content),
+        calls=[telling.call(each["id"], each["name"], each["args"]) for each in message.tool_calls],
+        usage=telling.tokens(
+            prompt=used.get("input_tokens"),
+            output=used.get("output_tokens"),
+            reasoning=(used.get("output_token_details") or {}).get("reasoning"),
+            cached=(used.get("input_token_details") or {}).get("cache_read"),
+        ),
+        model=told.get("model_name") or told.get("model"),
+        finish=told.get("finish_reason") or told.get("stop_reason") or told.get("done_reason"),
+    )
+
+
+def _answered(author: str, message: Any) -> dict[str, Any]:
+    content = message.content
+    result = {"error": in_words(content)} if message.status == "error" else _plain(content)
+    return telling.answered(author, message.tool_call_id, message.name, result)
+
+
+def _plain(content: Any) -> Any:
+    """Return the content of a message: its text, where it has nothing else."""
+    if isinstance(content, list) and any(_block(each) is None for each in content):
+        return content
+    return in_words(content)
+
+
+def in_words(content: Any) -> str:
+    """Return the text of a message, of its content, or of the JSON of something else."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_block(each) or "" for each in content)
+    text = getattr(content, "content", None)
+    return telling.json_text(content) if text is None else in_words(text)
+
+
+def _block(block: Any) -> str | None:
+    """Return the text of a part of a message; `None` where it is something else."""
+    if isinstance(block, str):
+        return block
+    text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
+    return text if isinstance(text, str) else None
+
+
+def _declared(tools: list[Any]) -> list[Any]:
+    """Return declarations of tools in the form of ADK, from that of OpenAI or as they are."""
+    found = []
+    for each in tools:
+        declared = telling.as_json(each)
+        function = declared.get("function") if isinstance(declared, dict) else None
+        if isinstance(function, dict):
+            declared = {"function_declarations": [function]}
+        found.append(declared)
+    return found
+
+
+def _callbacks(run: Run) -> Any:
+    """Return a handler that tells `run` of models and tools."""
+    from langchain_core.callbacks import AsyncCallbackHandler
+
+    class Handler(_Callbacks, AsyncCallbackHandler):  # type: ignore[misc]  # of another environment
+        pass
+
+    return Handler(run)
+
+
+class _Callbacks:
+    """What LangChain calls; tools and models are known by the ids of their runs."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._tools: dict[Any, tuple[str, dict[str, Any]]] = {}
+        self._models: dict[Any, str] = {}
+
+    async def on_chat_model_start(
+        self, _serialized: Any, messages: Any, *, run_id: Any, **more: Any
+    ) -> None:
+        node = self._models[run_id] = _node(more)
+        declared = (more.get("invocation_params") or {}).get("tools") or []
+        self._run.model_began(run_id, node, messages[0], declared)
+
+    async def on_llm_start(
+        self, _serialized: Any, _prompts: Any, *, run_id: Any, **more: Any
+    ) -> None:
+        node = self._models[run_id] = _node(more)
+        self._run.model_began(run_id, node, [], [])
+
+    async def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
+        generated = (response.generations or [[]])[0]
+        message = getattr(generated[0], "message", None) if generated else None
+        self._run.model_ended(run_id, self._models.pop(run_id, ""), message)
+
+    async def on_llm_error(self, _error: Any, *, run_id: Any, **_: Any) -> None:
+        self._run.model_ended(run_id, self._models.pop(run_id, ""), None)
+
+    async def on_tool_start(
+        self, serialized: Any, input_str: str, *, run_id: Any, **more: Any
+    ) -> None:
+        name = (serialized or {}).get("name") or more.get("name") or "tool"
+        call_id = more.get("tool_call_id") or str(run_id)
+        call = telling.call(call_id, name, more.get("inputs") or input_str)
+        self._tools[run_id] = (_node(more), call)
+        self._run.tool_began(run_id, *self._tools[run_id])
+
+    async def on_tool_end(self, output: Any, *, run_id: Any, **_: Any) -> None:
+        if run_id in self._tools:
+            self._run.tool_ended(run_id, *self._tools.pop(run_id), _result(output))
+
+    async def on_tool_error(self, error: Any, *, run_id: Any, **_: Any) -> None:
+        from langgraph.errors import GraphBubbleUp
+
+        node, call = self._tools.pop(run_id, ("", {"id": ""}))
+        if isinstance(error, GraphBubbleUp):
+            self._run.tool_interrupted(run_id, call)
+        elif node:
+            self._run.tool_ended(run_id, node, call, {"error": str(error)})
+
+
+def _node(told: dict[str, Any]) -> str:
+    """Return the node that something happens in, with the nodes that hold its graph."""
+    metadata = told.get("metadata") or {}
+    spaces = str(metadata.get("langgraph_checkpoint_ns") or "").split("|")
+    path = "/".join(each.partition(":")[0] for each in spaces if each)
+    return path or str(metadata.get("langgraph_node") or "agent")
+
+
+def _result(output: Any) -> Any:
+    return _plain(output.content) if hasattr(output, "content") else output

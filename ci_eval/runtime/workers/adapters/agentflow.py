@@ -1,0 +1,348 @@
+"""Lets `worker.py` hold conversations with a graph of AgentFlow (10xGraph).
+
+`worker.py` runs this file by its path, under the interpreter of the graph, and imports nothing of
+ci-eval, as it does itself.  It needs 10xscale-agentflow 0.10 or 10xgraph.
+
+AgentFlow's own collector hangs on callbacks that one container of the process holds: of several
+conversations at once it mixes up or loses what they do, it never sees a tool node or a tool that
+raises, and gets no text of a plain function.  So each node tells what it is done with as it ends,
+to the run of the task that it is executed in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import runpy
+from contextvars import ContextVar
+from os.path import dirname, join
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ci_eval.runtime.workers.adapters import _holding as holding
+    from ci_eval.runtime.workers.adapters import _telling as telling
+else:
+    from types import SimpleNamespace
+
+    def _beside(name: str) -> Any:
+        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
+
+    holding, telling = _beside("_holding.py"), _beside("_telling.py")
+
+INTERRUPT = "interrupt"
+"""The call that a graph which was interrupted waits for."""
+
+_current: ContextVar[Any] = ContextVar("_current", default=None)
+"""The run that the current task belongs to."""
+
+
+def adapted(
+    target: str, options: dict[str, Any], load: Callable[[str], Any]
+) -> holding.Conversations:
+    """Return what holds conversations with the graph `target`.
+
+    Raises:
+        ModuleNotFoundError: there is no AgentFlow.
+        TypeError: the target is no graph.
+
+    """
+    telling.require("10xscale-agentflow", "10xgraph")
+    _listen()
+    found = holding.Target(load(target), _compiled, "a graph of AgentFlow, compiled or not")
+    return holding.Conversations(
+        found, lambda graph, session: _Conversation(graph, session, options)
+    )
+
+
+def _compiled(found: Any) -> Any:
+    from agentflow.core.graph import CompiledGraph, StateGraph
+
+    compiled = found.compile() if isinstance(found, StateGraph) else found
+    return compiled if isinstance(compiled, CompiledGraph) else None
+
+
+class _Conversation:
+    """One thread of a graph."""
+
+    def __init__(self, graph: Any, session: dict[str, Any], options: dict[str, Any]) -> None:
+        self._graph = graph
+        self._session = session
+        self._mocks = telling.Mocks(session)
+        memento = session.get("memento") or {}
+        # A thread of its own: a store may outlive the run, and repeats may share their session.
+        thread = memento.get("thread") or f"{session['id']}-{uuid4().hex[:8]}"
+        own = {"user_id": session["user_id"], "thread_id": thread}
+        self._config = {**options["config"], **session.get("config", {}), **own}
+        self._kept: dict[str, Any] | None = memento.get("state")
+        self._begun = bool(memento)
+        self._waits: list[dict[str, Any]] = memento.get("waits", [])
+        self._names: dict[str, str] = memento.get("names", {})
+
+    async def send(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what the graph does on `message`."""
+        from agentflow.utils import ResponseGranularity
+
+        await self._restore()
+        given = self._given(message)
+        run = _Run(self._mocks, self._names)
+        token = _current.set(run)
+        result = None
+        try:
+            with self._mocks:
+                config = dict(self._config)
+                result = await self._graph.ainvoke(given, config, ResponseGranularity.FULL)
+        finally:
+            _current.reset(token)
+        if result is None:
+            return {"invocation": run.told(), **self._mocks.told}
+        state = result["state"]
+        self._session["state"] = self._state(state)
+        self._waits = _waits(state)
+        final = telling.spoken(run.said) if run.said else None
+        invocation = {**run.told(run.said), "final_response": final, "waits_for": self._waits}
+        return {"invocation": invocation, "memento": self._memento(state), **self._mocks.told}
+
+    def close(self) -> None:
+        """Let the graph's checkpointer forget the thread, where it is only kept in memory."""
+        if self._in_memory:
+            forgetting = asyncio.ensure_future(self._checkpointer.aclean_thread(self._config))
+            _forgetting.add(forgetting)
+            forgetting.add_done_callback(_forgetting.discard)
+
+    @property
+    def _checkpointer(self) -> Any:
+        return self._graph._checkpointer  # noqa: SLF001  # it has no other name
+
+    @property
+    def _in_memory(self) -> bool:
+        from agentflow.storage.checkpointer import InMemoryCheckpointer
+
+        return isinstance(self._checkpointer, InMemoryCheckpointer)
+
+    def _given(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what the graph is invoked with."""
+        from agentflow.core.state import Message
+
+        answers = holding.answers_of(message)
+        if not answers:
+            given = {"messages": [Message.text_message(holding.said_in(message))]}
+            state = {} if self._begun else self._session.get("state") or {}
+            self._begun = True
+            return {**given, "state": state} if state else given
+        if any(each["name"] == INTERRUPT for each in self._waits):
+            return {"resume": next(iter(answers.values()))} if self._is_asking else {}
+        return {"messages": [_result(key, answer) for key, answer in answers.items()]}
+
+    @property
+    def _is_asking(self) -> bool:
+        """Whether the graph asks for a value; at a breakpoint it only waits to be passed."""
+        return any("value" in each["args"] for each in self._waits)
+
+    def _state(self, state: Any) -> dict[str, Any]:
+        own = {"context", "context_summary", "execution_meta"}
+        found = telling.as_json(state.model_dump(exclude=own))
+        return {**(self._session.get("state") or {}), **found}
+
+    def _memento(self, state: Any) -> dict[str, Any]:
+        """Return the state, or only the name of the thread where a store has it."""
+        known = {"waits": self._waits, "names": self._names}
+        if not self._in_memory:
+            return {**known, "thread": self._config["thread_id"]}
+        return {**known, "state": telling.as_json(state.model_dump())}
+
+    async def _restore(self) -> None:
+        """Put the state of a memento back."""
+        if self._kept is not None:
+            state = type(self._graph._state).model_validate(self._kept)  # noqa: SLF001  # it has no other name
+            await self._checkpointer.aput_state(self._config, state)
+            self._kept = None
+
+
+_forgetting: set[Any] = set()
+"""The tasks that forget threads; the event loop itself would let go of them."""
+
+
+def _result(call_id: str, answer: Any) -> Any:
+    """Return the message that answers the call of a tool."""
+    from agentflow.core.state import Message, ToolResultBlock
+
+    output = answer if isinstance(answer, str) else telling.json_text(answer)
+    return Message.tool_message([ToolResultBlock(call_id=call_id, output=output)])
+
+
+def _waits(state: Any) -> list[dict[str, Any]]:
+    """Return the calls that the graph waits for: an interrupt, a breakpoint, or remote tools."""
+    from agentflow.utils.interrupt import pending_interrupt
+
+    if not state.is_interrupted():
+        return []
+    pending = pending_interrupt(state)
+    if pending is not None:
+        args = {"value": telling.as_json(pending.value)}
+        args.update({"message": pending.message} if pending.message else {})
+        return [{"id": pending.id, "name": INTERRUPT, "args": args}]
+    blocks = [block for each in state.context[-8:] for block in each.content]
+    remote = [each for each in blocks if each.type == "remote_tool_call"]
+    if remote:
+        return [telling.call(each.id, each.name, each.args) for each in remote]
+    node = state.execution_meta.interrupted_node
+    return [{"id": INTERRUPT, "name": INTERRUPT, "args": {"node": node}}]
+
+
+# --- A run ------------------------------------------------------------------------------------
+
+
+class _Run:
+    """What happens on one message."""
+
+    def __init__(self, mocks: telling.Mocks, names: dict[str, str]) -> None:
+        """Take the names of the tools, by the calls so far, to which are added those to come."""
+        self.mocks = mocks
+        """The canned results of the conversation."""
+        self.watch = telling.Watch()
+        """How long models and tools are at work."""
+        self.said: str | None = None
+        """What the last message says, where it calls no tool."""
+        self._names = names
+        self._events: list[dict[str, Any]] = []
+        self._nodes: list[str] = []
+        self._agents: dict[str, dict[str, Any]] = {}
+
+    def told(self, said: str | None = None) -> dict[str, Any]:
+        """Return the fields of the invocation, whose final response is `said`."""
+        return {
+            "intermediate_data": telling.trajectory(self._events, said),
+            "app_details": {"agent_details": self._agents} if self._agents else None,
+            "nodes": self._nodes,
+            "finish_reason": telling.ending(self._events),
+            **self.watch.durations,
+        }
+
+    async def note(self, node: str, agent: Any, result: Any) -> None:
+        """Note that `node` is done, with the messages of its result."""
+        self._nodes.append(node)
+        if hasattr(agent, "system_prompt"):
+            self._agents[node] = await _details(node, agent)
+        messages = result.get("messages") if isinstance(result, dict) else result
+        for message in messages if isinstance(messages, list) else ():
+            if getattr(message, "role", "") == "assistant":
+                self._note_answer(node, message)
+            elif getattr(message, "role", "") == "tool":
+                self._note_results(node, message)
+
+    def _note_answer(self, node: str, message: Any) -> None:
+        calls = [_call(each) for each in message.tools_calls or ()]
+        self._names.update({each["id"]: each["name"] for each in calls})
+        blocks = [each for each in message.content if each.type == "reasoning"]
+        used, text = message.usages, _text(message)
+        told = telling.event(
+            node,
+            text=text,
+            thought=message.reasoning or "\n".join(each.summary for each in blocks),
+            calls=calls,
+            usage=used and _tokens(used),
+            model=message.metadata.get("model"),
+            finish=message.metadata.get("finish_reason"),
+        )
+        self._events.append(told)
+        self.said = None if calls else text
+
+    def _note_results(self, node: str, message: Any) -> None:
+        for block in message.content:
+            if block.type == "tool_result":
+                name = self._names.get(block.call_id) or message.metadata.get("function_name")
+                result = {"error": _plain(block.output)} if block.is_error else _plain(block.output)
+                self._events.append(telling.answered(node, block.call_id, name, result))
+
+
+def _call(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a call that a message holds in the form of OpenAI."""
+    function = given.get("function") or given
+    return telling.call(given.get("id"), function.get("name"), function.get("arguments"))
+
+
+def _tokens(used: Any) -> dict[str, Any] | None:
+    return telling.tokens(
+        prompt=used.prompt_tokens,
+        output=used.completion_tokens,
+        reasoning=used.reasoning_tokens,
+        cached=used.cache_read_input_tokens,
+    )
+
+
+def _text(message: Any) -> str:
+    return "".join(each.text for each in message.content if each.type == "text")
+
+
+def _plain(output: Any) -> Any:
+    """Return what a tool answered: AgentFlow lists objects, with other values inside of them."""
+    found = telling.as_json(output)
+    if isinstance(found, list) and all(isinstance(each, dict) for each in found):
+        held = [each["content"] if each.keys() == {"content"} else each for each in found]
+        return held[0] if len(found) == 1 and held == found else held
+    return found
+
+
+async def _details(node: str, agent: Any) -> dict[str, Any]:
+    """Return what an agent is told and which tools it has."""
+    prompt = [str(each.get("content") or "") for each in agent.system_prompt]
+    tools = getattr(agent, "_tool_node", None)
+    declared = await tools.all_tools(tags=agent.tools_tags) if tools else []
+    functions = [each.get("function") or each for each in declared]
+    return {
+        "name": node,
+        "instructions": "\n".join(filter(None, prompt)),
+        "tool_declarations": [
+            telling.declaration(each.get("name"), each.get("description"), each.get("parameters"))
+            for each in functions
+        ],
+    }
+
+
+# --- How nodes and tools tell -----------------------------------------------------------------
+
+
+def _listen() -> None:
+    """Let nodes tell what they did, and tools look for a canned result."""
+    from agentflow.core.graph import ToolNode
+    from agentflow.core.graph.base_agent import BaseAgent
+    from agentflow.core.graph.node import Node
+
+    execute, invoke = Node.execute, ToolNode.invoke
+
+    async def told_execute(self: Any, *args: Any, **kwargs: Any) -> Any:
+        run = _current.get()
+        if run is None:
+            return await execute(self, *args, **kwargs)
+        if isinstance(self.func, BaseAgent):
+            with run.watch.during("model"):
+                result = await execute(self, *args, **kwargs)
+        else:
+            result = await execute(self, *args, **kwargs)
+        await run.note(self.name, self.func, result)
+        return result
+
+    async def canned_invoke(self: Any, name: str, args: Any, *more: Any, **named: Any) -> Any:
+        run = _current.get()
+        if run is None:
+            return await invoke(self, name, args, *more, **named)
+        given = run.mocks.find(name, args)
+        if given is not None:
+            return _canned(self, given, named.get("tool_call_id") or (*more, "")[0])
+        with run.watch.during("tool"):
+            return await invoke(self, name, args, *more, **named)
+
+    Node.execute, ToolNode.invoke = told_execute, canned_invoke
+
+
+def _canned(tools: Any, given: Any, call_id: str) -> Any:
+    """Return the message of a tool that answered so, or that raised."""
+    from agentflow.core.state import Message, ToolResultBlock
+
+    if given.error is not None:
+        failed = {"call_id": call_id, "output": given.error, "is_error": True, "status": "failed"}
+        return Message.tool_message([ToolResultBlock(**failed)])
+    blocks = tools._build_internal_result_blocks(given.result, call_id)  # noqa: SLF001  # as its own tools
+    return Message.tool_message(blocks)

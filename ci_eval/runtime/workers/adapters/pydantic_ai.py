@@ -1,0 +1,241 @@
+"""Lets `worker.py` hold conversations with an agent of Pydantic AI.
+
+`worker.py` runs this file by its path, under the interpreter of the agent, and imports nothing of
+ci-eval, as it does itself.  It needs pydantic-ai 2 or later, of whose capabilities one tells what
+models and tools do, and answers for tools that are not really called.
+"""
+
+from __future__ import annotations
+
+import runpy
+from os.path import dirname, join
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ci_eval.runtime.workers.adapters import _holding as holding
+    from ci_eval.runtime.workers.adapters import _telling as telling
+else:
+    from types import SimpleNamespace
+
+    def _beside(name: str) -> Any:
+        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
+
+    holding, telling = _beside("_holding.py"), _beside("_telling.py")
+
+
+def adapted(
+    target: str, options: dict[str, Any], load: Callable[[str], Any]
+) -> holding.Conversations:
+    """Return what holds conversations with the agent `target`.
+
+    Raises:
+        ModuleNotFoundError: there is no Pydantic AI.
+        TypeError: the target is no agent of it.
+
+    """
+    telling.require("pydantic-ai-slim", least=(2, 0))
+    found = holding.Target(load(target), _agent, "an Agent of Pydantic AI")
+    deps = holding.context_of(options["deps"], load)
+    return holding.Conversations(found, lambda agent, session: _Conversation(agent, session, deps))
+
+
+def _agent(found: Any) -> Any:
+    from pydantic_ai.agent import AbstractAgent
+
+    return found if isinstance(found, AbstractAgent) else None
+
+
+class _Conversation:
+    """The messages so far, handed on from run to run."""
+
+    def __init__(
+        self, agent: Any, session: dict[str, Any], deps: Callable[[dict[str, Any]], Any]
+    ) -> None:
+        from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+        self._agent = agent
+        self._session = session
+        self._mocks = telling.Mocks(session)
+        memento = session.get("memento") or {}
+        self._deps = deps(memento.get("state", session["state"]))
+        self._history: list[Any] = ModelMessagesTypeAdapter.validate_python(
+            memento.get("history", [])
+        )
+        self._waits: dict[str, str] = memento.get("waits", {})
+
+    async def send(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what the agent does on `message`."""
+        from pydantic_ai import capture_run_messages
+
+        run = _Run(self._agent.name or "agent", self._mocks)
+        given = self._given(message)
+        result = None
+        with capture_run_messages() as messages, self._mocks:
+            result = await self._agent.run(
+                **given,
+                deps=self._deps,
+                message_history=self._history,
+                capabilities=[run.capability()],
+            )
+        holding.keep_state(self._session, self._deps)
+        run.note(messages[len(self._history) :] if result is None else result.new_messages())
+        if result is None:
+            return {"invocation": run.told(), **self._mocks.told}
+        self._history = result.all_messages()
+        waits = self._waiting(result.output)
+        said = None if waits else _text(result.output)
+        final = telling.spoken(said) if said else None
+        invocation = {**run.told(said), "final_response": final, "waits_for": waits}
+        return {"invocation": invocation, "memento": self._memento(), **self._mocks.told}
+
+    def _given(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what the agent is run with: a text, or answers to the calls that wait."""
+        from pydantic_ai import DeferredToolResults, ToolDenied
+
+        answers = holding.answers_of(message)
+        if not answers:
+            return {"user_prompt": holding.said_in(message)}
+        approvals: dict[str, Any] = {}
+        calls: dict[str, Any] = {}
+        for identity, answer in answers.items():
+            if self._waits.get(identity) == "approval":
+                is_approved, why = holding.approval(answer)
+                denied = ToolDenied(why) if why else False
+                approvals[identity] = is_approved or denied
+            else:
+                calls[identity] = answer
+        return {"deferred_tool_results": DeferredToolResults(calls=calls, approvals=approvals)}
+
+    def _waiting(self, output: Any) -> list[dict[str, Any]]:
+        """Return the calls that have to be approved, or made by somebody else."""
+        from pydantic_ai import DeferredToolRequests
+
+        self._waits = {}
+        if not isinstance(output, DeferredToolRequests):
+            return []
+        kinds = {"approval": output.approvals, "call": output.calls}
+        self._waits = {each.tool_call_id: kind for kind, calls in kinds.items() for each in calls}
+        return [_call(each) for calls in kinds.values() for each in calls]
+
+    def _memento(self) -> dict[str, Any]:
+        from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+        history = ModelMessagesTypeAdapter.dump_python(self._history, mode="json")
+        return {"history": history, "waits": self._waits, "state": self._session["state"]}
+
+
+def _call(part: Any) -> dict[str, Any]:
+    return telling.call(part.tool_call_id, part.tool_name, part.args)
+
+
+def _text(output: Any) -> str:
+    """Return an output as a text: JSON, where it is something else."""
+    return output if isinstance(output, str) else telling.json_text(output)
+
+
+class _Run:
+    """What happens on one message."""
+
+    def __init__(self, agent: str, mocks: telling.Mocks) -> None:
+        self._agent = agent
+        self._mocks = mocks
+        self._details: dict[str, Any] = {"name": agent}
+        self._outputs: set[str] = set()
+        self._events: list[dict[str, Any]] = []
+        self._watch = telling.Watch()
+
+    def told(self, said: str | None = None) -> dict[str, Any]:
+        """Return the fields of the invocation, whose final response is `said`."""
+        return {
+            "intermediate_data": telling.trajectory(self._events, said),
+            "app_details": {"agent_details": {self._agent: self._details}},
+            "finish_reason": telling.ending(self._events),
+            **self._watch.durations,
+        }
+
+    def note(self, messages: list[Any]) -> None:
+        """Note the messages of a run."""
+        for message in messages:
+            if message.kind == "response":
+                self._events.append(self._answer(message))
+            else:
+                self._note_request(message)
+
+    def _answer(self, message: Any) -> dict[str, Any]:
+        """Return the event of what a model said; a call that is the output is none."""
+        texts = [each.content for each in message.parts if each.part_kind == "text"]
+        thoughts = [each.content for each in message.parts if each.part_kind == "thinking"]
+        calls = [each for each in message.parts if each.part_kind.endswith("tool-call")]
+        used = message.usage
+        return telling.event(
+            self._agent,
+            text="".join(texts),
+            thought="\n".join(filter(None, thoughts)),
+            calls=[_call(each) for each in calls if each.tool_name not in self._outputs],
+            usage=telling.tokens(
+                prompt=used.input_tokens or None,
+                output=used.output_tokens or None,
+                reasoning=(used.details or {}).get("reasoning_tokens"),
+                cached=used.cache_read_tokens,
+            ),
+            model=message.model_name,
+            finish=getattr(message, "finish_reason", None),
+        )
+
+    def _note_request(self, message: Any) -> None:
+        """Note what tools answered."""
+        for part in message.parts:
+            name = getattr(part, "tool_name", None)
+            if name is None or name in self._outputs:
+                continue
+            is_answer = getattr(part, "outcome", "retried") == "success"
+            result = part.content if is_answer else {"error": telling.as_json(part.content)}
+            self._events.append(telling.answered(self._agent, part.tool_call_id, name, result))
+
+    def capability(self) -> Any:
+        """Return what goes along with the run."""
+        from pydantic_ai.capabilities import AbstractCapability
+        from pydantic_ai.exceptions import ToolFailed
+
+        run, watch, mocks = self, self._watch, self._mocks
+
+        class Watching(AbstractCapability):  # type: ignore[misc]  # Pydantic AI is not installed here
+            async def wrap_model_request(
+                self, _ctx: Any, *, request_context: Any, handler: Any
+            ) -> Any:
+                run._note_told(request_context.messages)
+                run._note_tools(request_context.model_request_parameters)
+                with watch.during("model"):
+                    return await handler(request_context)
+
+            async def wrap_tool_execute(
+                self, _ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any
+            ) -> Any:
+                if tool_def.kind == "output":
+                    return await handler(args)
+                with watch.during("tool"):
+                    given = mocks.find(call.tool_name, call.args)
+                    if given is None:
+                        return await handler(args)
+                    if given.error is not None:
+                        raise ToolFailed(given.error)
+                    return given.result
+
+        return Watching()
+
+    def _note_told(self, messages: list[Any]) -> None:
+        """Note what the model is told to be like: now, and when the conversation began."""
+        requests = [each for each in messages if each.kind == "request"]
+        parts = [part for each in requests for part in each.parts]
+        told = [each.content for each in parts if each.part_kind == "system-prompt"]
+        told += [each.instructions for each in requests[-1:] if each.instructions]
+        self._details["instructions"] = "\n\n".join(told)
+
+    def _note_tools(self, parameters: Any) -> None:
+        self._outputs.update(each.name for each in parameters.output_tools)
+        self._details["tool_declarations"] = [
+            telling.declaration(each.name, each.description, each.parameters_json_schema)
+            for each in parameters.function_tools
+        ]

@@ -1,0 +1,241 @@
+"""The workspace while agents run in it as a user of their own.
+
+They may make files in the folder of the configuration, and find no secrets in the workspace or
+around it.  All that root does here goes by descriptors of folders, and never through a link: what
+is changed is what was looked at, whatever somebody puts in its place meanwhile.
+"""
+
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ci_eval.records.errors import UsageError
+from ci_eval.runtime import isolation
+from ci_eval.runtime.context import World
+from ci_eval.runtime.isolation import Account, as_root, end_all
+from ci_eval.runtime.paths import contained
+
+OURS = ".ci-eval"
+"""The folder in which we keep things, beside the configuration."""
+MAX_FILE = 1024 * 1024
+"""The longest file that is handed to agents because a variable names it, in bytes."""
+
+
+@contextmanager
+def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
+    """Let agents make files in the folder of the configuration, and find no secrets round it.
+
+    `files` are those that variables name which agents get: where agents could not read one, the
+    variable of the `World` that they are started in names a copy, until the end.  Agents cannot
+    change what is in the folder already.  At the end none of their processes is left, and what
+    they made can be changed and removed by the group that the folder belongs to.
+
+    Raises:
+        UsageError: such a file cannot be handed over, or `.ci-eval` or what is in it is a link
+            that leads out of the repository.
+        MachineError: a process of theirs cannot be ended; what was closed to them stays closed.
+
+    """
+    ours = contained(world.root, OURS)
+    for entry in ours.iterdir() if ours.is_dir() else ():
+        contained(world.root, f"{OURS}/{entry.name}")
+    agent = isolation.account()
+    if agent is None:
+        yield world
+        return
+    ours.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        # Read with our own rights, before anything is closed: never by root.
+        contents = {name: _content(name, path) for name, path in files.items()}
+        with as_root():
+            for path in _private(world):
+                _set_mode(path, remove=stat.S_IRWXO, stack=stack)
+            _set_mode(world.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
+            copies = {
+                name: _copied(files[name].name, content, agent, world.root, stack)
+                for name, content in contents.items()
+                if not _all_may_read(files[name])
+            }
+        try:
+            yield replace(world, env={**world.env, **copies})
+        finally:
+            closed = stack.pop_all()  # and stays closed, should one of them run on
+            end_all(agent)
+            with as_root(), closed:
+                for problem in _hand_over(world.root, agent):
+                    world.say(f"what agents left in {world.shown('.')} stays theirs: {problem}")
+
+
+# --- What agents must not read ----------------------------------------------------------------
+
+
+def _private(world: World) -> Iterator[Path]:
+    """Yield the folders that may hold tokens and are no agent's business.
+
+    The checkout leaves a token in `.git` or in the runner's folder for temporary files, and
+    steps that log in leave theirs in the home folder.
+    """
+    env = world.env
+    for name in ("HOME", "RUNNER_TEMP"):
+        if env.get(name, "").startswith("/github/"):
+            yield Path(env[name])
+    if env.get("GITHUB_OUTPUT", "").startswith("/github/"):
+        yield Path(env["GITHUB_OUTPUT"]).parent  # where the files for commands are
+    if project := env.get("CI_PROJECT_DIR"):
+        yield Path(f"{project}.tmp")  # where GitLab has the variables that are files
+    yield from (folder / ".git" for folder in world.root.parents)
+    tops = {env.get("GITHUB_WORKSPACE"), env.get("CI_PROJECT_DIR"), world.clone.top, world.root}
+    for top in {Path(each) for each in tops if each}:
+        yield from _git_folders(top)
+
+
+def _git_folders(top: Path) -> Iterator[Path]:
+    """Yield every folder `.git` below `top`, as those of submodules and of further checkouts."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                below = [Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
+        except OSError:  # it went away, or is no folder of ours to look into
+            continue
+        for each in below:
+            if each.name.lower() == ".git":
+                yield each
+            else:
+                waiting.append(each)
+
+
+def _set_mode(path: Path, *, add: int = 0, remove: int = 0, stack: ExitStack) -> None:
+    """Change the mode of a folder, if there is one, until the stack is closed."""
+    if sys.platform == "win32":
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return
+    stack.callback(os.close, descriptor)
+    before = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    after = (before | add) & ~remove
+    if after != before:
+        os.fchmod(descriptor, after)
+        stack.callback(os.fchmod, descriptor, before)
+
+
+# --- What agents must read --------------------------------------------------------------------
+
+
+def _all_may_read(path: Path) -> bool:
+    try:
+        modes = [each.stat().st_mode for each in (path, *path.parents)]
+    except OSError:
+        return True  # there is nothing to copy
+    return bool(modes[0] & stat.S_IROTH) and all(mode & stat.S_IXOTH for mode in modes[1:])
+
+
+def _content(name: str, path: Path) -> bytes:
+    """Return the content of a file that a variable names; only Linux has agents apart from us.
+
+    Raises:
+        UsageError: it is too long, a link leads there, or we may not read it ourselves.
+
+    """
+    if sys.platform == "win32":
+        return b""
+    shown = f"{name} names {str(path)!r}, which agents are to read, and which"
+    hint = "name a regular file that the owner of the workspace can read, without links"
+    if os.path.realpath(path) != os.path.normpath(path) or path.is_relative_to("/proc"):
+        raise UsageError(f"{shown} is a link", hint=hint)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(MAX_FILE + 1)
+    except OSError as exc:
+        raise UsageError(f"{shown} cannot be read: {exc.strerror}", hint=hint) from exc
+    if len(content) > MAX_FILE:
+        raise UsageError(f"{shown} has more than {MAX_FILE >> 20} MiB", hint=hint)
+    return content
+
+
+def _copied(name: str, content: bytes, agent: Account, root: Path, stack: ExitStack) -> str:
+    """Write a copy for agents and for us, until the stack is closed; return where it is."""
+    if sys.platform == "win32":
+        return name
+    folder = Path(tempfile.mkdtemp(prefix="ci-eval-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    copy = folder / name
+    copy.write_bytes(content)
+    group = root.stat().st_gid
+    for each, mode in ((copy, 0o440), (folder, 0o550)):
+        each.chmod(mode)
+        os.chown(each, agent.uid, group)
+    return str(copy)
+
+
+# --- What agents leave ------------------------------------------------------------------------
+
+
+def _hand_over(root: Path, agent: Account) -> Iterator[str]:
+    """Let the group of `root` change and remove what the account made in it.
+
+    Yield what could not be handed over, and why; it has no part in the verdict.
+    """
+    if sys.platform != "linux":
+        return
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as exc:
+        yield f"{root}: {exc.strerror}"
+        return
+    try:
+        group = os.fstat(descriptor).st_gid
+        with os.scandir(descriptor) as entries:
+            names = [each.name for each in entries]
+        for name in names:
+            try:
+                _give_all(name, descriptor, agent, group)
+            except (OSError, RecursionError) as exc:
+                yield f"{name!r}: {getattr(exc, 'strerror', None) or type(exc).__name__}"
+    finally:
+        os.close(descriptor)
+
+
+def _give_all(top: str, parent: int, agent: Account, group: int) -> None:
+    if sys.platform != "linux":
+        return
+    status = os.lstat(top, dir_fd=parent)
+    if status.st_uid != agent.uid:
+        return
+    _give(top, parent, agent, group)
+    if stat.S_ISDIR(status.st_mode):
+        for _, folders, files, descriptor in os.fwalk(top, dir_fd=parent, follow_symlinks=False):
+            for name in (*folders, *files):
+                _give(name, descriptor, agent, group)
+
+
+def _give(name: str, parent: int, agent: Account, group: int) -> None:
+    """Give the group the rights that the account has to an entry of a folder."""
+    if sys.platform != "linux":
+        return
+    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != agent.uid:  # a hard link to somebody else's file
+            return
+        os.chown(name, -1, group, dir_fd=parent, follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
+            return
+        owners = status.st_mode & stat.S_IRWXU
+        if stat.S_ISDIR(status.st_mode):
+            owners = stat.S_IRWXU  # or nobody could remove what is in it
+        # No set-user-ID bit, and for others what they had.
+        mode = owners | owners >> 3 | status.st_mode & 0o007
+        Path(f"/proc/self/fd/{descriptor}").chmod(mode)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,4 @@
+"""Text: parsing YAML and JSON with limits, redacting secrets, escaping, templates, suggestions.
+
+Imports `stats` and `records`.
+"""

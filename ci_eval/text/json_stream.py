@@ -1,0 +1,253 @@
+"""A JSON document of any length, walked: the memory of its longest element is enough."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.text.json_text import (
+    MAX_DEPTH,
+    NotJsonError,
+    Places,
+    decode,
+    parse_json,
+    refuse_many,
+    skip,
+)
+from ci_eval.text.yaml_files import MAX_WALKED, Loc, reading
+
+MAX_ELEMENT_CHARS = 64 * 1024 * 1024
+"""The longest element of a walked array; a longer one is an error, not a full memory."""
+_CHUNK = 1 << 20
+_LONGEST_WORD = 16
+"""Nothing in JSON but a string has more characters before it is known to be wrong."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element of a walked array."""
+
+    value: Any
+    line: int
+    text: str
+    """As it stands in the file."""
+    is_begin: bool = False
+    """Whether it is no element, and only says that the array begins here."""
+
+    def line_of(self, loc: Loc) -> int:
+        """Return the line, in the file, of the value that `loc` leads to inside."""
+        return self.line - 1 + self._places.line(loc)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.text)
+
+
+class JsonFile:
+    """A JSON document whose long arrays are walked, not loaded."""
+
+    def __init__(self, path: Path, *, shown: str, max_depth: int = MAX_DEPTH) -> None:
+        self._path = path
+        self._shown = shown
+        self._max_depth = max_depth
+
+    def head(self) -> Any:
+        """Return the beginning of the document, enough to tell what it is.
+
+        Of a list that is a list of its first element.  Of an object it is the members that
+        begin in the first MiB, of lists again the first element.
+        """
+        with reading(self._path, shown=self._shown) as file:
+            return _head(_Cursor(file, self._shown, self._max_depth))
+
+    def walk(self, arrays: frozenset[str]) -> Iterator[tuple[str, Element]]:
+        """Yield each element of a top-level list, or each member of a top-level object.
+
+        Elements of a list come with the name `""`.  A member named in `arrays` whose
+        value is a list comes element by element, with the member's name, and once
+        before, to say that it is there (`Element.is_begin`).
+
+        Raises:
+            UsageError: the document is no JSON, or neither a list nor an object.
+
+        """
+        with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
+            yield from _walk(_Cursor(file, self._shown, self._max_depth), arrays)
+
+
+def walk_lines(
+    path: Path, *, shown: str, refuse: Callable[[str, int], None], max_depth: int = MAX_DEPTH
+) -> Iterator[Element]:
+    """Yield the value of each line of a file that holds one JSON value a line.
+
+    Blank lines are passed over; what is wrong with a line is told to `refuse`, with its number.
+
+    Raises:
+        UsageError: the file cannot be read, or has a line that is too long.
+
+    """
+    with reading(path, shown=shown) as file:
+        lines = iter(lambda: file.readline(MAX_ELEMENT_CHARS + 1), "")
+        for number, line in enumerate(lines, 1):
+            if len(line) > MAX_ELEMENT_CHARS:
+                message = f"holds a line of more than {MAX_ELEMENT_CHARS >> 20} MiB"
+                raise UsageError(problems=[Problem(message, shown, number)])
+            if line.strip():
+                try:
+                    value = parse_json(line, max_depth=max_depth)
+                except NotJsonError as exc:
+                    refuse(str(exc), number)
+                else:
+                    yield Element(value, number, line)
+
+
+def _head(cursor: "_Cursor") -> Any:
+    first = cursor.peek()
+    if first == "[":
+        return [element.value for element in itertools.islice(cursor.elements(), 1)]
+    if first != "{":
+        return cursor.value().value if first else None
+    members: dict[str, Any] = {}
+    try:
+        for name in cursor.members():
+            if cursor.peek() != "[":
+                members[name] = cursor.value().value
+                continue
+            elements = cursor.elements()
+            members[name] = [element.value for element in itertools.islice(elements, 1)]
+            if any(cursor.position > _CHUNK for _ in elements):
+                break
+    except UsageError:
+        if not any(isinstance(value, list) for value in members.values()):
+            raise
+        # What is wrong behind a list is for whoever reads all of it.
+    return members
+
+
+def _walk(cursor: "_Cursor", arrays: frozenset[str]) -> Iterator[tuple[str, Element]]:
+    first = cursor.peek()
+    if first == "[":
+        for element in cursor.elements():
+            yield "", element
+    elif first == "{":
+        for name in cursor.members():
+            if name in arrays and cursor.peek() == "[":
+                yield name, Element(None, cursor.line, "", is_begin=True)
+                for element in cursor.elements():
+                    yield name, element
+            else:
+                yield name, cursor.value()
+    else:
+        cursor.refuse("holds neither a JSON object nor a list" if first else "is empty")
+    if cursor.peek():
+        cursor.refuse("goes on after its end")
+
+
+class _Cursor:
+    """A place in a JSON text of which only a window is in memory."""
+
+    def __init__(self, file: IO[str], shown: str, max_depth: int) -> None:
+        self._file = file
+        self._shown = shown
+        self._max_depth = max_depth
+        self._text = file.read(_CHUNK)
+        self._at = 0
+        self._left_behind = 0
+        self.line = 1
+
+    @property
+    def position(self) -> int:
+        """How many characters of the text it is past."""
+        return self._left_behind + self._at
+
+    def peek(self) -> str:
+        """Return the next character that is not white space; empty at the end."""
+        while True:
+            self._pass_to(skip(self._text, self._at))
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def take(self, wanted: str) -> str:
+        """Go past the next character, which must be one of `wanted`."""
+        found = self.peek()
+        if not found or found not in wanted:
+            choice = " or ".join(repr(character) for character in wanted)
+            self.refuse(f"expected {choice}, found {found!r}" if found else "ends too early")
+        self._pass_to(self._at + 1)
+        return found
+
+    def elements(self) -> Iterator[Element]:
+        """Yield the elements of the list that begins here, and go past it."""
+        self.take("[")
+        if self.peek() == "]":
+            self.take("]")
+            return
+        while True:
+            yield self.value()
+            if self.take(",]") == "]":
+                return
+
+    def members(self) -> Iterator[str]:
+        """Yield the names of the object that begins here; the caller goes past each value."""
+        self.take("{")
+        if self.peek() == "}":
+            self.take("}")
+            return
+        while True:
+            if self.peek() != '"':
+                self.refuse("expected a name in double quotes")
+            name = self.value().value
+            self.take(":")
+            yield name
+            if self.take(",}") == "}":
+                return
+
+    def value(self) -> Element:
+        """Return the value that begins here, and go past it."""
+        self.peek()
+        while True:
+            held = len(self._text) - self._at
+            try:
+                value, end = decode(self._text, self._at, max_depth=self._max_depth)
+                # A number at the end of the window may go on behind it.
+                if end <= len(self._text) - _LONGEST_WORD or not self._more():
+                    break
+            except NotJsonError as exc:
+                near_end = exc.position > len(self._text) - _LONGEST_WORD
+                if not (exc.unfinished or near_end) or not self._more():
+                    self._pass_to(exc.position)
+                    self.refuse(str(exc))
+                self._refuse_many(held)
+            if len(self._text) - self._at > MAX_ELEMENT_CHARS:
+                self.refuse(f"holds a value of more than {MAX_ELEMENT_CHARS >> 20} MiB")
+        found = Element(value, self.line, self._text[self._at : end])
+        self._pass_to(end)
+        return found
+
+    def _refuse_many(self, held: int) -> None:
+        """Refuse a value of which so many characters are there already, and which goes on."""
+        try:
+            refuse_many(self._text, self._at, self._at + held)
+        except NotJsonError as exc:
+            self.refuse(str(exc))
+
+    def refuse(self, message: str) -> NoReturn:
+        raise UsageError(problems=[Problem(message, self._shown, self.line)])
+
+    def _pass_to(self, end: int) -> None:
+        self.line += self._text.count("\n", self._at, end)
+        self._at = end
+
+    def _more(self) -> bool:
+        """Slide the window on, doubling what an unfinished value needs; say if there was more."""
+        rest = len(self._text) - self._at
+        chunk = self._file.read(max(_CHUNK, min(rest, MAX_ELEMENT_CHARS - rest)))
+        if chunk:
+            self._left_behind += self._at
+            self._text, self._at = self._text[self._at :] + chunk, 0
+        return bool(chunk)

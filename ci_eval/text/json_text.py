@@ -1,0 +1,303 @@
+"""JSON text that is held whole: its value, and the line on which each part of it stands.
+
+NaN is refused, as JSON does, and so is what could not be written again: numbers without end,
+halves of characters, and values inside of values without end.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+from ci_eval.records.errors import Problem, Severity, UsageError
+from ci_eval.text.yaml_files import Loc, dotted
+
+MAX_DEPTH = 200
+"""How deep values may be nested, which is how deep ADK reads them too."""
+TRACE_DEPTH = MAX_DEPTH + 10
+"""The same in a trace, which holds such values a little deeper."""
+RESULT_DEPTH = TRACE_DEPTH + 10
+"""The same in a result, which quotes traces as evidence."""
+MAX_VALUES = 5_000_000
+"""How many values one document, or one element of a walked array, may hold: each takes a hundred
+bytes and more in memory, and needs two in the text."""
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+class NotJsonError(ValueError):
+    """A text is no JSON, or JSON that is refused: the message says so as a verb phrase."""
+
+    def __init__(self, message: str, position: int, *, unfinished: bool = False) -> None:
+        super().__init__(message)
+        self.position = position
+        """Where in the text."""
+        self.unfinished = unfinished
+        """Whether it ends within a string, and may be right as far as it goes."""
+
+
+def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
+    """Return the JSON value `text`.
+
+    Raises:
+        NotJsonError: it is not JSON, or holds what could not be written again.
+
+    """
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as exc:
+            found = f"byte {text[exc.start]:#04x} is not UTF-8"
+            raise NotJsonError(found, exc.start) from exc
+    refuse_many(text, 0, len(text))
+    value, end = decode(text, skip(text, 0), max_depth=max_depth)
+    end = skip(text, end)
+    if end < len(text):
+        raise NotJsonError("goes on after its end", end)
+    return value
+
+
+def decode(text: str, at: int, *, max_depth: int) -> tuple[Any, int]:
+    """Return the JSON value that begins at `at`, and where it ends.
+
+    Raises:
+        NotJsonError: as `parse_json` does.
+
+    """
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as exc:
+        said = re.sub(r"( starting)? at$", "", exc.msg[0].lower() + exc.msg[1:])
+        unfinished = exc.msg.startswith("Unterminated string")
+        raise NotJsonError(f"is not JSON: {said}", exc.pos, unfinished=unfinished) from exc
+    except RecursionError as exc:
+        raise NotJsonError("is nested too deep", at) from exc
+    except ValueError as exc:  # what JSON has no number for, or Python no room
+        raise _refused_number(text, at) from exc
+    brackets = text.count("{", at, end) + text.count("[", at, end)
+    if brackets > max_depth and _depth(value) > max_depth:
+        raise NotJsonError("is nested too deep", at)
+    _refuse_halves(text, at, end)
+    return value, end
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits)
+    return number
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS and len(digits.lstrip("-")) > _MAX_DIGITS:
+        raise ValueError(digits)
+    return int(digits)
+
+
+_MAX_DIGITS = 308
+"""The longest whole number: as a float it is still finite."""
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
+_NUMBER = re.compile(
+    r'"(?:[^"\\]|\\.)*+"|(?P<word>NaN|-?Infinity)'
+    r"|-?(?P<int>[0-9]+)(?P<rest>(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)",
+    re.DOTALL,
+)
+
+
+def _refused_number(text: str, at: int) -> NotJsonError:
+    """Return an error about the first number at or behind `at` that is refused."""
+    found = next(filter(_is_refused, _NUMBER.finditer(text, at)))
+    if found["word"]:
+        return NotJsonError(f"is not JSON: {found[0]} is no number", found.start())
+    return NotJsonError(f"the number {found[0][:20]} is too large", found.start())
+
+
+def _is_refused(found: re.Match[str]) -> bool:
+    if found["rest"]:
+        return math.isinf(float(found[0]))
+    return bool(found["word"]) or len(found["int"] or "") > _MAX_DIGITS
+
+
+def _depth(value: Any) -> int:
+    """Return how many lists and objects are one inside the other."""
+    depth, level = 0, [value]
+    while level:
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, dict | list)
+        ]
+        depth += 1
+    return depth
+
+
+def refuse_many(text: str, at: int, end: int) -> None:
+    """Refuse a text with so many values from `at` to `end` that these would fill the memory.
+
+    What separates and opens values is counted; in strings, too, which hold far less of it.
+
+    Raises:
+        NotJsonError: it is one.
+
+    """
+    if end - at > MAX_VALUES and sum(text.count(sign, at, end) for sign in ",[{") > MAX_VALUES:
+        raise NotJsonError(f"holds more than {MAX_VALUES:,} values, too many to hold in memory", at)
+
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(r"\\(?:u[dD](?:([89abAB])|[c-fC-F])..|.)", re.DOTALL)
+
+
+def _refuse_halves(text: str, at: int, end: int) -> None:
+    """Refuse an escape that stands for half of a character (a lone surrogate)."""
+    if not _HALF.search(text, at, end):
+        return
+    pair: re.Match[str] | None = None
+    for found in _ESCAPE.finditer(text, at, end):
+        completes = pair is not None and pair.end() == found.start()
+        is_half, is_first = len(found[0]) > 2, found[1] is not None
+        if pair and not (completes and is_half and not is_first):
+            break
+        if is_half and not is_first and not pair:
+            pair = found
+            break
+        pair = found if is_first else None
+    if pair:
+        raise NotJsonError(f"{pair[0]} is only half of a character", pair.start())
+
+
+# --- Where a value stands ---------------------------------------------------------------------
+
+
+class Places:
+    """Where the values in a JSON text stand; each list and object is looked through once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._inside: dict[int, dict[int | str, tuple[int, int]]] = {}
+
+    def line(self, loc: Loc) -> int:
+        """Return the line, from 1, of the value that `loc` leads to, or of the last on the way.
+
+        What is no list and no object stands where its name does.
+        """
+        begin = at = skip(self._text, 0)
+        for step in loc:
+            if at not in self._inside:
+                self._inside[at] = dict(self._members(at))
+            if step not in self._inside[at]:
+                break
+            name, at = self._inside[at][step]
+            begin = at if self._text[at] in "{[" else name
+        return 1 + self._text.count("\n", 0, begin)
+
+    def _members(self, at: int) -> Iterator[tuple[int | str, tuple[int, int]]]:
+        """Yield each step into the value at `at`, with the begins of its name and its value."""
+        text, opened = self._text, self._text[at : at + 1]
+        if opened not in ("{", "["):
+            return
+        at, position = skip(text, at + 1), 0
+        while text[at] not in "}]":
+            step: int | str = position
+            begin = at
+            if opened == "{":
+                step, at = _DECODER.raw_decode(text, at)
+                at = skip(text, skip(text, at) + 1)
+            yield step, (begin, at)
+            _, at = _DECODER.raw_decode(text, at)
+            at = skip(text, at)
+            if text[at] == ",":
+                at = skip(text, at + 1)
+            position += 1
+
+
+def skip(text: str, at: int) -> int:
+    """Return the position of the first character from `at` on that is no white space."""
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+@dataclass(frozen=True)
+class JsonText:
+    """A JSON document that is held whole."""
+
+    value: Any
+    shown: str
+    text: str
+
+    def line(self, loc: Loc) -> int:
+        """Return the line of the value that `loc` leads to, or of the last one on the way."""
+        return self._places.line(loc)
+
+    def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
+        """Return the problem `message` at `loc`."""
+        return Problem(message, self.shown, self.line(loc), dotted(loc), severity)
+
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.text)
+
+
+# --- JSON as people write it ------------------------------------------------------------------
+
+_NOT_JSON = re.compile(
+    r'"(?:[^"\\]|\\.)*+(?:"|\Z)'
+    r"|(?P<comment>//[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z))|(?P<comma>,)(?=[ \t\r\n]*[}\]])",
+    re.DOTALL,
+)
+
+
+def parse_strict(text: str, *, shown: str) -> JsonText:
+    """Parse JSON.
+
+    Raises:
+        UsageError: it is none.
+
+    """
+    try:
+        return JsonText(parse_json(text), shown, text)
+    except NotJsonError as exc:
+        line = 1 + text.count("\n", 0, exc.position)
+        raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
+
+
+def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:
+    """Parse JSON that may hold comments and trailing commas, and name the lines of those.
+
+    Raises:
+        UsageError: it is no JSON without them either.
+
+    """
+    try:
+        return JsonText(parse_json(text), shown, text), []
+    except NotJsonError:
+        pass
+    oddities: list[Problem] = []
+    for _ in range(2):  # a comment may stand between a comma and the bracket
+        found, text = _blanked(text, shown)
+        oddities += found
+    oddities.sort(key=lambda problem: problem.line or 0)
+    return parse_strict(text, shown=shown), oddities
+
+
+def _blanked(text: str, shown: str) -> tuple[list[Problem], str]:
+    """Return `text` with spaces for what is no JSON, and where that was."""
+    oddities: list[Problem] = []
+    pieces: list[str] = []
+    line, at = 1, 0
+    for found in _NOT_JSON.finditer(text):
+        if found.lastgroup:
+            line += text.count("\n", at, found.start())
+            what = f"a {found.lastgroup}, which ADK refuses in JSON"
+            oddities.append(Problem(what, shown, line, severity="warning"))
+            line += found[0].count("\n")
+            pieces += text[at : found.start()], re.sub(r"[^\n]", " ", found[0])
+            at = found.end()
+    return oddities, "".join((*pieces, text[at:]))

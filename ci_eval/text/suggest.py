@@ -1,0 +1,23 @@
+"""Suggestions for names that were probably mistyped."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+MAX_NAMED = 20
+"""How many names a message lists."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that names what was probably meant.
+
+    >>> did_you_mean("respnse", ("response", "tools"))
+    ". Did you mean 'response'?"
+    >>> did_you_mean("x", ("response", "tools"))
+    '; known: response, tools'
+    """
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f". Did you mean {close[0]!r}?"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"; known: {', '.join(names[:MAX_NAMED])}{more}" if names else ""

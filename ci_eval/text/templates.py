@@ -1,0 +1,388 @@
+"""Text that others wrote, made harmless for the place it is shown in; and the templates.
+
+What agents, evalsets, judges and users write is hostile until it went through one of these:
+
+=================== =======================================================================
+`markdown`          running text in Markdown: paragraphs, table cells, inside HTML tags too
+`code`              a value in Markdown, as code
+`html_code`         the same inside HTML, where Markdown is not read (`<summary>`)
+`block`             many lines in Markdown, as a fenced block
+`xml`               XML text and attribute values
+`terminal`          one plain line, for a log
+`workflow_command`  one line that a GitHub runner obeys
+=================== =======================================================================
+
+None of them fails on any text.  `render` fills a template from `templates/`, where every
+value goes through `markdown` unless a filter put it elsewhere: a template cannot write the
+text of others as it is.
+"""
+
+import html
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any, Literal
+
+from ci_eval.text.sanitize import REPLACEMENT, clean, one_line, without_sequences
+
+# --- Markdown -------------------------------------------------------------------------------
+
+_BREAK = "\u200b"
+"""A space without width: not seen, and yet what it parts no longer belongs together."""
+_MARKUP = re.compile(
+    r"[&<>|`*~\[\]$\\\^\#]"
+    r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"  # inside a word it is no markup
+    r"|^[-+=:/]|^[0-9](?=[0-9]*[.)](?:\s|$))"  # starts a line: list, rule, GitLab's action
+)
+_DOLLAR = f"&#{ord('$')};"
+_LINKED = re.compile(
+    r"[@\#:](?=\S)|www(?=\.)|gh(?=-[0-9])"
+    r'|[!&$](?=[0-9])|[~%](?=[\w"])'  # GitLab's merge requests, epics, snippets, labels, milestones
+    r"|[0-9a-f]{6}(?=[0-9a-f])",  # of a commit at least 7 digits
+    re.IGNORECASE,
+)
+"""What GitHub or GitLab makes a mention, an issue, an emoji or a link of with what follows."""
+_LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
+"""What is made a link before anybody looks for an HTML element round it."""
+
+
+def markdown(text: str, limit: int = 300) -> str:
+    """Return `text` as running text: one line that GitHub shows as it is.
+
+    Character references instead of back-slashes make the result as good inside HTML tags.
+    """
+    # Formulas are looked for when references are gone; in an element of its own no dollar is one's:
+    # https://docs.github.com/get-started/writing-on-github/working-with-advanced-formatting/writing-mathematical-expressions
+    return _escaped(one_line(text, limit), _LINKED).replace(_DOLLAR, f"<span>{_DOLLAR}</span>")
+
+
+def _escaped(line: str, linked: re.Pattern[str]) -> str:
+    broken = linked.sub(rf"\g<0>{_BREAK}", line)
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", broken)
+
+
+def code(text: str, limit: int = 120) -> str:
+    """Return `text` as a code span.
+
+    Back-ticks and bars, which could end the span or the table cell it stands in, make it
+    an HTML element instead; so what stands next to it never matters.
+    """
+    line = one_line(text, limit)
+    plain = line and not set(line) & {"`", "|"}
+    return f"`{_without_comments(line)}`" if plain else html_code(text, limit)
+
+
+def html_code(text: str, limit: int = 120) -> str:
+    """Return `text` as an HTML code element, for where Markdown is not read."""
+    return f"<code>{_escaped(one_line(text, limit), _LINKED_IN_CODE) or 'empty'}</code>"
+
+
+def block(lines: str, language: str = "") -> str:
+    """Return `lines` as a fenced block, its fence longer than any in it.
+
+    `language` is for the highlighting, and a word of ours.
+    """
+    text = _without_comments(clean(lines)).rstrip("\n")
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _without_comments(text: str) -> str:
+    """Return `text`, which stands in code, without what looks like one of our own comments.
+
+    Whoever takes a document apart by them need not know what is code.
+    """
+    return text.replace("<!--", f"<{_BREAK}!--")
+
+
+# --- Everything else ------------------------------------------------------------------------
+
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""All but the characters of XML 1.0."""
+_ATTACHMENT = re.compile(r"\[\[(?=ATTACHMENT\|)", re.IGNORECASE)
+"""How a file is named in test results: https://docs.gitlab.com/ci/testing/unit_test_reports/."""
+
+
+def xml(text: str) -> str:
+    """Return `text` for XML, as text or between the quotes of an attribute.
+
+    What makes readers of test results link or upload a file is broken.
+    """
+    kept = _NOT_XML.sub(REPLACEMENT, without_sequences(text))
+    kept = _ATTACHMENT.sub("[ [", kept)
+    return html.escape(kept).replace("\r", "&#13;")
+
+
+def terminal(text: str, limit: int = 500) -> str:
+    """Return `text` as one line of a log that no runner obeys."""
+    line = one_line(text, limit)
+    return f": {line[1:]}" if line.startswith("::") else line
+
+
+def command_data(text: str) -> str:
+    """Return `text` as the message of a workflow command; its lines survive."""
+    return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def command_property(text: str) -> str:
+    """Return `text` as the value of a property of a workflow command."""
+    return command_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def workflow_command(
+    level: Literal["error", "warning", "notice"],
+    message: str,
+    *,
+    title: str,
+    file: str = "",
+    line: int | None = None,
+) -> str:
+    """Return the line that makes a GitHub runner annotate `line` of `file`."""
+    place = {"file": file, "line": str(line or "") if file else "", "title": title}
+    properties = ",".join(
+        f"{name}={command_property(value)}" for name, value in place.items() if value
+    )
+    return f"::{level} {properties}::{command_data(message)}"
+
+
+# --- Numbers --------------------------------------------------------------------------------
+
+NONE = "\N{EN DASH}"
+"""Stands where there is no number."""
+
+
+def score(value: float | None, beside: float | None = None) -> str:
+    """Return `value` with 3 decimals; with more where it would else look like `beside`.
+
+    >>> score(0.9), score(0.79996, 0.8)
+    ('0.900', '0.79996')
+    """
+    if value is None:
+        return NONE
+    digits = 3
+    if beside is not None and value != beside:
+        while digits < 9 and f"{value:.{digits}f}" == f"{beside:.{digits}f}":
+            digits += 1
+    return _minus(f"{value:,.{digits}f}")
+
+
+def measure(value: float | None) -> str:
+    """Return a value without bounds (tokens, seconds, money) with 3 significant digits.
+
+    >>> measure(15321.0), measure(0.00123), measure(4.5)
+    ('15,321', '0.00123', '4.5')
+    """
+    if value is None:
+        return NONE
+    return _minus(f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}")
+
+
+def plain(value: float) -> str:
+    """Return a value in a sentence: with 3 decimals, or 3 digits where they would all be 0.
+
+    >>> plain(0.5), plain(0.0000123), plain(0.0)
+    ('0.500', '1.23e-05', '0.000')
+    """
+    return f"{value:.3g}" if 0 < abs(value) < 0.001 else f"{value:.3f}"
+
+
+def exact(value: float | None) -> str:
+    """Return a number that a user wrote, such as a threshold, as it was written.
+
+    >>> exact(1.0), exact(0.85), exact(0.99995)
+    ('1', '0.85', '0.99995')
+    """
+    return NONE if value is None else _minus(f"{value:.10g}")
+
+
+def difference(value: float | None) -> str:
+    """Return `value` with its sign: with 3 decimals, or 3 digits where they would all be 0.
+
+    >>> difference(0.25), difference(0.0), difference(0.0001)
+    ('+0.250', '±0.000', '+0.0001')
+    """
+    if value is None:
+        return NONE
+    if abs(value) < 1e-9:  # how means of equal numbers differ
+        return f"±{0:.3f}"
+    return _minus(f"{value:+.3g}" if abs(value) < 0.001 else f"{value:+,.3f}")
+
+
+def percent(rate: float | None) -> str:
+    """Return a rate in [0, 1] in percent, never rounded up to all or down to nothing.
+
+    >>> percent(0.9), percent(0.99999), percent(0.00001), percent(1.0)
+    ('90.0%', '99.9%', '0.1%', '100.0%')
+    """
+    if rate is None:
+        return NONE
+    permille = round(rate * 1000)
+    if 0 < rate < 1:
+        permille = min(max(permille, 1), 999)
+    return f"{permille / 10:.1f}%"
+
+
+def p_value(value: float | None) -> str:
+    """Return the sentence about a p-value.
+
+    >>> p_value(0.0123), p_value(0.00001)
+    ('p = 0.012', 'p < 0.001')
+    """
+    if value is None:
+        return NONE
+    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in its two largest units.
+
+    >>> duration(0.35), duration(41.2), duration(125), duration(200_000)
+    ('350 ms', '41 s', '2 min 5 s', '2 d 7 h')
+    """
+    if seconds < 1:
+        return f"{math.floor(seconds * 1000)} ms"
+    left, parts = int(seconds), list[str]()
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)):
+        amount, left = divmod(left, size)
+        if amount or parts:
+            parts.append(f"{amount} {unit}")
+    return " ".join(part for part in parts[:2] if not part.startswith("0 "))
+
+
+def dollars(amount: float) -> str:
+    """Return an amount of money; cents where they say enough.
+
+    >>> dollars(12.3), dollars(0.0213), dollars(0.000004)
+    ('$12.30', '$0.0213', '$0.000004')
+    """
+    return f"${amount:.2f}" if amount >= 1 or not amount else f"${_significant(amount)}"
+
+
+def _significant(amount: float) -> str:
+    digits = max(2, 2 - math.floor(math.log10(amount)))
+    return f"{amount:.{digits}f}".rstrip("0").ljust(4, "0")
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return the number of things with their name.
+
+    >>> counted(1, "case"), counted(3000, "case"), counted(2, "criterion", "criteria")
+    ('1 case', '3,000 cases', '2 criteria')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+# --- Templates ------------------------------------------------------------------------------
+
+_FILTERS: tuple[Callable[..., str], ...] = (
+    *(markdown, code, html_code, block),
+    *(score, measure, exact, difference, percent, p_value, duration, dollars, counted),
+)
+
+
+@dataclass(frozen=True)
+class _Safe:
+    """Markdown that a filter or a template made.
+
+    No string on purpose: joined or formatted with other text it becomes a plain string
+    again, which is escaped once more when it is written.
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """Return the template of that file name, filled with the values of `context`.
+
+    Raises:
+        jinja2.TemplateError: it is wrong, or asks for a value that there is not.
+        TypeError: it writes a value that is neither text nor a number.
+
+    """
+    return "".join(environment().get_template(template).generate(context))
+
+
+def source(name: str) -> str:
+    """Return the file `name` beside the templates as it is, to be filled in by other means."""
+    found = next(path for folder in folders() if (path := folder / name).is_file())
+    return found.read_text(encoding="utf-8")
+
+
+def prepare() -> None:
+    """Load what `render` needs and compile the templates, which takes longer than to fill them."""
+    found = environment()
+    for name in found.list_templates(filter_func=_is_document):
+        found.get_template(name)
+
+
+def _is_document(name: str) -> bool:
+    return name.endswith(".j2") and "/" not in name  # in folders lie texts for other purposes
+
+
+@cache
+def environment() -> Any:
+    """Return the environment of all templates; the import takes a while."""
+    from jinja2 import FileSystemLoader, StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Environment(ImmutableSandboxedEnvironment):
+        # What a macro or a block wrote was escaped when it was written.
+        concat = staticmethod(lambda pieces: _Safe("".join(pieces)))  # type: ignore[assignment]  # no str
+
+    environment = Environment(
+        loader=FileSystemLoader(folders()),
+        undefined=StrictUndefined,
+        finalize=_written,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update({each.__name__: _as_safe(each) for each in _FILTERS})
+    return environment
+
+
+def folders() -> list[Path]:
+    """Return where templates lie: in an installed package, or beside it in the repository."""
+    package = Path(__file__).parents[1]
+    return [package / "templates", package.parent / "templates"]
+
+
+def _written(value: object) -> str:
+    """Return what a template writes for `value`."""
+    match value:
+        case _Safe():
+            return value.text
+        case str():
+            return markdown(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return score(value)
+        case _:
+            # What is undefined raises an error of its own here, which says its name.
+            shown = str(value)[:80]
+            raise TypeError(f"a template writes text and numbers only, not {shown}")
+
+
+def _as_safe(function: Callable[..., str]) -> Callable[..., _Safe]:
+    @wraps(function)
+    def filtered(value: object, *options: Any) -> _Safe:
+        plain = value.text if isinstance(value, _Safe) else value
+        return _Safe(function(plain, *options))
+
+    return filtered

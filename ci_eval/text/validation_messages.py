@@ -1,0 +1,129 @@
+"""What pydantic found wrong, in the words of the person who wrote the file."""
+
+import re
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, Tag, ValidationError
+
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.yaml_files import Loc
+
+_EXPECTED = {
+    "string": "text",
+    "list": "a list",
+    "tuple": "a list",
+    "dict": "an object",
+    "mapping": "an object",
+    "model": "an object",
+    "model_attributes": "an object",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "path": "a path",
+}
+_SAID = {
+    "greater_than": "must be more than {gt:g}, found {found}",
+    "greater_than_equal": "must be at least {ge:g}, found {found}",
+    "less_than": "must be less than {lt:g}, found {found}",
+    "less_than_equal": "must be at most {le:g}, found {found}",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "string_too_long": "must not be longer than {max_length} characters",
+    "too_long": "expected at most {max_length} elements, found {actual_length}",
+    "literal_error": "expected {expected}, found {found}",
+    "finite_number": "expected a finite number, found {found}",
+    "int_from_float": "expected a whole number, found {found}",
+}
+_FOUND = {list: "a list", tuple: "a list", dict: "an object", type(None): "nothing"}
+_IN_UNION = re.compile(r"<\w+>|function-\w+\[.*\]", re.DOTALL)
+"""Names that unions put into the places of errors; no file has them."""
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
+    """Yield the place and the message of each thing that is wrong with a value of `model`.
+
+    What is missing is said of the place where it should be.
+    """
+    for detail in error.errors(include_url=False):
+        steps = detail["loc"]
+        message = _message(detail, model, steps)
+        if detail["type"] == "missing":
+            steps = steps[:-1]
+        yield [step for step in steps if not _IN_UNION.fullmatch(str(step))], message
+
+
+def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
+    kind, name = detail["type"], loc[-1] if loc else ""
+    if kind == "missing":
+        field = _field(_model_at(model, loc[:-1]), str(name))
+        return "has too few elements" if isinstance(name, int) else f"{field!r} is missing"
+    if kind == "extra_forbidden":
+        return _unknown(str(name), _model_at(model, loc[:-1]))
+    if kind == "value_error":
+        return str(detail["ctx"]["error"])
+    found = describe(detail["input"])
+    if kind in _SAID:
+        return _SAID[kind].format(found=found, **detail.get("ctx", {}))
+    expected = _EXPECTED.get(re.sub("_(type|parsing)$", "", kind))
+    message: str = detail["msg"]
+    return f"expected {expected}, found {found}" if expected else message[:1].lower() + message[1:]
+
+
+def describe(value: object) -> str:
+    """Return what kind of value `value` is, in words."""
+    if isinstance(value, str):
+        shown = f"{value[:40]!r}" if value else "an empty text"
+        return shown + "…" if len(value) > 40 else shown
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return repr(value)[:40]
+    return _FOUND.get(type(value), type(value).__name__)
+
+
+def _field(model: type[BaseModel], key: str) -> str:
+    """Return the field of `model` that a file may call `key`."""
+    aliases = {info.alias: name for name, info in model.model_fields.items()}
+    return aliases.get(key, key)
+
+
+def _unknown(key: str, model: type[BaseModel]) -> str:
+    known = [name for name, info in model.model_fields.items() if not info.exclude]
+    if _field(model, key) in known:
+        return "is given in two spellings"
+    return f"unknown key{did_you_mean(key, known)}"
+
+
+def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
+    """Return the model that `loc` leads to inside `model`, as far as it leads through models."""
+    annotation: Any = model
+    for step in loc:
+        if isinstance(step, str):
+            tagged = _tagged(annotation, step)
+            info = model.model_fields.get(_field(model, step))
+            annotation = tagged or (info.annotation if info else annotation)
+            model = _model_in(annotation) or model
+    return model
+
+
+def _tagged(annotation: Any, tag: str) -> Any:
+    """Return the part of a union that `tag` stands for."""
+    if Tag(tag) in getattr(annotation, "__metadata__", ()):
+        return annotation
+    for inner in typing.get_args(annotation):
+        found = _tagged(inner, tag)
+        if found:
+            return found
+    return None
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for inner in typing.get_args(annotation):
+        found = _model_in(inner)
+        if found:
+            return found
+    return None

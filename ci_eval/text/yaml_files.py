@@ -1,0 +1,315 @@
+"""Text files, and YAML with the line of every value.
+
+YAML is read by the rules of version 1.2 (`off` is a word, not a boolean), and a key that
+is there twice is refused.
+"""
+
+import codecs
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from ci_eval.records.errors import Problem, Severity, UsageError
+
+Loc = Sequence[int | str]
+"""The way to a value: keys and positions, from the outside in."""
+
+MAX_TEXT = 64 * 1024 * 1024
+"""The longest file that is read whole, in characters."""
+MAX_CONFIG = 1024 * 1024
+"""The longest configuration."""
+MAX_YAML_NODES = 200_000
+"""The most values a YAML file may unfold to; anchors can make a small file huge."""
+MAX_YAML_DEPTH = 100
+"""How deep they may be nested; what parses YAML has no limit but the end of its stack."""
+MAX_KEY = 100
+"""How much of a key is shown."""
+MAX_WALKED = 4 << 30
+"""The longest JSON document that is walked, such as a run or a baseline, in bytes."""
+MAX_LINES = 64 << 30
+"""The longest file of lines, such as `traces.jsonl`, in bytes."""
+_MAX_BITS = 1023
+"""The longest whole number: as a float it is still finite."""
+_CHUNK = 1 << 20
+
+
+def read_text(path: Path, *, shown: str, most: int = MAX_TEXT) -> str:
+    """Return the text of the file at `path`, which the user calls `shown`.
+
+    Raises:
+        UsageError: it is not there, not a file, not UTF-8, or has more than `most` characters.
+
+    """
+    with reading(path, shown=shown) as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise UsageError(problems=[_too_long(most, shown)])
+    return text
+
+
+@contextmanager
+def reading(path: Path, *, shown: str, most: int = MAX_LINES) -> Iterator[IO[str]]:
+    """Open the file at `path` as UTF-8, and say what is wrong with it while it is read.
+
+    Raises:
+        UsageError: it is not there, not a file, cannot be read, is not UTF-8, or has more than
+            `most` bytes.
+
+    """
+    try:
+        if not path.is_file():
+            what = "is not a file" if path.exists() else "no such file"
+            raise UsageError(problems=[Problem(what, shown)])
+        if path.stat().st_size > most:
+            raise UsageError(problems=[_too_long(most, shown)])
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError as exc:
+        raise UsageError(problems=[_not_utf8(path, shown)]) from exc
+    except OSError as exc:
+        problem = Problem(f"cannot be read: {exc.strerror or exc}", shown)
+        raise UsageError(problems=[problem]) from exc
+
+
+def _too_long(most: int, shown: str) -> Problem:
+    return Problem(f"is longer than {most >> 20} MiB, which is the most for such a file", shown)
+
+
+def _not_utf8(path: Path, shown: str) -> Problem:
+    """Return a problem that names the line of the first byte that is not UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line = 1
+    with path.open("rb") as file:
+        while True:
+            chunk = file.read(_CHUNK)
+            try:
+                decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as exc:
+                line += exc.object.count(b"\n", 0, exc.start)
+                hint = ", it seems to be UTF-16" if line == 1 and _is_utf16(exc.object) else ""
+                return Problem(f"byte {exc.object[exc.start]:#04x} is not UTF-8{hint}", shown, line)
+            line += chunk.count(b"\n")
+
+
+def _is_utf16(data: bytes) -> bool:
+    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+
+
+def dotted(loc: Loc) -> str:
+    """Return `loc` as it is shown.
+
+    >>> dotted(("matrix", 0, "agents"))
+    'matrix[0].agents'
+    """
+    steps = (f"[{step}]" if isinstance(step, int) else f".{_short(step)}" for step in loc)
+    return "".join(steps).removeprefix(".")
+
+
+def _short(key: str) -> str:
+    return key if len(key) <= MAX_KEY else key[:MAX_KEY] + "…"
+
+
+# --- YAML -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Document:
+    """A value and where each part of it stands."""
+
+    value: Any
+    shown: str
+    """The file, as the user named it."""
+    _root: Any = None
+
+    def line(self, loc: Loc) -> int | None:
+        """Return the line of the key or element that `loc` leads to, or of the last one met."""
+        import yaml
+
+        node, line = self._root, 1
+        for step in loc:
+            if isinstance(node, yaml.MappingNode):
+                pairs = [(key, value) for key, value in node.value if key.value == str(step)]
+                if not pairs:
+                    break
+                line, node = pairs[0][0].start_mark.line + 1, pairs[0][1]
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+                node = node.value[step]
+                line = node.start_mark.line + 1
+        return line
+
+    def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
+        """Return the problem `message` at `loc`."""
+        return Problem(message, self.shown, self.line(loc), dotted(loc), severity)
+
+
+def read_yaml(path: Path, *, shown: str) -> Document:
+    """Read the YAML file at `path`.
+
+    Raises:
+        UsageError: with the line of what is wrong.
+
+    """
+    return parse_yaml(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
+
+
+def parse_yaml(text: str, *, shown: str) -> Document:
+    """Read `text` as YAML 1.2, or JSON, which is a part of it.
+
+    Raises:
+        UsageError: with the line of what is wrong.
+
+    """
+    import yaml
+
+    odd = _NOT_YAML.search(text)
+    if odd:
+        found = f"the character U+{ord(odd[0]):04X} is not allowed in YAML"
+        at = text.count("\n", 0, odd.start()) + 1
+        raise UsageError(problems=[Problem(found, shown, at)])
+    try:
+        _refuse_deep(text, shown)
+        root = yaml.compose(text, Loader=_loader())
+        return Document(_Builder(shown).value(root), shown, root)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        found = " ".join(filter(None, (exc.context, exc.problem)))
+        last = text.rstrip().count("\n")
+        line = min(mark.line, last) + 1 if mark else None
+        problem = Problem(f"is not YAML: {found}", shown, line)
+        raise UsageError(problems=[problem]) from exc
+
+
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PLAIN = {
+    "null": (re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
+    "bool": (re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
+    "int": (re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"), list("-+0123456789")),
+    "float": (
+        re.compile(
+            r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+        ),
+        list("-+.0123456789"),
+    ),
+    "merge": (re.compile("<<"), ["<"]),
+}
+"""How YAML 1.2 tells the kinds of plain words apart, each with their first characters."""
+_TAG = "tag:yaml.org,2002:"
+
+
+@cache
+def _loader() -> Any:
+    """Return PyYAML's safe loader with the plain words of YAML 1.2, and no others."""
+    import yaml
+
+    class Yaml12Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of two classes
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  # as PyYAML declares it
+
+    for kind, (pattern, first) in _PLAIN.items():
+        whole = re.compile(f"(?:{pattern.pattern})$")
+        Yaml12Loader.add_implicit_resolver(_TAG + kind, whole, first)
+    return Yaml12Loader
+
+
+def _refuse_deep(text: str, shown: str) -> None:
+    """Look through `text` without a stack, since deep nesting would overflow the parser's."""
+    import yaml
+
+    depth = 0
+    event: Any
+    for event in yaml.parse(text, Loader=_loader()):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_YAML_DEPTH:
+            line = event.start_mark.line + 1
+            raise UsageError(problems=[Problem("is nested too deep", shown, line)])
+
+
+class _Builder:
+    """Turns PyYAML's nodes into plain values."""
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+        self._left = MAX_YAML_NODES
+        self._depth = 0
+
+    def value(self, node: Any) -> Any:
+        if node is None:
+            return None
+        self._left -= 1
+        if self._left < 0:
+            self._refuse(node, f"unfolds to more than {MAX_YAML_NODES} values")
+        if node.id == "scalar":
+            return self._scalar(node)
+        if node.tag not in (_TAG + "map", _TAG + "seq"):
+            self._refuse_tag(node)
+        self._depth += 1
+        if self._depth > MAX_YAML_DEPTH:
+            self._refuse(node, "is nested too deep, or holds itself")
+        found = self._mapping(node) if node.id == "mapping" else list(map(self.value, node.value))
+        self._depth -= 1
+        return found
+
+    def _mapping(self, node: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        merged: dict[str, Any] | None = None
+        for key, value in node.value:
+            if key.id != "scalar":
+                self._refuse(key, "a key must be a word")
+            is_merge = key.tag == _TAG + "merge"
+            if key.value in found or (is_merge and merged is not None):
+                self._refuse(key, f"the key {key.value!r} is there twice")
+            if is_merge:
+                merged = self._merged(value)
+            else:
+                found[key.value] = self.value(value)
+        return {**(merged or {}), **found}
+
+    def _merged(self, node: Any) -> dict[str, Any]:
+        """Return what `<<` brings in; of several mappings, the first that has a key counts."""
+        merged: dict[str, Any] = {}
+        for source in node.value if node.id == "sequence" else [node]:
+            if source.id != "mapping":
+                self._refuse(source, "'<<' takes a mapping, or a list of them")
+            merged = {**self.value(source), **merged}
+        return merged
+
+    def _scalar(self, node: Any) -> Any:
+        kind, text = node.tag.removeprefix(_TAG), node.value
+        if kind == "str":
+            return text
+        if kind not in _PLAIN or kind == "merge":
+            self._refuse_tag(node)
+        if not _PLAIN[kind][0].fullmatch(text):
+            self._refuse(node, f"{text[:40]!r} is no {kind}")
+        if kind == "null":
+            return None
+        if kind == "bool":
+            return text.lower() == "true"
+        return self._number(node, kind, text.lower())
+
+    def _number(self, node: Any, kind: str, text: str) -> int | float:
+        if len(text) > 300:
+            self._refuse(node, "the number is too long")
+        if kind == "int":
+            whole = int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+            if whole.bit_length() > _MAX_BITS:
+                self._refuse(node, "the number is too long")
+            return whole
+        number = float(text.replace(".inf", "inf").replace(".nan", "nan"))
+        if not math.isfinite(number):
+            self._refuse(node, f"{node.value!r} is not a finite number")
+        return number
+
+    def _refuse_tag(self, node: Any) -> NoReturn:
+        self._refuse(node, f"the tag {node.tag.replace(_TAG, '!!')!r} is not supported")
+
+    def _refuse(self, node: Any, message: str) -> NoReturn:
+        raise UsageError(problems=[Problem(message, self._shown, node.start_mark.line + 1)])

@@ -1,0 +1,125 @@
+"""Floors, with their uncertainty and without."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ci_eval.config.schema import GateOptions
+from ci_eval.gate import floors
+from ci_eval.records.findings import GroupKey, GroupSummary, Totals
+from ci_eval.stats.intervals import wilson_interval
+
+KEY = GroupKey(agent="a", evalset="e", criterion="c")
+POINT = GateOptions(floors="point", min_pass_rate=0.5)
+INTERVAL = GateOptions(min_pass_rate=0.5)
+
+
+def totals(passed: int, failed: int, errors: int = 0) -> Totals:
+    return Totals(cases=passed + failed + errors, passed=passed, failed=failed, errors=errors)
+
+
+def group(value: float | None, count: int = 10, **more: object) -> GroupSummary:
+    given_ = {"group": KEY, "passed": count, "value": value, "interval": (0.0, 1.0)} | more
+    return GroupSummary.model_validate(given_)
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed", "required", "missed"),
+    [
+        (1, 1, 0.5, False),
+        (1, 2, 0.5, True),
+        # seven tenths are 0.7, though 0.7 · 10 is a little more in binary
+        (7, 3, 0.7, False),
+        (9, 0, 1.0, False),
+        (0, 0, 1.0, False),
+    ],
+)
+def test_a_pass_rate_is_missed_below_it_and_not_at_it(passed, failed, required, missed):
+    found = floors.pass_rate(totals(passed, failed), required, POINT)
+
+    assert found.missed is found.certain is missed
+
+
+def test_what_was_not_measured_may_have_passed_or_failed():
+    found = floors.pass_rate(totals(0, 1, errors=1), 0.5, POINT)
+    assert (found.best, found.worst, found.open) == ("met", "missed", True)
+    found = floors.pass_rate(totals(0, 2, errors=1), 0.5, POINT)
+    assert (found.best, found.worst, found.open) == ("missed", "missed", False)
+    found = floors.pass_rate(totals(2, 0, errors=1), 0.5, POINT)
+    assert (found.best, found.worst, found.open) == ("met", "met", False)
+
+
+@pytest.mark.parametrize(
+    ("failed", "certain"),
+    # Of ten, z = 2.054: one that passes is at most 0.435, two at most 0.54.
+    [(8, False), (9, True), (10, True)],
+)
+def test_a_rate_that_is_missed_by_chance_perhaps_is_not_certain(failed, certain):
+    found = floors.pass_rate(totals(10 - failed, failed), 0.5, INTERVAL)
+
+    assert (found.missed, found.certain) == (True, certain)
+
+
+def test_where_every_case_must_pass_one_that_fails_is_certain():
+    assert floors.pass_rate(totals(999, 1), 1.0, INTERVAL).certain
+
+
+def test_a_mean_is_judged_as_a_share_of_its_interval():
+    # 1.4 of 1 to 5 is a tenth, and 3 is a half.
+    found = floors.mean(group(1.4, interval=(1.0, 5.0)), 3.0, INTERVAL)
+
+    assert (found.missed, found.certain) == (True, True)
+    assert found.interval == pytest.approx(wilson_interval(1, 10, 2.0537489))
+
+
+def test_where_lower_is_better_the_mean_must_not_be_above():
+    assert floors.mean(group(0.6, better="lower"), 0.5, POINT).missed
+    assert not floors.mean(group(0.5, better="lower"), 0.5, POINT).missed
+    assert floors.mean(group(0.9, better="lower"), 0.5, INTERVAL).certain
+    assert not floors.mean(group(0.6, better="lower"), 0.5, INTERVAL).certain
+
+
+def test_a_measure_without_bounds_is_judged_as_it_was_measured():
+    found = floors.mean(group(5.1, interval=None, better="lower"), 5.0, INTERVAL)
+
+    assert (found.missed, found.certain, found.interval) == (True, True, None)
+
+
+def test_of_nothing_no_mean_is_missed():
+    assert not floors.mean(group(None, count=0), 0.5, POINT).missed
+    assert not floors.mean(group(None, count=0), 0.5, INTERVAL).missed
+
+
+def test_several_floors_share_the_rate():
+    one = GateOptions(min_score={"c": 0.5})
+    two = GateOptions(min_score={"c": 0.5, "d": 0.5}, min_pass_rate=0.5)
+    alone, shared = (floors.mean(group(0.2), 0.5, each).interval for each in (one, two))
+
+    assert alone
+    assert shared
+    assert shared[1] > alone[1]
+
+
+@given(
+    st.integers(1, 200),
+    st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    st.floats(0, 1),
+    st.sampled_from(["higher", "lower"]),
+    st.sampled_from(["interval", "point"]),
+)
+def test_a_worse_mean_is_never_less_certainly_missed(count, values, required, better, how):
+    gate = GateOptions(floors=how, min_score={"c": required})
+    good, bad = sorted(values, reverse=better == "higher")
+    before = floors.mean(group(good, count, better=better), required, gate)
+    after = floors.mean(group(bad, count, better=better), required, gate)
+
+    assert after.missed or not before.missed
+    assert after.certain or not before.certain
+
+
+@given(st.integers(0, 100), st.integers(0, 100), st.floats(0, 1))
+def test_one_more_case_that_fails_is_never_less_certainly_missed(passed, failed, required):
+    before = floors.pass_rate(totals(passed + 1, failed), required, INTERVAL)
+    after = floors.pass_rate(totals(passed, failed + 1), required, INTERVAL)
+
+    assert after.certain or not before.certain

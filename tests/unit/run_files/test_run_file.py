@@ -1,0 +1,272 @@
+"""`run.json`: written as results come, read as they are asked for, and never half."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import meta, results
+
+from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
+from ci_eval.records.model import Status
+from ci_eval.records.results import InvocationScore, Score, TrialResult
+from ci_eval.records.trials import TrialKey
+from ci_eval.run_files.run_file import RunWriter, read_run, replacing, result_line
+from ci_eval.text.json_text import RESULT_DEPTH
+
+TEXT = """
+greets   1 0.5
+refunds  error
+weather  skip
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "report" / "run.json"
+
+
+def written(path: Path, *found: TrialResult) -> Path:
+    with RunWriter(path, meta()) as writer:
+        for each in found or results(TEXT):
+            writer.add(each)
+    return path
+
+
+def changed(path: Path, change: Callable[[Any], object]) -> Path:
+    """Change what is in the file as somebody might by hand, one member a line."""
+    value = json.loads(written(path).read_text())
+    change(value)
+    members = (f"{json.dumps(name)}: {json.dumps(member)}" for name, member in value.items())
+    path.write_text("{" + ",\n".join(members) + "}")
+    return path
+
+
+def read(path: Path, error: type[CiEvalError] = UsageError) -> list[TrialResult]:
+    return list(read_run(path, shown="run.json", error=error).results())
+
+
+def refusal(path: Path, error: type[CiEvalError] = UsageError) -> list[str]:
+    with pytest.raises(error) as caught:
+        read(path, error)
+    return str(caught.value).splitlines()
+
+
+# --- Writing and reading --------------------------------------------------------------------
+
+
+def test_what_is_written_is_read(path: Path) -> None:
+    found = read_run(written(path), shown="run.json")
+    assert found.meta == meta()
+    assert list(found.results()) == list(results(TEXT))
+    assert list(found.results()) == list(results(TEXT))  # and again
+
+
+def test_a_run_without_results_is_one(path: Path) -> None:
+    with RunWriter(path, meta()):
+        pass
+    assert list(read_run(path, shown="run.json").results()) == []
+
+
+def test_the_file_is_json_with_a_result_on_each_line(path: Path) -> None:
+    text = written(path).read_text()
+    assert text.endswith("\n]}\n")
+    head, *rows = text.splitlines()[:-1]
+    assert head.startswith('{"schema_version":1,"meta":{"run_id":"now",')
+    assert head.endswith('"results":[')
+    assert len(rows) == 4
+    assert json.loads(text)["results"][0] == json.loads(rows[0].removesuffix(","))
+
+
+def test_tools_find_every_field() -> None:
+    score = Score(
+        criterion="ci/c",
+        name="c",
+        status=Status.FAILED,
+        value=0.0,
+        invocations=(
+            InvocationScore(status=Status.FAILED, value=0.0, evidence={"actual": "x"}),
+            InvocationScore(status=Status.PASSED, value=1.0),
+        ),
+    )
+    key = TrialKey(agent="a", evalset="e", case="c")
+    row = json.loads(result_line(TrialResult(key=key, status=Status.FAILED, scores=(score,))))
+    assert row["error"] is None
+    assert set(row["scores"][0]) == set(Score.model_fields)
+    first, second = row["scores"][0]["invocations"]
+    assert first["evidence"] == {"actual": "x"}
+    assert second["evidence"] is None
+
+
+def test_a_run_that_does_not_end_leaves_no_file(path: Path) -> None:
+    written(path)
+
+    def interrupted() -> None:
+        with RunWriter(path, meta()) as writer:
+            writer.add(next(results(TEXT)))
+            assert not path.exists()  # an older run is no result of this one
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_newer_version_may_say_more(path: Path) -> None:
+    def more(run: Any) -> None:
+        run["news"] = [1]
+        run["meta"]["news"] = 1
+        run["results"][0]["news"] = {}
+
+    found = read_run(changed(path, more), shown="run.json")
+    assert list(found.results()) == list(results(TEXT))
+
+
+def test_evidence_may_nest_as_deep_as_results_do(path: Path) -> None:
+    evidence: dict[str, Any] = {}
+    for _ in range(RESULT_DEPTH - 7):
+        evidence = {"x": evidence}
+    part = InvocationScore(status=Status.FAILED, value=0.0, evidence=evidence)
+    (first, *_) = results(TEXT)
+    deep = first.model_copy(
+        update={"scores": (first.scores[0].model_copy(update={"invocations": (part,)}),)}
+    )
+    assert list(read_run(written(path, deep), shown="run.json").results()) == [deep]
+
+
+# --- Refusals -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "run.json:1: is empty"),
+        ("{}", "run.json:1: is no run of ci-eval"),
+        ("[]", "run.json:1: is no run of ci-eval"),
+        ('{"eval_set_id": "s", "eval_cases": []}', "run.json:1: is no run of ci-eval"),
+        ('{"schema_version": 1, "results": []}', "run.json:1: is no run of ci-eval"),
+        ('{"meta', "run.json:1: is not JSON: unterminated string"),
+        (
+            '{\n"schema_version": 2, "meta": 5}',
+            "run.json:2: has schema version 2, this version of ci-eval reads 1",
+        ),
+        (
+            '{"schema_version": "1"}',
+            "run.json:1: has schema version '1', this version of ci-eval reads 1",
+        ),
+        ('{"schema_version": 1,\n"meta": 5}', "run.json:2: expected an object, found 5"),
+    ],
+)
+def test_what_is_no_run_is_refused(path: Path, text: str, said: str) -> None:
+    path.parent.mkdir()
+    path.write_text(text)
+    assert refusal(path) == [said]
+
+
+def test_a_missing_file_is_told_so(path: Path) -> None:
+    assert refusal(path) == ["run.json: no such file"]
+    assert refusal(path, BaselineError) == ["run.json: no such file"]
+
+
+def test_a_run_of_no_version_is_none(path: Path) -> None:
+    changed(path, lambda run: run.pop("schema_version"))
+    assert refusal(path) == ["run.json:1: is no run of ci-eval"]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda run: run["meta"].pop("run_id"), "2: 'run_id' is missing"),
+        (
+            lambda run: run["meta"].update(repeats="x"),
+            "2: repeats: expected a whole number, found ",
+        ),
+        (lambda run: run.update(results=5), "3: expected an object, found 5"),
+        (lambda run: run.update(results=None), "3: expected an object, found nothing"),
+        (lambda run: run["results"].append(5), "3: expected an object, found 5"),
+        (
+            lambda run: run["results"][1]["key"].pop("case"),
+            "3: key: 'case' is missing",
+        ),
+        (
+            lambda run: run["results"][0].update(status="great"),
+            "3: status: input should be 'passed', 'failed', 'error' or 'skipped'",
+        ),
+        (
+            lambda run: run["results"][0]["scores"][0].update(value=None),
+            "3: scores[0]: a score has a value exactly when it passed or failed",
+        ),
+        (
+            lambda run: run["results"][0]["scores"][0].update(value=1.5),
+            "3: scores[0]: the value must lie between 0 and 1, found 1.5",
+        ),
+        (
+            lambda run: run["results"][0]["scores"][0].update(name="d"),
+            "3: scores[0]: the run has no criterion 'd'",
+        ),
+    ],
+)
+def test_a_run_that_was_changed_by_hand_is_refused_with_the_line(
+    path: Path, change: Callable[[Any], object], said: str
+) -> None:
+    changed(path, change)
+    (found,) = refusal(path)
+    assert found.startswith(f"run.json:{said}")
+    assert refusal(path, BaselineError) == [found]
+
+
+def test_every_mistake_of_a_result_is_named(path: Path) -> None:
+    def change(run: Any) -> None:
+        run["results"][0] |= {"attempts": "x", "duration_s": []}
+
+    assert refusal(changed(path, change)) == [
+        "run.json:3: duration_s: expected a number, found a list",
+        "run.json:3: attempts: expected a whole number, found 'x'",
+    ]
+
+
+def test_a_run_that_was_cut_off_is_read_to_where_it_ends(path: Path) -> None:
+    text = written(path).read_text()
+    path.write_text(text[: text.index('"refunds"')])
+    found = read_run(path, shown="run.json").results()
+    assert [next(found), next(found)] == list(results(TEXT))[:2]
+    with pytest.raises(UsageError, match=r"^run.json:4: "):
+        next(found)
+
+
+# --- Replacing a file -----------------------------------------------------------------------
+
+
+def test_a_file_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+    with replacing(path) as file:
+        file.write("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_stays_as_it_was_when_writing_fails(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def fails() -> None:
+        with replacing(path) as file:
+            file.write("new")
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match=r"^no space left$"):
+        fails()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_in_the_way_of_the_draft_is_not_written_through(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("untouched")
+    (tmp_path / ".a.draft").symlink_to(other)
+    with replacing(tmp_path / "a") as file:
+        file.write("new")
+    assert other.read_text() == "untouched"
