@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from container.attacker import settings
 from container.github import RUNNER_UID, SECRET, Job
-from examples_copied import copy_examples
-from repos import Repo
+from support.copied_examples import copy_examples
+from support.git_repositories import Repo
 
 IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 ATTACKER = (Path(__file__).parent / "attacker.py").read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 from container.github import RUNNER_UID, SECRET, Job
-from examples_copied import copy_examples
-from fake_github import TOKEN, FakeGitHub, Fault, github
-from repos import Repo
+from servers.github import TOKEN, FakeGitHub, Fault, github
+from support.copied_examples import copy_examples
+from support.git_repositories import Repo
 
 from ci_eval.forge.rest import ANSWER_S
 

@@ -12,9 +12,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from container.github import ROOT, read_yaml
-from examples_copied import copy_examples
-from fake_gitlab import FakeGitLab, gitlab
-from repos import Repo
+from servers.gitlab import FakeGitLab, gitlab
+from support.copied_examples import copy_examples
+from support.git_repositories import Repo
 
 IMAGE = os.environ.get("CI_EVAL_IMAGE", "")  # how run.sh hands it over
 CALLER = 1234

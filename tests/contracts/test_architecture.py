@@ -20,6 +20,7 @@ MODULES = [
 ]
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
+MAX_ENTRIES = 26
 UNWANTED = {"utils", "helpers", "common", "core", "base", "manager", "service"}
 
 
@@ -49,6 +50,26 @@ def test_a_module_stays_small(path):
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_alone(module):
     importlib.import_module(module)
+
+
+def test_the_top_of_the_package_is_taken_in_at_a_glance():
+    entries = {path.name for path in ROOT.iterdir()} - {"__pycache__", "templates"}
+
+    assert len(entries) <= MAX_ENTRIES
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in FILES}), ids=name_of)
+def test_each_package_says_what_belongs_there(folder):
+    tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
+
+    assert ast.get_docstring(tree)
+
+
+def test_the_unit_tests_mirror_the_package():
+    tests = Path(__file__).parents[1] / "unit"
+    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+
+    assert {each for each in folders if not (ROOT / each / "__init__.py").exists()} == set()
 
 
 def test_no_module_is_named_for_nothing():

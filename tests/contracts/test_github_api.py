@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from fake_github import (
+from servers.github import (
     EVERYTHING,
     HUMAN,
     OTHER_BOT,
@@ -23,8 +23,8 @@ from fake_github import (
     refusal,
     sha,
 )
-from githubs.described import FOLDER, Operation, Operations, filled
-from loopback import DROPPED, Reply, as_json
+from servers.github.described import FOLDER, Operation, Operations, filled
+from servers.loopback import DROPPED, Reply, as_json
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime.http import Request, Response, connecting

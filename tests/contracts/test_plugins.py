@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from judging import judged
-from playing import played
-from project import GREETS, REFUNDS, TRACKS
-from scoring import SCENARIO
+from support.case_language import SCENARIO
+from support.judged_scores import judged
+from support.project import GREETS, REFUNDS, TRACKS
+from support.simulated_conversations import played
 
 from ci_eval.cli.reference import catalogue, descriptions, json_schema
 from ci_eval.llm.prompts import Prompts

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from docpages import (
+from support.copied_examples import copy_examples
+from support.markdown_pages import (
     DOCS,
     GUIDES,
     PAGES,
@@ -27,7 +28,6 @@ from docpages import (
     links,
     sections,
 )
-from examples_copied import copy_examples
 
 from ci_eval.cli.main import main
 from ci_eval.cli.reference import KINDS

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from examples_copied import copy_examples
+from support.copied_examples import copy_examples
 
 from ci_eval.cli.main import main
 from ci_eval.records.errors import ExitCode

@@ -6,7 +6,7 @@
 from pathlib import Path
 
 import pytest
-from docpages import DOCS, sections
+from support.markdown_pages import DOCS, sections
 
 from ci_eval.cli import reference_pages
 from ci_eval.cli.reference import KINDS

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from docpages import DOCS
-from messages import collect
+from support.markdown_pages import DOCS
+from support.messages import collect
 
 PAGE = (DOCS / "troubleshooting.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^(?:- |  )(?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>$", re.MULTILINE)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from docpages import DOCS, links
+from support.markdown_pages import DOCS, links
 
 from ci_eval.cli.reference_pages import anchor
 from ci_eval.config.criterion_names import AMBIGUOUS

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from examples_copied import copy_examples
+from support.copied_examples import copy_examples
 
 from ci_eval.cli.main import main
 

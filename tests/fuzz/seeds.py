@@ -20,10 +20,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE.parent), str(ROOT)]
 
-import spans
 from fuzz.run import CORPUS
 from fuzz.targets import CASE
-from project import CASES, CONFIG, case, content, turn
+from support import span_language
+from support.project import CASES, CONFIG, case, content, turn
 
 from ci_eval.baselines import check_run
 from ci_eval.baselines._document import stored_runs
@@ -195,17 +195,17 @@ def recordings() -> None:
     write("recording_agents_cli", "one.json", {"eval_cases": [cli, {**cli, "eval_case_id": None}]})
     talk = {"messages": TALK, "eval_id": "greets", "metadata": {"a": 1}}
     write("recording_openai", "two.jsonl", f"{json.dumps(talk)}\n{json.dumps(talk)}\n")
-    write("recording_otel", "otlp.json", spans.otlp(*_spans()))
+    write("recording_otel", "otlp.json", span_language.otlp(*_spans()))
     write("recording_otel", "console.json", "\n".join(json.dumps(e) for e in _console(_spans())))
-    write("recording_openinference", "otlp.json", spans.otlp(*_phoenix()))
+    write("recording_openinference", "otlp.json", span_language.otlp(*_phoenix()))
 
 
-def _console(those: list[spans.Sketch]) -> Iterator[Any]:
-    found = spans.console(*those)
+def _console(those: list[span_language.Sketch]) -> Iterator[Any]:
+    found = span_language.console(*those)
     yield from found if isinstance(found, list) else [found]
 
 
-def _spans() -> list[spans.Sketch]:
+def _spans() -> list[span_language.Sketch]:
     asked = [{"role": "user", "parts": [{"type": "text", "content": "Hello"}]}]
     spoke = [{"role": "assistant", "parts": [{"type": "text", "content": "Hi"}]}]
     chat = {
@@ -223,13 +223,13 @@ def _spans() -> list[spans.Sketch]:
     }
     agent = {"gen_ai.operation.name": "invoke_agent", "eval_id": "greets"}
     return [
-        spans.span("agent", 0, 3, agent),
-        spans.span("tool", 1, 2, tool, parent="agent"),
-        spans.span("chat", 2, 3, chat, parent="agent"),
+        span_language.span("agent", 0, 3, agent),
+        span_language.span("tool", 1, 2, tool, parent="agent"),
+        span_language.span("chat", 2, 3, chat, parent="agent"),
     ]
 
 
-def _phoenix() -> list[spans.Sketch]:
+def _phoenix() -> list[span_language.Sketch]:
     model = {
         "openinference.span.kind": "LLM",
         "llm.input_messages.0.message.role": "user",
@@ -244,9 +244,9 @@ def _phoenix() -> list[spans.Sketch]:
         "metadata": '{"eval_id": "greets"}',
     }
     return [
-        spans.span("agent", 0, 3, agent),
-        spans.span("tool", 1, 2, tool, parent="agent"),
-        spans.span("model", 2, 3, model, parent="agent"),
+        span_language.span("agent", 0, 3, agent),
+        span_language.span("tool", 1, 2, tool, parent="agent"),
+        span_language.span("model", 2, 3, model, parent="agent"),
     ]
 
 

@@ -13,7 +13,7 @@ from hostile.fields import SHAPES, Told, a_report, in_all
 from hostile.github_page import live_parts, page_of
 from hostile.runner import STEERING, commands, values
 from lxml import etree
-from support import streamed
+from support.report_language import streamed
 
 from ci_eval.cli.console import Progress, say_problems, say_report
 from ci_eval.cli.exit_codes import print_json

@@ -9,7 +9,7 @@ from hostile.corpus import CORPUS, HUGE
 from hostile.fields import FIELDS, SHAPES, Shape, Told, a_report, in_all, in_some, only_in, usual
 from hostile.github_page import live_parts, page_of, seen, skeleton, tables
 from hostile.runner import STEERING, commands
-from support import streamed
+from support.report_language import streamed
 
 from ci_eval.baselines import check_run
 from ci_eval.plugins.points import Reporter

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import CASES, Project
+from support.project import CASES, Project
 
 from ci_eval.records.bounds import MAX_REPEAT, MAX_ROUND
 

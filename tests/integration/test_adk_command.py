@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from adk_shop import HERE, PRINTED, blocks
-from project import Ended, case, turn
+from support.adk_command import HERE, PRINTED, blocks
+from support.project import Ended, case, turn
 
 ADK = os.environ.get("CI_EVAL_ADK_PYTHON", "")
 pytestmark = pytest.mark.skipif(

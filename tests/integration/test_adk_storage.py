@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import CASES, GREETS, REFUNDS, Project
-from talks import LONG_S, waits_for
+from support.agent_sessions import LONG_S, waits_for
+from support.project import CASES, GREETS, REFUNDS, Project
 
 from ci_eval.agents._server import _free_port
 from ci_eval.records.errors import ExitCode

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from container import attacker
-from project import CONFIG, Project
-from repos import Repo, make_hub
+from support.git_repositories import Repo, make_hub
+from support.project import CONFIG, Project
 
 SCRIPT = Path(attacker.__file__)
 

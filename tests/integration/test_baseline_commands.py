@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
+from support.project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 RUN = "ci-eval-report/run.json"

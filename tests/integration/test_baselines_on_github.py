@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_github import TOKEN, FakeGitHub, github, refusal
-from project import GREETS, REFUNDS, TRACKS, Project, changed
+from servers.github import TOKEN, FakeGitHub, github, refusal
+from support.project import GREETS, REFUNDS, TRACKS, Project, changed
 
 
 @pytest.fixture

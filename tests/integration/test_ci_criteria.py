@@ -1,7 +1,7 @@
 """Our own criteria from the configuration to the report, by the command."""
 
 import pytest
-from project import REFUNDS, TRACKS, Project, case, turn
+from support.project import REFUNDS, TRACKS, Project, case, turn
 
 CONFIG = """\
 version: 1

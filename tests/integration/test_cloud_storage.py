@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from adk_shop import Shop
-from fake_gcs import FakeGcs, serving
-from project import CASES, GREETS, REFUNDS, TRACKS, Project, changed, problems
+from servers.gcs import FakeGcs, serving
+from support.adk_command import Shop
+from support.project import CASES, GREETS, REFUNDS, TRACKS, Project, changed, problems
 
 from ci_eval.records.errors import ExitCode
 

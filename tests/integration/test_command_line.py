@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_github import Fault, github, sha
-from project import GREETS, REFUNDS, Project
-from talks import LONG_S, passing, waits_for
+from servers.github import Fault, github, sha
+from support.agent_sessions import LONG_S, passing, waits_for
+from support.project import GREETS, REFUNDS, Project
 
 HANGS = """
 import pathlib, time

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import CASES, GREETS, REFUNDS, TRACKS, Project, changed
+from support.project import CASES, GREETS, REFUNDS, TRACKS, Project, changed
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from project import GREETS, REFUNDS, TRACKS, Project, changed, problems
+from support.project import GREETS, REFUNDS, TRACKS, Project, changed, problems
 
 from ci_eval.records.errors import ExitCode
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
-from repos import Repo
+from support.git_repositories import Repo
+from support.project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 

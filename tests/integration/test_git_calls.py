@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project import CASES, CONFIG, Project
-from repos import Repo, make_hub
+from support.git_repositories import Repo, make_hub
+from support.project import CASES, CONFIG, Project
 
 AGENT = """\
 import json, pathlib, subprocess, sys

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from project import CASES, GREETS, REFUNDS, TRACKS, case, turn
-from repos import clone, git_init, make_hub
+from support.git_repositories import clone, git_init, make_hub
+from support.project import CASES, GREETS, REFUNDS, TRACKS, case, turn
 
 from ci_eval.cli.init.surveying import survey
 from ci_eval.cli.load import load

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Project, case, changed, problems, turn
+from support.project import Project, case, changed, problems, turn
 
 from ci_eval.records.errors import ExitCode
 

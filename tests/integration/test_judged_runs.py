@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import cycle
 
 import pytest
-from fake_gemini import KEY, FakeGemini, answer, error
-from fake_openai import FakeOpenAI, completion
-from loopback import CUT, DROPPED, HTML, Reply, Request, as_json, closed_port, serving
-from project import CASES, GREETS, Project, case, changed, turn
+from servers.gemini import KEY, FakeGemini, answer, error
+from servers.loopback import CUT, DROPPED, HTML, Reply, Request, as_json, closed_port, serving
+from servers.openai import FakeOpenAI, completion
+from support.project import CASES, GREETS, Project, case, changed, turn
 
 # google-genai extends a class of aiohttp that does not want to be extended.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")

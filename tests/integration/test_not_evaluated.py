@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import REPOSITORY, FakeGitHub, github, sha
-from project import GREETS, Project
-from talks import LONG_S, waits_for
+from servers.github import REPOSITORY, FakeGitHub, github, sha
+from support.agent_sessions import LONG_S, waits_for
+from support.project import GREETS, Project
 
 from ci_eval.pull_requests.sections import read
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from fake_github import FORK, HUMAN, REPOSITORY, TOKEN, FakeGitHub, github, sha
-from project import GREETS, REFUNDS, TRACKS, Project, changed
-from support import make_report, shown_by_github
+from servers.github import FORK, HUMAN, REPOSITORY, TOKEN, FakeGitHub, github, sha
+from support.project import GREETS, REFUNDS, TRACKS, Project, changed
+from support.report_language import make_report, shown_by_github
 
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import marker

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Project
-from spans import console, otlp, printed, span
+from support.project import Project
+from support.span_language import console, otlp, printed, span
 
 CASES = """\
 - id: paris

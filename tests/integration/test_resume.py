@@ -10,8 +10,8 @@ from random import SystemRandom
 from typing import Any
 
 import pytest
-from project import Project
-from talks import waits_for
+from support.agent_sessions import waits_for
+from support.project import Project
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MOMENTS = 3

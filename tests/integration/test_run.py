@@ -5,8 +5,19 @@ import shutil
 
 import cmarkgfm
 import pytest
-from project import CASES, CONFIG, GREETS, REFUNDS, TRACKS, Project, case, changed, content, turn
-from repos import git_init
+from support.git_repositories import git_init
+from support.project import (
+    CASES,
+    CONFIG,
+    GREETS,
+    REFUNDS,
+    TRACKS,
+    Project,
+    case,
+    changed,
+    content,
+    turn,
+)
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import pytest
-from fake_gemini import KEY, FakeGemini, answer
-from loopback import Loopback, Reply, Request, as_json, serving
-from repos import ENV, Repo
-from talks import waits_for
+from servers.gemini import KEY, FakeGemini, answer
+from servers.loopback import Loopback, Reply, Request, as_json, serving
+from support.agent_sessions import waits_for
+from support.git_repositories import ENV, Repo
 
 from ci_eval.cli.main import main
 

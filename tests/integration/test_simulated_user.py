@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from fake_gemini import KEY, FakeGemini, answer
-from fake_openai import FakeOpenAI, completion
-from loopback import Reply, Request, as_json, closed_port, serving
-from project import Project, case, turn
-from talks import LONG_S, passing
+from servers.gemini import KEY, FakeGemini, answer
+from servers.loopback import Reply, Request, as_json, closed_port, serving
+from servers.openai import FakeOpenAI, completion
+from support.agent_sessions import LONG_S, passing
+from support.project import Project, case, turn
 
 # google-genai extends a class of aiohttp that does not want to be extended.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judging import Answers, drawn, judged
 from pydantic import ValidationError
-from scoring import KEY, SCENARIO, did, expecting
+from support.case_language import KEY, SCENARIO, did, expecting
+from support.judged_scores import Answers, drawn, judged
 
 from ci_eval.criteria import _rubrics, adk_final_response_match_v2
 from ci_eval.criteria import adk_per_turn_user_simulator_quality_v1 as simulator

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import played, scenario
 from pydantic import ValidationError
+from support.simulated_conversations import played, scenario
 
 from ci_eval.simulators.llm_backed import LlmBacked
 

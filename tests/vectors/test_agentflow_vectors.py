@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judging import drawn, judged
+from support.judged_scores import drawn, judged
 
 from ci_eval.config.criterion_names import resolve
 from ci_eval.plugins.points import JudgedCriterion, criterion

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from examples_copied import LEFT_BEHIND
-from fake_github import REPOSITORY, TOKEN, FakeGitHub
-from repos import Repo
+from servers.github import REPOSITORY, TOKEN, FakeGitHub
+from support.copied_examples import LEFT_BEHIND
+from support.git_repositories import Repo
 
 ROOT = Path(__file__).parents[2]
 RUNNER = os.environ.get("CI_EVAL_WORKFLOW_RUNNER", "")

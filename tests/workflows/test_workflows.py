@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_github import FORK, REPOSITORY, FakeGitHub, github, sha
-from repos import Repo
+from servers.github import FORK, REPOSITORY, FakeGitHub, github, sha
+from support.git_repositories import Repo
 from workflows.running import IMAGE, ROOT, RUNNER, Job, Repository, repository
 
 from ci_eval.cli.main import main

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from talks import Place
+from support.agent_sessions import Place
 
 
 @pytest.fixture

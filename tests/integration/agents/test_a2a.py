@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import HTML, Loopback, Reply, Request, as_json, serving
-from project import CONFIG, Project, case, turn
 from pydantic import ValidationError
-from talks import Place, Talk, converse, trial
+from servers.loopback import HTML, Loopback, Reply, Request, as_json, serving
+from support.agent_sessions import Place, Talk, converse, trial
+from support.project import CONFIG, Project, case, turn
 
 from ci_eval.agents import a2a
 from ci_eval.agents.a2a import A2A

@@ -10,10 +10,10 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
-from adk_agents import PLACE, VERSIONS, Weather, agent
-from fake_gemini import answer
-from loopback import as_json, serving
-from talks import Place, converse
+from servers.gemini import answer
+from servers.loopback import as_json, serving
+from support.adk_agents import PLACE, VERSIONS, Weather, agent
+from support.agent_sessions import Place, converse
 
 from ci_eval.agents.adk import Adk
 from ci_eval.records.errors import TrialError

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from adk_agents import AGENTS, PLACE, VERSIONS, Weather, agent, normal, python
-from loopback import serving
+from servers.loopback import serving
+from support.adk_agents import AGENTS, PLACE, VERSIONS, Weather, agent, normal, python
 
 from ci_eval.agents.adk import Adk
 from ci_eval.records.errors import TrialError

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback import HTML, Loopback, Reply, Request, as_json, closed_port, serving
 from pydantic import ValidationError
-from talks import LONG_S, Place, Talk, converse, dies, passing, trial
+from servers.loopback import HTML, Loopback, Reply, Request, as_json, closed_port, serving
+from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing, trial
 
 from ci_eval.agents import _server
 from ci_eval.agents import adk_server as _adk_server

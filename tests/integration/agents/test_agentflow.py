@@ -7,8 +7,16 @@ import re
 from typing import Any
 
 import pytest
-from frameworks import answered, at_once, here_and_elsewhere, interpreter, place_of, said, steps
-from talks import Place, Talk
+from support.agent_sessions import Place, Talk
+from support.framework_agents import (
+    answered,
+    at_once,
+    here_and_elsewhere,
+    interpreter,
+    place_of,
+    said,
+    steps,
+)
 
 from ci_eval.agents.agentflow import AgentFlow
 from ci_eval.plugins.points import RunningAgent

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import pytest
-from talks import Place, dies, trial, until
+from support.agent_sessions import Place, dies, trial, until
 
 from ci_eval.agents import command as command_module
 from ci_eval.agents.command import Command

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from talks import LONG_S, Place, Talk, converse, dies, passing, until
+from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing, until
 
 from ci_eval.agents._framework import Framework
 from ci_eval.plugins.points import RunningAgent

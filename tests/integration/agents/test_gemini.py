@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fake_gemini import KEY, FakeGemini, answer, error, retry_info, streamed
-from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
 from pydantic import ValidationError
-from talks import Place, Talk, converse, trial
+from servers.gemini import KEY, FakeGemini, answer, error, retry_info, streamed
+from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
+from support.agent_sessions import Place, Talk, converse, trial
 
 from ci_eval.agents import _retrying
 from ci_eval.agents.gemini import Gemini

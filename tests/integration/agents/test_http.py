@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import HTML, Loopback, Reply, Request, as_json, serving
-from project import CONFIG, Project
 from pydantic import ValidationError
-from talks import Place, trial
+from servers.loopback import HTML, Loopback, Reply, Request, as_json, serving
+from support.agent_sessions import Place, trial
+from support.project import CONFIG, Project
 
 from ci_eval.agents import http
 from ci_eval.agents._answers import Reading
@@ -450,7 +450,7 @@ def test_variables_are_put_in_and_their_ends_cut(
 ) -> None:
     world = place.world
     env = {**world.env, "BASE": service.url, "THE_KEY": f"{KEY}\n", "OTHER": "not read"}
-    monkeypatch.setattr("talks.ENVIRONMENT", env)
+    monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", env)
     agent = Http(http="${BASE}/a", headers={"X-Key": "${THE_KEY}", "X-Other": "$OTHER"})
 
     assert list(agent.check(place.world)) == []
@@ -462,7 +462,7 @@ def test_variables_are_put_in_and_their_ends_cut(
 def test_a_variable_that_no_header_can_have_is_refused_unseen(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("talks.ENVIRONMENT", {"THE_KEY": "secret\nInjected: 1"})
+    monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", {"THE_KEY": "secret\nInjected: 1"})
     [(_, message)] = Http(http="http://x", headers={"X": "${THE_KEY}"}).check(place.world)
 
     assert message == "'THE_KEY' holds a line break or a letter that no header can have"

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fake_openai import completion
-from fake_openai import error as refusing
-from loopback import Loopback, Reply, Request, as_json, serving
 from pydantic import ValidationError
-from talks import Place, trial
+from servers.loopback import Loopback, Reply, Request, as_json, serving
+from servers.openai import completion
+from servers.openai import error as refusing
+from support.agent_sessions import Place, trial
 
 from ci_eval.agents import _retrying
 from ci_eval.agents.openai_chat import OpenAIChat
@@ -55,7 +55,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("talks.ENVIRONMENT", {"THE_KEY": KEY})
+    monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", {"THE_KEY": KEY})
 
 
 @pytest.fixture
@@ -498,7 +498,7 @@ def test_what_is_no_piece_is_passed_over(
 def test_mistakes_are_seen_before_anything_runs(
     place: Place, options: Any, field: str, said: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("talks.ENVIRONMENT", {})
+    monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", {})
     agent = OpenAIChat.model_validate({"openai_chat": "m", **options})
 
     assert list(agent.check(place.world)) == [(field, said)]
@@ -512,7 +512,7 @@ def test_what_the_agent_itself_says_is_no_setting() -> None:
 def test_the_key_of_openai_goes_nowhere_else(
     model: Model, agent: Any, place: Place, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("talks.ENVIRONMENT", {"OPENAI_API_KEY": KEY})
+    monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", {"OPENAI_API_KEY": KEY})
     place.talk(agent(), "x")
 
     assert "authorization" not in model.request.headers

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from talks import LONG_S, Place, passing, trial
+from support.agent_sessions import LONG_S, Place, passing, trial
 
 from ci_eval.agents.command import Command
 from ci_eval.agents.python import Python

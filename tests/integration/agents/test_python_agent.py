@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from talks import LONG_S, Place, Talk, converse, dies, passing, trial, until
+from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing, trial, until
 
 from ci_eval.agents.python import Python, _Running
 from ci_eval.plugins.points import RunningAgent

@@ -4,7 +4,7 @@ import sys
 from typing import Any
 
 import pytest
-from talks import LONG_S, Place, converse
+from support.agent_sessions import LONG_S, Place, converse
 
 from ci_eval.agents import _server
 from ci_eval.agents.http import Http

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import REFUNDS, Project, content
-from talks import Place
+from support.agent_sessions import Place
+from support.project import REFUNDS, Project, content
 
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.criteria.adk_custom_metric import CustomMetric

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from project import REFUNDS, case, turn
 from pydantic import ValidationError
-from talks import LONG_S, Place, dies, passing
+from support.agent_sessions import LONG_S, Place, dies, passing
+from support.project import REFUNDS, case, turn
 
 from ci_eval.criteria.ci_python import Python, _Function
 from ci_eval.records.errors import DisturbedError

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from fake_gemini import FakeGemini
-from fake_openai import FakeOpenAI
-from loopback import serving
+from servers.gemini import FakeGemini
+from servers.loopback import serving
+from servers.openai import FakeOpenAI
 
 
 @pytest.fixture

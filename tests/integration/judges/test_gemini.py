@@ -9,10 +9,10 @@ from typing import Any
 
 import google.auth
 import pytest
-from fake_gemini import KEY, VERDICT, FakeGemini, answer, error, quota, retry_info
 from google.auth.credentials import AnonymousCredentials
-from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
-from talks import LONG_S
+from servers.gemini import KEY, VERDICT, FakeGemini, answer, error, quota, retry_info
+from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
+from support.agent_sessions import LONG_S
 
 from ci_eval.judges.gemini import Gemini
 from ci_eval.records.errors import JudgeError

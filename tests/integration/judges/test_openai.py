@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_openai import KEY, VERDICT, FakeOpenAI, completion, error, response
-from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
-from talks import LONG_S
+from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port
+from servers.openai import KEY, VERDICT, FakeOpenAI, completion, error, response
+from support.agent_sessions import LONG_S
 
 from ci_eval.judges.openai import OpenAI
 from ci_eval.records.errors import JudgeError

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gemini import error
-from fake_vertex import FakeVertex, measured, rubric, unmeasured
-from loopback import DROPPED, Reply, as_json, serving
-from services import served
+from servers.gemini import error
+from servers.loopback import DROPPED, Reply, as_json, serving
+from servers.vertex import FakeVertex, measured, rubric, unmeasured
+from support.service_scores import served
 
 from ci_eval.criteria.adk_vertex import VertexJudged
 from ci_eval.plugins import points

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import agentplatform
 import google.auth
-from fake_vertex import TOKEN
 from google.auth.credentials import AnonymousCredentials
+from servers.vertex import TOKEN
 
 from ci_eval.judges.vertex import Vertex
 from ci_eval.records.errors import JudgeError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playing import played
+from support.simulated_conversations import played
 
 from ci_eval.records.model import EvalCase, Invocation
 from ci_eval.records.questions import Question

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repos import git_init
-from talks import Place, trial
+from support.agent_sessions import Place, trial
+from support.git_repositories import git_init
 
 from ci_eval.agents.adk import MAX_EVENTS, Adk
 from ci_eval.records.errors import TrialError

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import (
+from hypothesis import given
+from hypothesis import strategies as st
+from servers.github import (
     FORK_ID,
     SIGNATURE,
     TOKEN,
@@ -20,10 +22,8 @@ from fake_github import (
     sha,
     zipped,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from loopback import Reply
-from runs import make_run, meta, results
+from servers.loopback import Reply
+from support.run_language import make_run, meta, results
 
 from ci_eval.baselines import artifact as module
 from ci_eval.baselines._document import with_run

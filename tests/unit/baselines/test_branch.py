@@ -11,8 +11,8 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from repos import ENV, Repo, clone, make_hub
-from runs import meta, results
+from support.git_repositories import ENV, Repo, clone, make_hub
+from support.run_language import meta, results
 
 from ci_eval.baselines import _data_branch, branch
 from ci_eval.baselines._remote import Remote, hopeless

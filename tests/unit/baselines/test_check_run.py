@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import TOKEN, FakeGitHub, github, refusal, sha
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import DROPPED
-from runs import FACTS, make_run, meta, results
+from servers.github import TOKEN, FakeGitHub, github, refusal, sha
+from servers.loopback import DROPPED
+from support.run_language import FACTS, make_run, meta, results
 
 from ci_eval.baselines import check_run as module
 from ci_eval.baselines.check_run import CheckRunStore

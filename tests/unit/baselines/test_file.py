@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import make_run, meta, results
+from support.run_language import make_run, meta, results
 
 from ci_eval.baselines.file import FileStore
 from ci_eval.forge.lineage import Lineage

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from fake_gcs import FakeGcs, serving
 from pydantic import ValidationError
-from runs import FACTS, meta, results
+from servers.gcs import FakeGcs, serving
+from support.run_language import FACTS, meta, results
 
 from ci_eval.baselines.gcs import GcsStore
 from ci_eval.forge.lineage import Lineage

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from repos import ENV, Repo, clone
-from runs import make_run
+from support.git_repositories import ENV, Repo, clone
+from support.run_language import make_run
 
 from ci_eval.baselines import git as store_module
 from ci_eval.baselines.file import FileStore

@@ -1,7 +1,7 @@
 """What a person sees while a run goes on."""
 
 import pytest
-from support import compared, compared_in_full, make_report
+from support.report_language import compared, compared_in_full, make_report
 
 from ci_eval.cli.console import Progress, say_report
 from ci_eval.records.findings import Report

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import GREETS
+from support.project import GREETS
 
 from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.plugins import points

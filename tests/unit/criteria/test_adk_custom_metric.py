@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from project import REFUNDS, turn
 from pydantic import ValidationError
-from talks import Place
+from support.agent_sessions import Place
+from support.project import REFUNDS, turn
 
 from ci_eval.criteria.adk_custom_metric import CustomMetric, Interval, _Metric
 from ci_eval.records.errors import TrialError

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import judged
-from scoring import KEY, SCENARIO, did, expecting
-from told import asker, judge
+from support.case_language import KEY, SCENARIO, did, expecting
+from support.judged_scores import judged
+from support.scripted_judge import asker, judge
 
 from ci_eval.criteria._sentences import LABELS, read_findings, read_sentences
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import drawn, judged
 from pydantic import ValidationError
-from scoring import KEY, SCENARIO, did, expecting
+from support.case_language import KEY, SCENARIO, did, expecting
+from support.judged_scores import drawn, judged
 
 from ci_eval.criteria._rubrics import read
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory

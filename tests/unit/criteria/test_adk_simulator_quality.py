@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from judging import judged
-from scoring import KEY, expecting
+from support.case_language import KEY, expecting
+from support.judged_scores import judged
 
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality, read
 from ci_eval.records.model import EvalCase, Status

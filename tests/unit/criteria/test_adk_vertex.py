@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import content
-from scoring import KEY, SCENARIO, did, expecting
-from services import served
+from support.case_language import KEY, SCENARIO, did, expecting
+from support.project import content
+from support.service_scores import served
 
 from ci_eval.criteria.adk_vertex import (
     ResponseEvaluation,

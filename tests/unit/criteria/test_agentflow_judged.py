@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from judging import Judgement, drawn, judged
 from pydantic import ValidationError
-from scoring import SCENARIO, did, expecting
+from support.case_language import SCENARIO, did, expecting
+from support.judged_scores import Judgement, drawn, judged
 
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import drawn, judged
 from pydantic import ValidationError
-from scoring import SCENARIO, did, expecting
+from support.case_language import SCENARIO, did, expecting
+from support.judged_scores import drawn, judged
 
 from ci_eval.criteria.agentflow_rubric_based import AgentFlowRubric, RubricBased, read
 from ci_eval.criteria.agentflow_safety_v1 import DIMENSIONS, Safety

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoring import SCENARIO, did, expecting
+from support.case_language import SCENARIO, did, expecting
 
 from ci_eval.criteria.ci_final_state import FinalState
 from ci_eval.records.model import Status

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from scoring import on_response
+from support.case_language import on_response
 
 from ci_eval.criteria.ci_json_schema import JsonSchema
 from ci_eval.records.model import Status

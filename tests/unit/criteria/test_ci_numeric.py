@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from scoring import SCENARIO, did, expecting, value_of, value_on
+from support.case_language import SCENARIO, did, expecting, value_of, value_on
 
 from ci_eval.criteria._numbers import near, numbers
 from ci_eval.criteria.ci_numeric import Numeric

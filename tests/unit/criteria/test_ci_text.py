@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from scoring import SCENARIO, did, expecting, on_response, value_on
+from support.case_language import SCENARIO, did, expecting, on_response, value_on
 
 from ci_eval.criteria import _patterns
 from ci_eval.criteria.ci_text import Contains, ExactMatch, Regex

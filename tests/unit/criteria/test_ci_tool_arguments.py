@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from scoring import SCENARIO, did, expecting, value_of
+from support.case_language import SCENARIO, did, expecting, value_of
 
 from ci_eval.criteria._assignment import best_total
 from ci_eval.criteria._json_values import equal, within

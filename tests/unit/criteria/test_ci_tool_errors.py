@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scoring import did, expecting
+from support.case_language import did, expecting
 
 from ci_eval.criteria.ci_tool_errors import ToolErrors, has_failed
 from ci_eval.records.model import Status

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from scoring import SCENARIO, did, expecting, value_of
+from support.case_language import SCENARIO, did, expecting, value_of
 
 from ci_eval.criteria.ci_tool_use import ForbiddenTools, RequiredTools, ToolOrder
 from ci_eval.plugins.points import Criterion

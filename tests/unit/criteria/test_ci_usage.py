@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from scoring import did, expecting
+from support.case_language import did, expecting
 
 from ci_eval.criteria.ci_usage import Consumption, Cost, Latency, Tokens, ToolCalls
 from ci_eval.records.model import Status

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judging import judged
-from scoring import KEY, SCENARIO, did, expecting
+from support.case_language import KEY, SCENARIO, did, expecting
+from support.judged_scores import judged
 
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations

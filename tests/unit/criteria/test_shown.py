@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from scoring import did
+from support.case_language import did
 
 from ci_eval.criteria._shown import (
     declared_tools,

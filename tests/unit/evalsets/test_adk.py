@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from problems import in_lines, told
+from support.reader_problems import in_lines, told
 
 from ci_eval.evalsets import _reading
 from ci_eval.evalsets.adk import Adk

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from problems import told
+from support.reader_problems import told
 
 from ci_eval.config.open_evalset import reader_of
 from ci_eval.evalsets.adk_legacy import AdkFlat, AdkLegacy

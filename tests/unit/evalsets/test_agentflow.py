@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from problems import in_lines, told
+from support.reader_problems import in_lines, told
 
 from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.evalsets import _reading

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import talk, told
+from support.reader_problems import talk, told
 
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.evalsets import _reading

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from problems import talk, told
+from support.reader_problems import talk, told
 
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.evalsets.agents_cli import AgentsCliDataset

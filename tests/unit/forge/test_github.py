@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from fake_github import (
+from servers.github import (
     EVERYTHING,
     REPOSITORY,
     SIGNATURE,
@@ -30,7 +30,7 @@ from fake_github import (
     refusal,
     sha,
 )
-from loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
+from servers.loopback import CUT, DROPPED, HTML, Reply, as_json, closed_port, serving
 
 from ci_eval.forge import github as module
 from ci_eval.forge import rest

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gitlab import NUMBER, PROJECT, TOKEN, FakeGitLab, gitlab
-from loopback import CUT, DROPPED, HTML, QuietServer, Reply, as_json, closed_port
+from servers.gitlab import NUMBER, PROJECT, TOKEN, FakeGitLab, gitlab
+from servers.loopback import CUT, DROPPED, HTML, QuietServer, Reply, as_json, closed_port
 
 from ci_eval.forge import gitlab as module
 from ci_eval.forge import rest

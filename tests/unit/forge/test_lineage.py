@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from repos import ENV, Repo, clone
+from support.git_repositories import ENV, Repo, clone
 
 from ci_eval.forge.lineage import (
     Lineage,

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import FACTS, columns, meta, past, results
+from support.run_language import FACTS, columns, meta, past, results
 
 from ci_eval.config.schema import GateOptions
 from ci_eval.gate.compare import compare

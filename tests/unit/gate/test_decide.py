@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from runs import FACTS, columns, meta, past, results
+from support.run_language import FACTS, columns, meta, past, results
 
 from ci_eval.config.schema import GateOptions
 from ci_eval.gate import mean_drop

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 from pydantic import ValidationError
-from runs import columns, meta, past
+from support.run_language import columns, meta, past
 
 from ci_eval.config.schema import Acceptance, GateOptions, Quarantine
 from ci_eval.gate.compare import compare

@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from runs import FACTS, columns, meta, past
+from support.run_language import FACTS, columns, meta, past
 
 from ci_eval.config.schema import GateOptions
 from ci_eval.gate.compare import examine

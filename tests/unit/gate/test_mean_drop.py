@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from runs import FACTS, columns, meta, past, results
+from support.run_language import FACTS, columns, meta, past, results
 
 from ci_eval.config.schema import GateOptions
 from ci_eval.gate.compare import compare, examine

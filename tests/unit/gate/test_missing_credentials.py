@@ -1,7 +1,7 @@
 """What kept something from being measured, and when it is not said."""
 
 import pytest
-from support import GROUP, make_meta
+from support.report_language import GROUP, make_meta
 
 from ci_eval.gate.missing_credentials import lacked
 from ci_eval.records.findings import GroupSummary

@@ -1,7 +1,7 @@
 """A run beside its baseline."""
 
 import pytest
-from runs import FACTS, columns, meta, past
+from support.run_language import FACTS, columns, meta, past
 
 from ci_eval.gate.pairing import Group, groups_of, pool
 from ci_eval.records.results import CriterionFacts

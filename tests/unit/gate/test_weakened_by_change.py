@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from repos import ENV, Repo, clone
-from runs import meta
+from support.git_repositories import ENV, Repo, clone
+from support.run_language import meta
 
 from ci_eval.config.load import load
 from ci_eval.gate.weakened_by_change import rewritten

@@ -1,7 +1,7 @@
 """What a change makes easier to pass."""
 
 import pytest
-from runs import FACTS, meta
+from support.run_language import FACTS, meta
 
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.errors import BaselineError

@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 import pytest
-from fake_gemini import answer
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from servers.gemini import answer
 
 from ci_eval.judges._gemini_replies import read_answer
 from ci_eval.judges.gemini import Gemini

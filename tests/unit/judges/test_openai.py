@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from fake_openai import completion, response
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from servers.openai import completion, response
 
 import ci_eval.judges.openai
 from ci_eval.judges._openai_calls import Api, Call, strict

@@ -3,9 +3,9 @@ import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import clock
 import pytest
-from told import judge, world
+from support import jumping_clock
+from support.scripted_judge import judge, world
 
 from ci_eval.llm import calls as calling
 from ci_eval.llm.calls import Budget, Line, Meter
@@ -43,21 +43,21 @@ def failing(times: int, **how):
 
 def test_what_fails_in_passing_is_asked_again(tmp_path):
     told = judge(failing(3, passing=True))
-    (answer,), meter = clock.run(ask(told))
+    (answer,), meter = jumping_clock.run(ask(told))
     assert answer.text == "ok"
     assert len(told.asked) == meter.usage.calls == 4
 
 
 def test_so_often_and_no_more():
     told = judge(failing(9, passing=True))
-    (error,), meter = clock.run(ask(told, attempts=3))
+    (error,), meter = jumping_clock.run(ask(told, attempts=3))
     assert str(error) == "went wrong; asked 3 times"
     assert meter.usage.calls == 3
 
 
 def test_what_will_not_pass_is_asked_once():
     told = judge(failing(1))
-    (error,), meter = clock.run(ask(told))
+    (error,), meter = jumping_clock.run(ask(told))
     assert str(error) == "went wrong"
     assert meter.usage.calls == 1
 
@@ -71,11 +71,11 @@ def test_a_call_that_takes_too_long_is_ended_and_made_again():
 
     async def work():
         healing = asyncio.create_task(heals())
-        found = await clock.timed(ask(told, timeout_s=20))
+        found = await jumping_clock.timed(ask(told, timeout_s=20))
         await healing
         return found
 
-    ((answer,), meter), took = clock.run(work())
+    ((answer,), meter), took = jumping_clock.run(work())
     assert answer.text == "ok"
     assert meter.usage.calls == 2
     assert 20 < took < 21
@@ -85,7 +85,7 @@ def test_a_call_that_takes_too_long_is_ended_and_made_again():
 def test_a_provider_that_is_down_is_given_up_within_the_time_that_is_allowed(delay_s):
     told = judge(failing(10_000, passing=True), delay_s=delay_s)
     asked = ask(told, 40, patience_s=40, timeout_s=30, attempts=100, concurrency=8)
-    (errors, _), took = clock.run(clock.timed(asked))
+    (errors, _), took = jumping_clock.run(jumping_clock.timed(asked))
 
     assert 39 < took < 41
     assert all(isinstance(each, JudgeError) for each in errors)
@@ -107,19 +107,19 @@ def test_time_in_which_nobody_asked_does_not_count_against_a_provider():
             await asyncio.sleep(3600)
             return first, await line.call(question(), meter, budget)
 
-    assert [each.text for each in clock.run(work())] == ["ok", "ok"]
+    assert [each.text for each in jumping_clock.run(work())] == ["ok", "ok"]
 
 
 def test_a_provider_that_knows_no_such_model_is_not_asked_again():
     told = judge(failing(100, hopeless=True))
-    errors, _ = clock.run(ask(told, 20, concurrency=1))
+    errors, _ = jumping_clock.run(ask(told, 20, concurrency=1))
     assert len(told.asked) == 1
     assert {str(each) for each in errors} == {"went wrong"}
 
 
 def test_one_that_refuses_everything_is_given_up_after_a_few():
     told = judge(failing(100))
-    clock.run(ask(told, 20, concurrency=1))
+    jumping_clock.run(ask(told, 20, concurrency=1))
     assert len(told.asked) == calling.MAX_REFUSALS
 
 
@@ -130,7 +130,7 @@ def test_one_refused_question_does_not_spoil_the_others():
         return "ok"
 
     told = judge(say)
-    found, _ = clock.run(ask(told, 20, concurrency=1))
+    found, _ = jumping_clock.run(ask(told, 20, concurrency=1))
     assert [isinstance(each, Answer) for each in found] == [n != 3 for n in range(20)]
 
 
@@ -142,7 +142,7 @@ def test_nobody_is_asked_before_the_provider_wants_to_be():
         asked_at.append(time.monotonic())
         return refuse(asked)
 
-    found, _ = clock.run(ask(judge(say), 5, concurrency=1))
+    found, _ = jumping_clock.run(ask(judge(say), 5, concurrency=1))
     first, *others = asked_at
     assert len(others) == 5
     assert min(others) >= first + 20
@@ -151,15 +151,15 @@ def test_nobody_is_asked_before_the_provider_wants_to_be():
 
 def test_no_more_calls_are_under_way_than_allowed():
     told = judge(lambda _: "ok", delay_s=1)
-    clock.run(ask(told, 30, concurrency=4))
+    jumping_clock.run(ask(told, 30, concurrency=4))
     assert told.most_at_once == 4
 
 
 def test_the_client_is_opened_once_and_only_when_it_is_needed():
     told = judge(lambda _: "ok", delay_s=1)
-    clock.run(ask(told, 0))
+    jumping_clock.run(ask(told, 0))
     assert told.opened == 0
-    clock.run(ask(told, 10))
+    jumping_clock.run(ask(told, 10))
     assert told.opened == 1
 
 
@@ -168,7 +168,7 @@ def test_a_key_that_is_missing_is_told_instead_of_asking():
         def missing(self, env):
             return "KEY"
 
-    (error,), meter = clock.run(ask(Keyed(model="m")))
+    (error,), meter = jumping_clock.run(ask(Keyed(model="m")))
     assert str(error) == "the judge lacks KEY"
     assert meter.usage.calls == 0
 
@@ -186,6 +186,6 @@ def test_a_budget_counts_what_is_under_way():
 def test_a_call_that_was_cut_short_counts_too():
     budget = Budget(2, None)
     told = judge(failing(5, passing=True))
-    (error,), _ = clock.run(ask(told, budget=budget))
+    (error,), _ = jumping_clock.run(ask(told, budget=budget))
     assert "the 2 calls of `judge.max_calls` are used up" in str(error)
     assert len(told.asked) == 2

@@ -3,10 +3,10 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import clock
 import pytest
-from scoring import did, expecting
-from told import asker, judge, world
+from support import jumping_clock
+from support.case_language import did, expecting
+from support.scripted_judge import asker, judge, world
 
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_final_response_match_v2 import read as read_match
@@ -313,7 +313,7 @@ def test_models_of_one_provider_share_its_client_and_its_pace(tmp_path: Path):
             judged = Judged(MATCH, found)
             await asyncio.gather(*(judged.score(expecting(str(n)), did(str(n))) for n in range(5)))
 
-    clock.run(work())
+    jumping_clock.run(work())
     assert (one.opened, one.most_at_once) == (1, 3)
     assert {(each.model, str(dict(each.settings))) for each in one.asked} == {
         ("a", "{}"),

@@ -1,8 +1,8 @@
 import asyncio
 import time
 
-import clock
 import pytest
+from support import jumping_clock
 
 from ci_eval.llm.rate_limit import Pace
 
@@ -46,7 +46,7 @@ def test_turns_come_in_the_order_they_were_asked_for():
         pace = Pace(concurrency=2)
         await asyncio.gather(*(one(pace, number) for number in range(20)))
 
-    clock.run(work())
+    jumping_clock.run(work())
     assert order == list(range(20))
 
 
@@ -59,7 +59,7 @@ def begin(pace: Pace, *tokens: int) -> list[float]:
             at - started for at in await asyncio.gather(*(_hold(pace, each) for each in tokens))
         ]
 
-    return clock.run(work())
+    return jumping_clock.run(work())
 
 
 def test_so_many_requests_a_minute_are_spread_over_it():
@@ -81,7 +81,7 @@ def test_all_wait_as_long_as_the_provider_wants():
         return [at - now for at in await asyncio.gather(*(_hold(pace) for _ in range(4)))]
 
     # They begin one after the other, as calls do that prepare their requests.
-    assert clock.run(work()) == pytest.approx([20, 20, 20, 20], abs=0.01)
+    assert jumping_clock.run(work()) == pytest.approx([20, 20, 20, 20], abs=0.01)
 
 
 @pytest.mark.parametrize("waiting", [True, False])
@@ -106,4 +106,4 @@ def test_who_gives_up_while_waiting_takes_no_turn_from_the_others(waiting):
         cancelled = [each.cancelled() for each in (first, second, third)]
         assert cancelled == [not waiting, waiting, False]
 
-    clock.run(work())
+    jumping_clock.run(work())

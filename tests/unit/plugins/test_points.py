@@ -5,8 +5,8 @@ from typing import Any, ClassVar, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from project import GREETS
 from pydantic import ValidationError
+from support.project import GREETS
 
 from ci_eval.plugins.criterion import MAX_VALUE
 from ci_eval.plugins.points import Criterion

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FORK, REPOSITORY, FakeGitHub, Fault, github, refusal, sha
-from fake_gitlab import gitlab
-from support import make_report
-from writers import Talk, Voice
+from servers.github import FORK, REPOSITORY, FakeGitHub, Fault, github, refusal, sha
+from servers.gitlab import gitlab
+from support.concurrent_writers import Talk, Voice
+from support.report_language import make_report
 
 from ci_eval.forge import rest
 from ci_eval.pull_requests import after_run

@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from fake_github import zipped
 from hypothesis import given
 from hypothesis import strategies as st
-from support import make_report
+from servers.github import zipped
+from support.report_language import make_report
 
 from ci_eval.pull_requests import artifacts
 from ci_eval.pull_requests.artifacts import (

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FakeGitHub, Fault, github, refusal, sha
-from support import make_report
+from servers.github import FakeGitHub, Fault, github, refusal, sha
+from support.report_language import make_report
 
 from ci_eval.forge import rest
 from ci_eval.forge.github import connected

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support import compared, make_report
+from support.report_language import compared, make_report
 
 from ci_eval.pull_requests.github_runner import (
     MAX_ANNOTATIONS,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import HUMAN, OTHER_BOT, TOKEN, FakeGitHub, Fault, github, refusal
-from loopback import CUT, DROPPED, as_json
+from servers.github import HUMAN, OTHER_BOT, TOKEN, FakeGitHub, Fault, github, refusal
+from servers.loopback import CUT, DROPPED, as_json
 
 from ci_eval.forge import github as client
 from ci_eval.forge import rest

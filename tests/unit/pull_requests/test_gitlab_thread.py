@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gitlab import ME, NUMBER, PATH, PROJECT, SHA, TOKEN, FakeGitLab, gitlab, refusal
-from loopback import DROPPED, Reply, as_json
+from servers.gitlab import ME, NUMBER, PATH, PROJECT, SHA, TOKEN, FakeGitLab, gitlab, refusal
+from servers.loopback import DROPPED, Reply, as_json
 
 from ci_eval.forge import rest
 from ci_eval.pull_requests import sticky

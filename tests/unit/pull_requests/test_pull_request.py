@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FORK, REPOSITORY, FakeGitHub, github, refusal, sha
-from loopback import as_json
+from servers.github import FORK, REPOSITORY, FakeGitHub, github, refusal, sha
+from servers.loopback import as_json
 
 from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.github_errors import GitHubError

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_github import FORK, HUMAN, REPOSITORY, FakeGitHub, Fault, github, refusal, sha
-from loopback import as_json
-from support import make_report
+from servers.github import FORK, HUMAN, REPOSITORY, FakeGitHub, Fault, github, refusal, sha
+from servers.loopback import as_json
+from support.report_language import make_report
 
 from ci_eval.forge import rest
 from ci_eval.pull_requests import sticky

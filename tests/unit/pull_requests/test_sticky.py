@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from writers import Talk, Turns, Voice
+from support.concurrent_writers import Talk, Turns, Voice
 
 from ci_eval.pull_requests import sticky
 from ci_eval.pull_requests.layout import compose

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 import pytest
-from writers import Talk, Voice
+from support.concurrent_writers import Talk, Voice
 
 from ci_eval.pull_requests import sticky, unevaluated
 from ci_eval.pull_requests.after_run import Place

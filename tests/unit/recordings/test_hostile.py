@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from spans import console, otlp, span
+from support.span_language import console, otlp, span
 
 from ci_eval.agents.recorded import Recorded
 from ci_eval.config.open_evalset import open_evalset

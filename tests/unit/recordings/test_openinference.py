@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spans import Sketch, console, otlp, span
+from support.span_language import Sketch, console, otlp, span
 
 from ci_eval.recordings.openinference import OpenInference
 from ci_eval.records.model import Invocation

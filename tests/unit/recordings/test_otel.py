@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spans import Sketch, console, otlp, printed, span
+from support.span_language import Sketch, console, otlp, printed, span
 
 from ci_eval.recordings.otel import OpenTelemetry
 from ci_eval.records.errors import UsageError

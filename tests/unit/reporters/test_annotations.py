@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import GROUP, make_report, make_results, streamed
+from support.report_language import GROUP, make_report, make_results, streamed
 
 from ci_eval.records.evalset_facts import EvalSet
 from ci_eval.records.findings import Reason, Report

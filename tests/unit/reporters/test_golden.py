@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 import pytest
-from support import compared_in_full, make_report, make_results, streamed
+from support.report_language import compared_in_full, make_report, make_results, streamed
 
 from ci_eval.plugins.points import reporter
 from ci_eval.records.findings import Reason

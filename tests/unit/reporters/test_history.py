@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import GROUP, compared_in_full, make_report
+from support.report_language import GROUP, compared_in_full, make_report
 
 from ci_eval.records.bounds import MAX_VALUE
 from ci_eval.records.findings import GroupKey, Noted, NotedGroup, Report

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
 from lxml import etree
-from support import compared, compared_in_full, make_report, make_results, streamed
+from support.report_language import compared, compared_in_full, make_report, make_results, streamed
 
 from ci_eval.records.findings import CaseChange, Report
 from ci_eval.records.model import Json, Status

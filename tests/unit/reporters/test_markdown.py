@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import html as lxml_html
-from support import (
+from support.report_language import (
     GROUP,
     compared,
     compared_in_full,

@@ -1,6 +1,6 @@
 """How the reasons of a verdict are sorted and joined for a reader."""
 
-from support import GROUP, compared, make_report
+from support.report_language import GROUP, compared, make_report
 
 from ci_eval.records.evalset_facts import EvalSet
 from ci_eval.records.findings import Delta, Reason, Report

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from project import Project
-from support import compared_in_full, make_report
+from support.project import Project
+from support.report_language import compared_in_full, make_report
 
 from ci_eval.records.findings import Report
 from ci_eval.reporters import markdown

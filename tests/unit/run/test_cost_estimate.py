@@ -1,5 +1,5 @@
 import pytest
-from project import Project, case, turn
+from support.project import Project, case, turn
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import clock
 import pytest
+from support import jumping_clock
 
 from ci_eval.config.schema import RunOptions
 from ci_eval.plugins.points import Session
@@ -93,7 +93,7 @@ def run(agent: Scripted, count: int = 1, turns: int = 1, **options: object) -> l
         found[number] = trace
 
     world = World(env={}, root=Path(), now=lambda: 0.0)
-    clock.run(
+    jumping_clock.run(
         execute(
             iter([(number, trial, None) for number, trial in enumerate(trials(count, turns))]),
             {"bot": agent},
@@ -244,7 +244,7 @@ def test_a_scenario_cannot_be_held_without_a_simulated_user():
     async def landed(_number: int, _trial: Trial, trace: Trace) -> None:
         found.append(trace)
 
-    clock.run(
+    jumping_clock.run(
         execute(
             iter([(0, Trial(TrialKey(agent="bot", evalset="e", case="x"), case), None)]),
             {"bot": agent},
@@ -280,7 +280,7 @@ def begun(count: int, *, waits: bool = False, memento: object = "from before") -
 def go_on(agent: Scripted, earlier: Begun) -> Trace:
     """Try a trial of three messages of which an earlier run has begun a part."""
     (trial,) = trials(1, turns=3)
-    return clock.run(observe(agent, trial, Conduct(RunOptions()), earlier))
+    return jumping_clock.run(observe(agent, trial, Conduct(RunOptions()), earlier))
 
 
 def test_a_trial_goes_on_behind_what_was_begun_and_its_time_counts():
@@ -366,7 +366,7 @@ def test_what_is_not_over_is_handed_on_as_it_comes():
         kept.append((trial.key.case, len(so_far.invocations)))
 
     conduct = Conduct(RunOptions(), keep=keep)
-    clock.run(observe(Scripted(hello), trials(1, 3)[0], conduct))
+    jumping_clock.run(observe(Scripted(hello), trials(1, 3)[0], conduct))
 
     assert kept == [("case0", 1), ("case0", 2)]
 
@@ -391,7 +391,7 @@ class Thoughtful:
 def test_while_a_user_thinks_the_clock_of_the_trial_stands_still():
     agent = Scripted(hello)
     conduct = Conduct(RunOptions(timeout_s=20), lambda _: Thoughtful(3, thought_s=10))
-    trace = clock.run(observe(agent, trials(1)[0], conduct))
+    trace = jumping_clock.run(observe(agent, trials(1)[0], conduct))
 
     assert trace.error is None
     assert len(trace.invocations) == 3
@@ -404,7 +404,7 @@ def test_the_time_of_the_agent_adds_up_whatever_its_user_takes():
         return message.text
 
     conduct = Conduct(RunOptions(timeout_s=25), lambda _: Thoughtful(9, thought_s=7))
-    trace = clock.run(observe(Scripted(slow), trials(1)[0], conduct))
+    trace = jumping_clock.run(observe(Scripted(slow), trials(1)[0], conduct))
 
     assert trace.error
     assert trace.error.kind == "timeout"

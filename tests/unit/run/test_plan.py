@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repos import git_init
+from support.git_repositories import git_init
 
 from ci_eval.config.load import load
 from ci_eval.config.open_evalset import open_evalset

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import GREETS, REFUNDS, case, turn
+from support.project import GREETS, REFUNDS, case, turn
 
 from ci_eval.config.load import load
 from ci_eval.config.model import Config

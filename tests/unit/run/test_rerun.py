@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from runs import FACTS, columns, meta, past, results
+from support.run_language import FACTS, columns, meta, past, results
 
 from ci_eval.config.load import load
 from ci_eval.config.schema import GateOptions

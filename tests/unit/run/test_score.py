@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from project import REFUNDS, case, turn
+from support.project import REFUNDS, case, turn
 
 from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_response_match_score import ResponseMatch

@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from playing import played, saying, scenario
-from scoring import expecting
-from told import asker, judge
+from support.case_language import expecting
+from support.scripted_judge import asker, judge
+from support.simulated_conversations import played, saying, scenario
 
 from ci_eval.judges.scripted import Scripted as ScriptedJudge
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import meta, results
+from support.run_language import meta, results
 
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
 from ci_eval.records.model import Status

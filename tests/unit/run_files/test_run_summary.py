@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from runs import columns, make_run, meta, past, results
+from support.run_language import columns, make_run, meta, past, results
 
 from ci_eval.baselines.file import FileStore
 from ci_eval.records.findings import Counts, Noted

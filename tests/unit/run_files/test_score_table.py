@@ -1,7 +1,7 @@
 """How observations of a case become one status."""
 
 import pytest
-from runs import FACTS, columns, results
+from support.run_language import FACTS, columns, results
 
 from ci_eval.records.model import Status
 from ci_eval.records.results import CriterionFacts

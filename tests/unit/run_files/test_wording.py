@@ -1,5 +1,5 @@
 import pytest
-from support import GROUP, compared, make_report
+from support.report_language import GROUP, compared, make_report
 
 from ci_eval.records.findings import CaseChange, Delta, Excused, Report, Together
 from ci_eval.run_files import wording

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from repos import ENV, Repo, make_hub
-from repos import clone as cloned
+from support.git_repositories import ENV, Repo, make_hub
+from support.git_repositories import clone as cloned
 
 from ci_eval.baselines import _data_branch
 from ci_eval.baselines._data_branch import Change, opened

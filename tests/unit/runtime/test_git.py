@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from repos import ENV, Repo
+from support.git_repositories import ENV, Repo
 
 from ci_eval.runtime import git
 from ci_eval.runtime.git import GitError, Repository

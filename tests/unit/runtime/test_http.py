@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import closed_port
+from servers.loopback import closed_port
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime import http

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from repos import git_init
+from support.git_repositories import git_init
 
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime import isolation

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from talks import ENVIRONMENT, dies, until
-from tracing import GET_TRACED, needs_tracing
+from support.agent_sessions import ENVIRONMENT, dies, until
+from support.traced_process import GET_TRACED, needs_tracing
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime import processes

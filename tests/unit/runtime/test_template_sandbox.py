@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repos import git_init
-from talks import is_dead
-from tracing import GET_TRACED, needs_tracing
+from support.agent_sessions import is_dead
+from support.git_repositories import git_init
+from support.traced_process import GET_TRACED, needs_tracing
 
 from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Totals

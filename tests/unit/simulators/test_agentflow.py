@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playing import played, saying, scenario
+from support.simulated_conversations import played, saying, scenario
 
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Question, UnreadableError

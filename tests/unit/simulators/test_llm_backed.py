@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from playing import echo, played, saying, scenario
 from pydantic import ValidationError
+from support.simulated_conversations import echo, played, saying, scenario
 
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.model import Invocation

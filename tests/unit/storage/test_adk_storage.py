@@ -1,7 +1,7 @@
 """Names and ids as ADK 2.13.0 has them."""
 
 import pytest
-from fake_gcs import serving
+from servers.gcs import serving
 
 from ci_eval.records.errors import UsageError
 from ci_eval.storage.adk_storage import (

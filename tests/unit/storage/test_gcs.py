@@ -10,9 +10,9 @@ import time
 from typing import Any
 
 import pytest
-from fake_gcs import FakeGcs, serving
-from loopback import closed_port
 from pydantic import ValidationError
+from servers.gcs import FakeGcs, serving
+from servers.loopback import closed_port
 
 from ci_eval.records.errors import UsageError
 from ci_eval.storage import downloads, gcs

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 from lxml import html as lxml_html
-from support import shown_by_github
+from support.report_language import shown_by_github
 
 from ci_eval.text import templates
 from ci_eval.text.sanitize import clean, one_line

@@ -1,7 +1,7 @@
 """An agent of ADK without ADK: what it does was recorded when ADK evaluated it."""
 
 import pytest
-from adk_shop import Shop
+from support.adk_command import Shop
 
 
 @pytest.fixture

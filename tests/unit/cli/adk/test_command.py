@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from adk_shop import LEFT, observed
-from project import GREETS, TRACKS
-from repos import git_init
+from support.adk_command import LEFT, observed
+from support.git_repositories import git_init
+from support.project import GREETS, TRACKS
 
 from ci_eval.records.errors import ExitCode
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from repos import git_init
+from support.git_repositories import git_init
 
 from ci_eval.cli.adk.interpreters import interpreter_of
 from ci_eval.runtime.context import World

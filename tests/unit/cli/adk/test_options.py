@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from repos import git_init
+from support.git_repositories import git_init
 
 from ci_eval.cli.adk.options import Options, agent_of, configured
 from ci_eval.records.errors import UsageError

@@ -2,7 +2,7 @@
 
 import re
 
-from adk_shop import LEFT, PRINTED, blocks, head, without
+from support.adk_command import LEFT, PRINTED, blocks, head, without
 
 CRITERIA = "Using evaluation criteria: criteria="
 DEFAULTS = "{'tool_trajectory_avg_score': 1.0, 'response_match_score': 0.8}"

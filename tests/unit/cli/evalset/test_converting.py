@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from project import GREETS, REFUNDS, TRACKS, turn
+from support.project import GREETS, REFUNDS, TRACKS, turn
 
 from ci_eval.cli.evalset.converting import Written, convert, migrate, migrate_folder, save
 from ci_eval.config.open_evalset import open_evalset

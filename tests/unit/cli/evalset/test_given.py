@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from project import GREETS, REFUNDS
+from support.project import GREETS, REFUNDS
 
 from ci_eval.cli.evalset import given
 from ci_eval.records.errors import UsageError

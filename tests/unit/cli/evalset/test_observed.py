@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from project import content, turn
+from support.project import content, turn
 
 from ci_eval.cli.evalset import observed as keeping
 from ci_eval.cli.evalset.observed import Wanted

@@ -4,7 +4,7 @@ import json
 import stat
 
 import pytest
-from project import GREETS, REFUNDS, TRACKS, Project
+from support.project import GREETS, REFUNDS, TRACKS, Project
 
 from ci_eval.cli.evalset.finding import evalset_files, located
 from ci_eval.records.errors import EvalSetError, UsageError

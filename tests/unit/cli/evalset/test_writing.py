@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from project import GREETS, REFUNDS, content, turn
+from support.project import GREETS, REFUNDS, content, turn
 
 from ci_eval.cli.evalset.losses import losses
 from ci_eval.cli.evalset.writing import FORMATS, document_text, own_case, read_back

@@ -1,7 +1,7 @@
 """A comparison, as it is shown."""
 
 import pytest
-from runs import make_run, past
+from support.run_language import make_run, past
 
 from ci_eval.cli.gate.comparing import case_line, print_comparison, say_list, show_comparison
 from ci_eval.config.schema import GateOptions

@@ -1,7 +1,7 @@
 """What a trial takes, as earlier runs measured it."""
 
 import pytest
-from runs import FACTS, make_run, past
+from support.run_language import FACTS, make_run, past
 
 from ci_eval.cli.gate.costs import Taken, taken
 from ci_eval.records.findings import GroupKey, Noted, NotedGroup

@@ -1,7 +1,7 @@
 """Why a verdict is what it is: the numbers of its report, with what they follow from."""
 
 import pytest
-from runs import FACTS, make_run, meta, past
+from support.run_language import FACTS, make_run, meta, past
 
 from ci_eval.cli.gate.explaining import explain
 from ci_eval.config.schema import GateOptions

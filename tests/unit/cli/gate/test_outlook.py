@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from runs import FACTS, meta, past
-from runs import results as run_results
+from support.run_language import FACTS, meta, past
+from support.run_language import results as run_results
 
 from ci_eval.cli.gate.costs import Taken
 from ci_eval.cli.gate.outlook import Asked, outlook

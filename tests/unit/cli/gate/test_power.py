@@ -5,7 +5,7 @@ from statistics import NormalDist
 
 import numpy as np  # noqa: TID253  # no command starts with this
 import pytest
-from runs import meta
+from support.run_language import meta
 
 from ci_eval.cli.gate.power import Noise, Setting, fewest, noise_of
 from ci_eval.config.schema import GateOptions

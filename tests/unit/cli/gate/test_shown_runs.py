@@ -1,6 +1,6 @@
 """The stored runs, as they are shown."""
 
-from runs import FACTS, columns, meta, past
+from support.run_language import FACTS, columns, meta, past
 
 from ci_eval.cli.gate.shown_runs import show_runs, shown_runs
 from ci_eval.forge.lineage import Lineage

@@ -6,7 +6,7 @@ import os
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from project import GREETS, REFUNDS, TRACKS
+from support.project import GREETS, REFUNDS, TRACKS
 
 from ci_eval.cli.init.choosing import Candidate, candidates, free_name, unique_names
 from ci_eval.cli.init.surveying import Survey

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from project import CASES, GREETS, case, turn
+from support.project import CASES, GREETS, case, turn
 
 from ci_eval.cli.init.choosing import Candidate, candidates
 from ci_eval.cli.init.deciding import decide

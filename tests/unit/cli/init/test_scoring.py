@@ -1,7 +1,7 @@
 """The criteria that cases can be scored by, and why the others are left out."""
 
 import pytest
-from project import GREETS, REFUNDS, case, turn
+from support.project import GREETS, REFUNDS, case, turn
 
 from ci_eval.cli.init.scoring import (
     Scoring,

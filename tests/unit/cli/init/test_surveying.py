@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from project import CASES, GREETS, REFUNDS
+from support.project import CASES, GREETS, REFUNDS
 
 from ci_eval.cli.init import surveying
 from ci_eval.cli.init.surveying import survey, with_evalset

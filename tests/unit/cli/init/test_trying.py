@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from project import CASES, GREETS
+from support.project import CASES, GREETS
 
 from ci_eval.cli.init.trying import AskedModel, Tried, try_out
 from ci_eval.judges.gemini import Gemini

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import make_report
+from support.report_language import make_report
 
 from ci_eval.cli.main import main
 from ci_eval.pull_requests import after_run

@@ -1,7 +1,7 @@
 """What calls for a comment where there is none yet."""
 
 import pytest
-from support import make_report
+from support.report_language import make_report
 
 from ci_eval.pull_requests.options import Options, When, calls_for
 

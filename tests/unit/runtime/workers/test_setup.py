@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
-from talks import ENVIRONMENT, dies, is_dead, passing, until
+from support.agent_sessions import ENVIRONMENT, dies, is_dead, passing, until
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime.context import World

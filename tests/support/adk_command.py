@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from project import Ended
+from support.project import Ended
 
 from ci_eval.cli.main import main
 
-HERE = Path(__file__).parent / "unit/cli/adk"
+HERE = Path(__file__).parents[1] / "unit/cli/adk"
 PRINTED = (HERE / "adk-2.13.0.printed.txt").read_text(encoding="utf-8")
 LEFT = json.loads((HERE / "adk-2.13.0.evalset_result.json").read_text(encoding="utf-8"))
 

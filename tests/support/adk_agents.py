@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_gemini import answer
-from loopback import Loopback, Reply, Request, as_json
-from talks import Place
+from servers.gemini import answer
+from servers.loopback import Loopback, Reply, Request, as_json
+from support.agent_sessions import Place
 
 from ci_eval.agents.adk import Adk
 from ci_eval.records.model import Invocation
 
-AGENTS = Path(__file__).parent / "integration" / "agents" / "adk_agents"
+AGENTS = Path(__file__).parents[1] / "integration" / "agents" / "adk_agents"
 PLACE = Place(AGENTS)
 VERSIONS = {"2.13": "CI_EVAL_ADK_PYTHON", "2.3": "CI_EVAL_ADK23_PYTHON"}
 

@@ -1,6 +1,6 @@
 """A stand-in for GitHub and the host of its artifacts, which holds us to what GitHub publishes.
 
-What is asked and what is answered must fit the descriptions in `github_api`; what does not is a
+What is asked and what is answered must fit the descriptions in `api`; what does not is a
 violation, which fails the test when it ends.  The prose that they leave out is in
 https://docs.github.com/en/rest/using-the-rest-api (versions, pages, limits, permissions).
 """
@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
-from githubs import graph, rest
-from githubs.described import Operations
-from githubs.faults import Fault
-from githubs.rest import SIGNATURE, refusal
-from githubs.state import (
+from servers.github import graph, rest
+from servers.github.described import Operations
+from servers.github.faults import Fault
+from servers.github.rest import SIGNATURE, refusal
+from servers.github.state import (
     ACTIONS,
     FORK,
     FORK_ID,
@@ -30,7 +30,7 @@ from githubs.state import (
     sha,
     zipped,
 )
-from loopback import Loopback, Reply, Request, serving
+from servers.loopback import Loopback, Reply, Request, serving
 
 from ci_eval.forge import github as client
 

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from loopback import QuietServer
+from servers.loopback import QuietServer
 
 PAGE = 3
 """How many objects one page of a listing has."""

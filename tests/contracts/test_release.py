@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from repos import Repo, clone, make_hub
+from support.git_repositories import Repo, clone, make_hub
 
 import ci_eval
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from loopback import Loopback, Reply, Request, as_json
+from servers.loopback import Loopback, Reply, Request, as_json
 
 KEY = "sk-the-right-key-of-this-test"
 VERDICT = '{"verdict": "yes"}'

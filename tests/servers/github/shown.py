@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from githubs.state import (
+from servers.github.state import (
     FORK,
     FORK_ID,
     REPOSITORY,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from told import asker, judge
+from support.scripted_judge import asker, judge
 
 from ci_eval.plugins.points import JudgedCriterion
 from ci_eval.records.errors import JudgeError

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from talks import Place, Talk, converse, trial
+from support.agent_sessions import Place, Talk, converse, trial
 
 from ci_eval.plugins.points import Agent, RunningAgent
 from ci_eval.records.model import Content, FunctionResponse, Invocation, Part
 
-AGENTS = Path(__file__).parent / "integration" / "agents" / "framework_agents"
+AGENTS = Path(__file__).parents[1] / "integration" / "agents" / "framework_agents"
 VARIABLES = {
     "agentflow": "CI_EVAL_AGENTFLOW_PYTHON",
     "frameworks": "CI_EVAL_FRAMEWORKS_PYTHON",

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from loopback import Loopback, Reply, Request, as_json
+from servers.loopback import Loopback, Reply, Request, as_json
 
 KEY = "AIzaSy-the-right-key-of-this-test"
 VERDICT = '{"verdict": "yes"}'

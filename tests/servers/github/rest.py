@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from githubs import shown
-from githubs.described import Operation, filled
-from githubs.state import MAX_COMMENT, REPOSITORY, REPOSITORY_ID, State
-from loopback import Reply, Request, as_json
+from servers.github import shown
+from servers.github.described import Operation, filled
+from servers.github.state import MAX_COMMENT, REPOSITORY, REPOSITORY_ID, State
+from servers.loopback import Reply, Request, as_json
 
 SIGNATURE = "sig-the-secret-of-an-address"
 DOCS = "https://docs.github.com/rest"

@@ -1,6 +1,6 @@
 """Cuts the parts that ci-eval uses out of what GitHub publishes of its API.
 
-    python tests/github_api/make.py FOLDER [--check]
+    python tests/servers/github/api/make.py FOLDER [--check]
 
 FOLDER is the `node_modules/@octokit` that `npm install @octokit/openapi @octokit/graphql-schema`
 makes.  `--check` writes nothing, and fails where a file here is not what it would write.

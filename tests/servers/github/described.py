@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from loopback import Reply, Request
+from servers.loopback import Reply, Request
 
-FOLDER = Path(__file__).parents[1] / "github_api"
+FOLDER = Path(__file__).parent / "api"
 _IN_PLACE = ("allOf", "anyOf", "oneOf")
 _SAMPLES = {"date-time": "2026-01-01T00:00:00Z", "uri": "https://github.com/octo/shop"}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from judging import Judgement
-from told import asker, judge
+from support.judged_scores import Judgement
+from support.scripted_judge import asker, judge
 
 from ci_eval.plugins.points import JudgedCriterion
 from ci_eval.records.model import EvalCase

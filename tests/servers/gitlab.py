@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import Any, Literal
 from urllib.parse import urlencode
 
-from loopback import Loopback, Reply, Request, as_json, serving
 from pydantic import BaseModel, ConfigDict, Field
+from servers.loopback import Loopback, Reply, Request, as_json, serving
 
 TOKEN = "glpat-the-right-token-of-this-test"
 PROJECT = "4711"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from project import turn
+from support.project import turn
 
 from ci_eval.plugins.points import Criterion
 from ci_eval.records.model import EvalCase

@@ -8,8 +8,8 @@ https://cloud.google.com/storage/docs/json_api/v1/objects/get
 import re
 from typing import Any
 
-from fake_gemini import error
-from loopback import Loopback, Reply, Request, as_json
+from servers.gemini import error
+from servers.loopback import Loopback, Reply, Request, as_json
 
 TOKEN = "the-right-token-of-this-test"
 _PATH = re.compile(r"/v1beta1/projects/shop-1/locations/us-central1/?:evaluateInstances")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from told import asker, judge
+from support.scripted_judge import asker, judge
 
 from ci_eval.llm.judge_settings import Simulation
 from ci_eval.plugins.points import Simulator

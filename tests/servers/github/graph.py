@@ -6,10 +6,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from githubs.described import FOLDER
-from githubs.rest import NOT_ACCESSIBLE, body_fault, may
-from githubs.shown import moment
-from githubs.state import REPOSITORY, Author, Comment, PullRequest, State
 from graphql import (
     GraphQLError,
     GraphQLResolveInfo,
@@ -20,7 +16,11 @@ from graphql import (
     parse,
     validate,
 )
-from loopback import Reply, as_json
+from servers.github.described import FOLDER
+from servers.github.rest import NOT_ACCESSIBLE, body_fault, may
+from servers.github.shown import moment
+from servers.github.state import REPOSITORY, Author, Comment, PullRequest, State
+from servers.loopback import Reply, as_json
 
 _TALK = ("issues", "pull-requests")
 _MEMBERS = {"query", "variables", "operationName"}

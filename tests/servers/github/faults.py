@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from loopback import Reply, Request
+from servers.loopback import Reply, Request
 
 
 def _nothing() -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from scopes import Function, Scope, answers
+from support.scopes import Function, Scope, answers
 
-PACKAGE = Path(__file__).parents[1] / "ci_eval"
+PACKAGE = Path(__file__).parents[2] / "ci_eval"
 GAP = "…"
 MOST = 60
 """How many texts one expression may stand for; more is a sign of a wrong turn."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from foreign_keys import (
+from support.foreign_keys import (
     ACTS,
     ADK_CONFIG,
     ADK_CONFIG_ROWS,
@@ -26,7 +26,7 @@ from foreign_keys import (
     line_of,
     text,
 )
-from playing import played
+from support.simulated_conversations import played
 
 from ci_eval.agents.agentflow import AgentFlow
 from ci_eval.config.criterion_names import Dialect

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDES = sorted(DOCS.glob("*.md"))
 PAGES = [*GUIDES, *sorted(DOCS.glob("*/*.md"))]

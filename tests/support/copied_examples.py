@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LEFT_BEHIND = shutil.ignore_patterns("__pycache__", ".ci-eval", "ci-eval-report")
 """What runs leave beside them, whose answers and baselines a test would take for its own."""
 
