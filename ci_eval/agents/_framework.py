@@ -21,7 +21,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.pool import Adapter, Lease, Pool
 from ci_eval.runtime.workers.target import UnderPython
 from ci_eval.text.validation_messages import explain
@@ -38,7 +38,7 @@ class Framework(UnderPython, Agent):
     """How many processes share the work; more than one only helps where Python itself is busy."""
 
     @abstractmethod
-    def target(self, world: World) -> str:
+    def target(self, context: RunContext) -> str:
         """Return what the adapter is to find: the agent, as its framework calls it."""
 
     def options(self) -> Mapping[str, Json]:
@@ -64,12 +64,12 @@ class Framework(UnderPython, Agent):
         return reply.get("memento")
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context ends the workers."""
         adapter = Adapter(self.adapter, self.options())
-        target = self.target(world)
-        async with self.pool_of(target, world, adapter=adapter, workers=self.workers) as pool:
-            yield _Running(self, pool, session_ids(world))
+        target = self.target(context)
+        async with self.pool_of(target, context, adapter=adapter, workers=self.workers) as pool:
+            yield _Running(self, pool, session_ids(context))
 
 
 def understood(fields: Mapping[str, Json], message: Content) -> Invocation:

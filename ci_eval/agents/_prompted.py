@@ -17,7 +17,7 @@ from ci_eval.records.model import (
     ToolMocks,
 )
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.runtime.workers.canned import Canned
 from ci_eval.text.sanitize import one_line
@@ -76,10 +76,10 @@ class Prompted(Record):
                 raise ValueError(f"two tools are named {name!r}")
         return tools
 
-    def wrong_prompt(self, world: World) -> Iterator[tuple[str, str]]:
+    def wrong_prompt(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the instruction and the canned results."""
         try:
-            self.told(world)
+            self.told(context)
         except UsageError as exc:
             yield "instruction", str(exc)
         names = [tool.name for tool in self.tools]
@@ -87,7 +87,7 @@ class Prompted(Record):
             if name not in names:
                 yield "results", f"there is no tool {name!r} in `tools`{did_you_mean(name, names)}"
 
-    def told(self, world: World) -> str:
+    def told(self, context: RunContext) -> str:
         """Return the instruction, before anything is put into it.
 
         Raises:
@@ -97,7 +97,7 @@ class Prompted(Record):
         if isinstance(self.instruction, str):
             return self.instruction
         path = self.instruction.file
-        return read_text(contained(world.root, path), shown=world.shown(path))
+        return read_text(contained(context.root, path), shown=context.shown(path))
 
 
 # --- The instruction --------------------------------------------------------------------------

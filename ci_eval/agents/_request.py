@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Json, Part
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 def as_asked(message: Content) -> Json:
@@ -56,12 +56,12 @@ def opening(trial: Trial, session_id: str) -> dict[str, Any]:
     }
 
 
-def session_ids(world: World) -> Iterator[str]:
+def session_ids(context: RunContext) -> Iterator[str]:
     """Yield ids for the sessions of a run that no other run has.
 
     What is asked may remember a session for longer than a run, and others may ask it, too.
     """
-    prefix = f"ci-eval-{world.now() * 1e6:.0f}-"
+    prefix = f"ci-eval-{context.now() * 1e6:.0f}-"
     return (f"{prefix}{number}" for number in count(1))
 
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Record
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.runtime.http import Net, Request, StatusError
 from ci_eval.runtime.paths import PathText
@@ -72,7 +72,7 @@ class Startable(Record):
         """Say which variables the started server is to get are not set."""
         return unset(self.env, env)
 
-    def wrong_start(self, address: str | None, world: World) -> Iterator[tuple[str, str]]:
+    def wrong_start(self, address: str | None, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with how the server at `address` is started."""
         if self.launched is None:
             if address is None or PORT in address:
@@ -81,49 +81,51 @@ class Startable(Record):
             return
         for message in refused(self.env):
             yield "env", message
-        if not find_program(self.launched[0], root=world.root, env=self._environment(world)):
+        if not find_program(self.launched[0], root=context.root, env=self._environment(context)):
             yield "start", f"there is no program {self.launched[0]!r}"
         told = (*self.launched, *(value or "" for value in self.env.values()))
         if PORT in (address or PORT) and not any(PORT in each for each in told):
             message = f"does not tell the server its port; say it with `{PORT}`, here or in `env`"
             yield "start", message
-        if not (world.root / self.cwd).is_dir():
+        if not (context.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}"
 
     @asynccontextmanager
-    async def served(self, address: str | None, world: World, net: Net) -> AsyncIterator["Server"]:
+    async def served(
+        self, address: str | None, context: RunContext, net: Net
+    ) -> AsyncIterator["Server"]:
         """Have the server at `address`; one that is started is stopped in the end."""
-        server = Server(self, address or f"http://127.0.0.1:{PORT}", world, net)
+        server = Server(self, address or f"http://127.0.0.1:{PORT}", context, net)
         server.begin()
         try:
             yield server
         finally:
             await server.stop()
 
-    def launch(self, port: int, world: World) -> Launch:
+    def launch(self, port: int, context: RunContext) -> Launch:
         """Return how the server is started on `port`."""
         name, *arguments = self.launched or ("",)
-        env = self._environment(world)
+        env = self._environment(context)
         given = {key: value for key, value in self.env.items() if value is not None}
         # A program that vanished after the check fails in the words of the system.
-        program = find_program(name, root=world.root, env=env) or name
+        program = find_program(name, root=context.root, env=env) or name
         return Launch(
             argv=(program, *(each.replace(PORT, str(port)) for each in arguments)),
             env=env | {key: value.replace(PORT, str(port)) for key, value in given.items()},
-            cwd=world.root / self.cwd,
+            cwd=context.root / self.cwd,
         )
 
-    def _environment(self, world: World) -> dict[str, str]:
-        return agent_environment(world.env, self.env)
+    def _environment(self, context: RunContext) -> dict[str, str]:
+        return agent_environment(context.env, self.env)
 
 
 class Server:
     """A server; where we start it, it is started again once it has ended."""
 
-    def __init__(self, how: Startable, address: str, world: World, net: Net) -> None:
+    def __init__(self, how: Startable, address: str, context: RunContext, net: Net) -> None:
         self._how = how
         self._address = address
-        self._world = world
+        self._world = context
         self._net = net
         self._child: Child | None = None
         self._starting: asyncio.Task[str] | None = None

@@ -34,7 +34,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, FunctionCall, Invocation, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, StatusError, connecting, is_here, shown_address
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
@@ -85,20 +85,20 @@ class A2A(Reached, Startable, Agent):
     """Who answers where the agent requires input: a human, as `human_answers` say, or the user,
     with the next message of the case."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the address, the headers and how the server is started."""
-        yield from wrong_address("a2a", self.a2a.replace(PORT, "1"), world.env)
-        yield from self.wrong_start(self.a2a, world)
-        yield from wrong_headers(self.headers, world.env)
+        yield from wrong_address("a2a", self.a2a.replace(PORT, "1"), context.env)
+        yield from self.wrong_start(self.a2a, context)
+        yield from wrong_headers(self.headers, context.env)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context stops a server that was started for them."""
-        address = with_variables(self.a2a, world.env)
-        headers = filled_headers(self.headers, world.env)
-        async with connecting(world.env) as net, self.served(address, world, net) as server:
+        address = with_variables(self.a2a, context.env)
+        headers = filled_headers(self.headers, context.env)
+        async with connecting(context.env) as net, self.served(address, context, net) as server:
             peer = _Peer(self, net, server, headers)
-            yield _Running(self, peer, session_ids(world))
+            yield _Running(self, peer, session_ids(context))
 
 
 class _Peer:

@@ -12,7 +12,7 @@ from ci_eval.plugins.points import agent
 from ci_eval.records.errors import UsageError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -46,20 +46,20 @@ class Adk(Framework):
     agent: str | None = Field(default=None, min_length=1)
     """The name of an agent below the root agent that is asked instead of it."""
 
-    def target(self, world: World) -> str:
+    def target(self, context: RunContext) -> str:
         """Return the folder or the module."""
-        del world
+        del context
         return self.adk
 
     def options(self) -> Mapping[str, Json]:
         """Return which agent of it is meant."""
         return {"agent": self.agent}
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the folder, the interpreter and the environment."""
-        yield from super().check(world)
+        yield from super().check(context)
         try:
-            path = contained(world.root, self.adk)
+            path = contained(context.root, self.adk)
         except UsageError as exc:
             yield "adk", str(exc)
             return

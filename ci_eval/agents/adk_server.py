@@ -26,7 +26,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import SHOWN_CHARS, Net, connecting
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean
@@ -65,20 +65,20 @@ class AdkServer(Reached, Startable, Agent):
     ready: UrlPath | None = "/health"
     """The path that answers when the started server is ready, with any status below 500."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the address, the headers and how the server is started."""
-        yield from self.wrong_start(self.adk_server, world)
-        yield from wrong_headers(self.headers, world.env)
+        yield from self.wrong_start(self.adk_server, context)
+        yield from wrong_headers(self.headers, context.env)
         if self.adk_server is not None:
             address = self.adk_server.replace(PORT, "1")
-            yield from wrong_address("adk_server", address, world.env)
+            yield from wrong_address("adk_server", address, context.env)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context stops a server that was started for them."""
-        address = self.adk_server and with_variables(self.adk_server, world.env)
-        async with connecting(world.env) as net, self.served(address, world, net) as server:
-            yield _Running(self, world, net, server)
+        address = self.adk_server and with_variables(self.adk_server, context.env)
+        async with connecting(context.env) as net, self.served(address, context, net) as server:
+            yield _Running(self, context, net, server)
 
 
 class _About(NamedTuple):
@@ -91,14 +91,14 @@ class _About(NamedTuple):
 class _Running:
     """An api server."""
 
-    def __init__(self, said: AdkServer, world: World, net: Net, server: Server) -> None:
+    def __init__(self, said: AdkServer, context: RunContext, net: Net, server: Server) -> None:
         self.server = server
         self.is_streamed = said.stream
         self._wanted = said.app
         self._net = net
-        self._headers = filled_headers(said.headers, world.env)
+        self._headers = filled_headers(said.headers, context.env)
         self._is_ours = said.launched is not None
-        self._session_ids = session_ids(world)
+        self._session_ids = session_ids(context)
         self._about: _About | None = None
         self._asking = asyncio.Lock()
 

@@ -10,7 +10,7 @@ from ci_eval.agents._object_name import ObjectName
 from ci_eval.plugins.points import agent
 from ci_eval.records.model import Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 @agent("agentflow")
@@ -35,9 +35,9 @@ class AgentFlow(Framework):
     """What else the graph is invoked with, such as `recursion_limit`; `session_input.config` of
     a case adds to it."""
 
-    def target(self, world: World) -> str:
+    def target(self, context: RunContext) -> str:
         """Return the name of the graph."""
-        del world
+        del context
         return self.agentflow
 
     def options(self) -> Mapping[str, Json]:

@@ -14,7 +14,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.runtime.paths import PathText
 from ci_eval.runtime.processes import Child, Excerpt, Launch
@@ -55,13 +55,13 @@ class Command(Agent):
     cwd: PathText = "."
     """The folder it is started in, from the folder of the configuration."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the program, the folder and the environment."""
         for message in refused(self.env):
             yield "env", message
-        if not self._find_program(world):
+        if not self._find_program(context):
             yield "command", f"there is no program {self.command[0]!r}"
-        if not (world.root / self.cwd).is_dir():
+        if not (context.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}"
 
     def missing(self, env: Mapping[str, str]) -> str:
@@ -69,24 +69,24 @@ class Command(Agent):
         return unset(self.env, env)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context ends every process."""
         # A program that vanished after the check fails in the words of the system.
-        program = self._find_program(world) or self.command[0]
+        program = self._find_program(context) or self.command[0]
         launch = Launch(
             argv=(program, *self.command[1:]),
-            env=agent_environment(world.env, self.env),
-            cwd=world.root / self.cwd,
+            env=agent_environment(context.env, self.env),
+            cwd=context.root / self.cwd,
         )
-        commands = _Commands(launch, per=self.per, ids=session_ids(world))
+        commands = _Commands(launch, per=self.per, ids=session_ids(context))
         try:
             yield commands
         finally:
             await commands.stop()
 
-    def _find_program(self, world: World) -> str | None:
-        env = agent_environment(world.env, self.env)
-        return find_program(self.command[0], root=world.root, env=env)
+    def _find_program(self, context: RunContext) -> str | None:
+        env = agent_environment(context.env, self.env)
+        return find_program(self.command[0], root=context.root, env=env)
 
 
 class _Commands:

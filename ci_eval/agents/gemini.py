@@ -25,7 +25,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import JudgeError, TrialError
 from ci_eval.records.model import Content, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
 
@@ -86,16 +86,16 @@ class Gemini(Prompted, GeminiAccess, Agent):
         checked(_Settings, settings, REFUSED, whom="an agent")
         return settings
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the instruction and the canned results."""
-        yield from self.wrong_prompt(world)
+        yield from self.wrong_prompt(context)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Connect, and close the connection at the end."""
-        told = self.told(world)
-        async with reaching(self, world, named_by="'gemini' of the agent") as client:
-            yield _Running(self, client, told, self.missing(world.env))
+        told = self.told(context)
+        async with reaching(self, context, named_by="'gemini' of the agent") as client:
+            yield _Running(self, client, told, self.missing(context.env))
 
     def config(self) -> "types.GenerateContentConfig":
         """Return what every call says beside the messages and the instruction.

@@ -33,7 +33,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, connecting
 from ci_eval.text.json_text import NotJsonError, parse_json
 
@@ -102,22 +102,22 @@ class Http(Reached, Startable, Agent):
     timeout_s: float | None = Field(default=None, gt=0)
     """How long one answer may take, in seconds; left out, as long as the trial may."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the address, the headers and how the server is started."""
         plain = re.sub("{{.*?}}", "x", self.http).replace(PORT, "1")
-        yield from wrong_address("http", plain, world.env)
-        yield from self.wrong_start(self.http, world)
-        yield from wrong_headers(self.headers, world.env)
+        yield from wrong_address("http", plain, context.env)
+        yield from self.wrong_start(self.http, context)
+        yield from wrong_headers(self.headers, context.env)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context stops a server that was started for them."""
-        address = with_variables(self.http, world.env)
+        address = with_variables(self.http, context.env)
         found = _ORIGIN.match(address)
         origin = found[0] if found else ""
-        way = _Way(address.removeprefix(origin), filled_headers(self.headers, world.env))
-        async with connecting(world.env) as net, self.served(origin, world, net) as server:
-            yield _Running(self, net, server, way, session_ids(world))
+        way = _Way(address.removeprefix(origin), filled_headers(self.headers, context.env))
+        async with connecting(context.env) as net, self.served(origin, context, net) as server:
+            yield _Running(self, net, server, way, session_ids(context))
 
 
 class _Way(NamedTuple):

@@ -9,7 +9,7 @@ from ci_eval.agents._framework import Framework
 from ci_eval.agents._object_name import ObjectName
 from ci_eval.plugins.points import agent
 from ci_eval.records.model import Json
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 @agent("langgraph")
@@ -40,9 +40,9 @@ class LangGraph(Framework):
     config: Mapping[str, Json] = Field(default_factory=dict)
     """What else the graph is invoked with, such as `recursion_limit` and `configurable`."""
 
-    def target(self, world: World) -> str:
+    def target(self, context: RunContext) -> str:
         """Return the name of the graph."""
-        del world
+        del context
         return self.langgraph
 
     def options(self) -> Mapping[str, Json]:

@@ -9,7 +9,7 @@ from ci_eval.agents._framework import Framework
 from ci_eval.agents._object_name import ObjectName
 from ci_eval.plugins.points import agent
 from ci_eval.records.model import Json
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 @agent("openai_agents")
@@ -34,9 +34,9 @@ class OpenAIAgents(Framework):
     max_turns: int = Field(default=10, ge=1)
     """How often models may be asked on one message."""
 
-    def target(self, world: World) -> str:
+    def target(self, context: RunContext) -> str:
         """Return the name of the agent."""
-        del world
+        del context
         return self.openai_agents
 
     def options(self) -> Mapping[str, Json]:

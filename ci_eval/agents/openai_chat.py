@@ -19,7 +19,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Address, Net, Request, StatusError, connecting, retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 
@@ -64,21 +64,21 @@ class OpenAIChat(Prompted, Reached, Agent):
     stream: bool = False
     """Whether answers come in pieces, which are put together."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the key, the headers, the instruction and the results."""
         if self._key_name:
-            yield from wrong_variable("api_key_env", self._key_name, world.env)
-        yield from wrong_headers(self.headers, world.env)
-        yield from self.wrong_prompt(world)
+            yield from wrong_variable("api_key_env", self._key_name, context.env)
+        yield from wrong_headers(self.headers, context.env)
+        yield from self.wrong_prompt(context)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context closes the connections."""
-        headers = filled_headers(self.headers, world.env)
+        headers = filled_headers(self.headers, context.env)
         if self._key_name:
-            headers["Authorization"] = f"Bearer {world.env.get(self._key_name, '').strip()}"
-        async with connecting(world.env) as net:
-            yield _Running(self, net, world, headers, self.told(world))
+            headers["Authorization"] = f"Bearer {context.env.get(self._key_name, '').strip()}"
+        async with connecting(context.env) as net:
+            yield _Running(self, net, context, headers, self.told(context))
 
     @property
     def _key_name(self) -> str | None:
@@ -109,7 +109,7 @@ class _Running:
 
     agent: OpenAIChat
     net: Net
-    world: World
+    context: RunContext
     headers: Mapping[str, str]
     told: str
 
@@ -158,7 +158,7 @@ class _Running:
         is_passing = response.status in _PASSING or response.status >= 500
         if not is_passing or "insufficient_quota" in response.text:
             return None
-        return retry_after(response.headers, self.world.now()) or 0.0
+        return retry_after(response.headers, self.context.now()) or 0.0
 
 
 class _Conversation(ModelSession):

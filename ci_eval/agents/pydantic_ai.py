@@ -7,7 +7,7 @@ from ci_eval.agents._framework import Framework
 from ci_eval.agents._object_name import ObjectName
 from ci_eval.plugins.points import agent
 from ci_eval.records.model import Json
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 @agent("pydantic_ai")
@@ -31,9 +31,9 @@ class PydanticAI(Framework):
     """A function that gets the session state, a dictionary, and returns the dependencies of the
     run; left out, the dictionary is it. What JSON can hold of them is the final state."""
 
-    def target(self, world: World) -> str:
+    def target(self, context: RunContext) -> str:
         """Return the name of the agent."""
-        del world
+        del context
         return self.pydantic_ai
 
     def options(self) -> Mapping[str, Json]:

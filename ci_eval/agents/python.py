@@ -13,7 +13,7 @@ from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.pool import Lease, Pool
 from ci_eval.runtime.workers.target import PythonTarget
 from ci_eval.runtime.workers.wire import shown
@@ -49,10 +49,10 @@ class Python(PythonTarget, Agent):
     callable that remembers more by itself: a run that is resumed begins the conversation anew."""
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Hold conversations; leaving the context ends the workers."""
-        async with self.pool(world, workers=self.workers, threads=self.threads) as pool:
-            yield _Running(pool, session_ids(world), resumable=self.resumable)
+        async with self.pool(context, workers=self.workers, threads=self.threads) as pool:
+            yield _Running(pool, session_ids(context), resumable=self.resumable)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ci_eval.plugins.points import Agent, RecordingReader, RunningAgent, Session
 from ci_eval.records.errors import Problem, TrialError, UsageError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Numbering, Recording, Trial, Try
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.storage.gcs import GcsOptions, Storage
 from ci_eval.storage.gs_uri import Place, is_place
@@ -59,35 +59,35 @@ class Recorded(Agent):
     """How Cloud Storage is reached; left out, as `gcs` of the configuration says."""
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[RunningAgent]:
+    async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Read where each conversation stands."""
-        with self._found(world) as path:
-            index = self._index(path, world)
+        with self._found(context) as path:
+            index = self._index(path, context)
             with path.open("rb") as file:
                 yield _Replay(file, self.recorded, index)
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the file."""
         try:
-            with self._found(world) as path:
-                self._index(path, world)
+            with self._found(context) as path:
+                self._index(path, context)
         except UsageError as exc:
             for problem in exc.problems:
                 yield "recorded", str(problem)
 
     @contextmanager
-    def _found(self, world: World) -> Iterator[Path]:
+    def _found(self, context: RunContext) -> Iterator[Path]:
         """Give the file, or a copy of the object for as long as it is used."""
         if is_place(self.recorded):
-            copy = Storage(self.gcs, world.env).copy(Place.parse(self.recorded))
+            copy = Storage(self.gcs, context.env).copy(Place.parse(self.recorded))
             yield copy.path
             del copy  # it was there until here
         else:
-            yield contained(world.root, self.recorded)
+            yield contained(context.root, self.recorded)
 
-    def _index(self, path: Path, world: World) -> "_Index":
+    def _index(self, path: Path, context: RunContext) -> "_Index":
         remote = is_place(self.recorded)
-        shown = self.recorded if remote else world.shown(self.recorded)
+        shown = self.recorded if remote else context.shown(self.recorded)
         with reading(path, shown=shown):
             stat = path.stat()
         return _read_index(path, shown, stat.st_mtime_ns, stat.st_size)

@@ -22,7 +22,7 @@ from ci_eval.records.model import Status, Stored
 from ci_eval.records.results import Run
 from ci_eval.run_files.run_file import read_run, replacing
 from ci_eval.run_files.score_table import Columns, Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import PathText, contained
 from ci_eval.text.templates import counted
 
@@ -59,14 +59,14 @@ class ArtifactStore(BaselineStore):
     path: PathText = ".ci-eval/artifact"
     """The folder that `baseline.json` is written to, from the folder of the configuration."""
 
-    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+    def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs in the artifacts, nearest first; say what was passed over."""
-        return loaded(lambda github: self._load(github, lineage, suite, world), world)
+        return loaded(lambda github: self._load(github, lineage, suite, context), context)
 
-    def save(self, run: Run, world: World) -> bool:
+    def save(self, run: Run, context: RunContext) -> bool:
         """Write the document for the step that uploads it."""
-        path = contained(world.root, self.path) / DOCUMENT
-        shown = world.shown(self.path)
+        path = contained(context.root, self.path) / DOCUMENT
+        shown = context.shown(self.path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as file:
@@ -74,13 +74,15 @@ class ArtifactStore(BaselineStore):
         except OSError as exc:
             problem = Problem(f"cannot be written: {exc.strerror or exc}", shown)
             raise UsageError(problems=[problem]) from exc
-        world.say(
+        context.say(
             f"written to {shown}, for a step with actions/upload-artifact: `name: {self.name}`, "
             f"`path: {shown}`, `include-hidden-files: true`"
         )
         return True
 
-    async def _load(self, github: GitHub, lineage: Lineage, suite: str, world: World) -> list[Past]:
+    async def _load(
+        self, github: GitHub, lineage: Lineage, suite: str, context: RunContext
+    ) -> list[Past]:
         left, passed_over = await self._own(github), Counter[str]()
         found: list[Past] = []
         while not found and (chosen := lineage.choose(left, _origin, len(left))):
@@ -96,7 +98,7 @@ class ArtifactStore(BaselineStore):
         if passed_over:
             why = ", ".join(f"{count} {reason}" for reason, count in passed_over.items())
             artifacts = counted(passed_over.total(), "artifact")
-            world.say(f"{artifacts} {self.name!r} passed over: {why}")
+            context.say(f"{artifacts} {self.name!r} passed over: {why}")
         return found
 
     async def _own(self, github: GitHub) -> list["_Artifact"]:

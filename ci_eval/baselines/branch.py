@@ -19,7 +19,7 @@ from ci_eval.records.results import Run
 from ci_eval.run_files import badge
 from ci_eval.run_files.run_summary import note_run
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 MOST_OF_A_COMMIT = 100
 """How many runs of one commit are kept."""
@@ -43,9 +43,9 @@ class BranchStore(BaselineStore):
     """Whether `baseline prune` makes the branch a single commit, so that what was removed takes
     no room any more."""
 
-    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+    def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the nearest runs; only their files are fetched."""
-        with self._opened(world) as branch:
+        with self._opened(context) as branch:
             branch.fetch(suite)
             kept = _Suite(branch, suite)
             chosen = lineage.choose(kept.index(), _origin, self.window)
@@ -55,13 +55,13 @@ class BranchStore(BaselineStore):
                     found[str(noted.commit)] = kept.of_commit(noted)
             return [_held(found[str(noted.commit)], noted, kept) for noted in chosen]
 
-    def history(self, suite: str, world: World) -> Sequence[Noted]:
+    def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return what the index says of the runs."""
-        with self._opened(world) as branch:
+        with self._opened(context) as branch:
             branch.fetch(suite)
             return _Suite(branch, suite).index()
 
-    def save(self, run: Run, world: World) -> bool:
+    def save(self, run: Run, context: RunContext) -> bool:
         """Add `run` to the file of its commit."""
         commit = run.meta.commit
         if not commit or not is_commit(commit):
@@ -70,8 +70,8 @@ class BranchStore(BaselineStore):
                 hint="run in a git repository, or use `store: file`",
             )
         noted = note_run(run)
-        shown = self.base or default_branch(world.clone)
-        with self._opened(world) as branch:
+        shown = self.base or default_branch(context.clone)
+        with self._opened(context) as branch:
             kept = _Suite(branch, run.meta.suite)
 
             def make(drafts: Path) -> Change | None:
@@ -79,10 +79,10 @@ class BranchStore(BaselineStore):
 
             return branch.update(run.meta.run_id, make)
 
-    def prune(self, suite: str, keep: int, world: World) -> int:
+    def prune(self, suite: str, keep: int, context: RunContext) -> int:
         """Remove the oldest runs, and the files of commits that have none left."""
         gone = 0
-        with self._opened(world) as branch:
+        with self._opened(context) as branch:
             kept = _Suite(branch, suite)
 
             def make(drafts: Path) -> Change | None:
@@ -93,8 +93,8 @@ class BranchStore(BaselineStore):
             branch.update(suite, make)
         return gone
 
-    def _opened(self, world: World) -> AbstractContextManager[DataBranch]:
-        return opened(world.clone, self.branch, self.remote)
+    def _opened(self, context: RunContext) -> AbstractContextManager[DataBranch]:
+        return opened(context.clone, self.branch, self.remote)
 
 
 def _origin(noted: Noted) -> Origin:

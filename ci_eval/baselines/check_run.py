@@ -23,7 +23,7 @@ from ci_eval.records.model import Json, Stored
 from ci_eval.records.results import Run
 from ci_eval.run_files.run_summary import note_run
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import code, counted, score
 
 MAX_TEXT = 65_535
@@ -57,16 +57,16 @@ class CheckRunStore(BaselineStore):
     app: str = Field(default="github-actions", min_length=1)
     """Only check runs that this app made, by the name in its address: that whose token saves."""
 
-    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+    def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs in the check runs of the ancestors, nearest first."""
-        return loaded(lambda github: self._load(github, lineage, suite), world)
+        return loaded(lambda github: self._load(github, lineage, suite), context)
 
-    def save(self, run: Run, world: World) -> bool:
+    def save(self, run: Run, context: RunContext) -> bool:
         """Make a check run on the commit of `run`."""
         if not run.meta.commit:
             raise UsageError("not stored: the run has no commit, and a check run belongs to one")
         body = self._check_run(run)
-        return saved(lambda github: self._save(github, run, body), world)
+        return saved(lambda github: self._save(github, run, body), context)
 
     async def _load(self, github: GitHub, lineage: Lineage, suite: str) -> list[Past]:
         found: list[Past] = []

@@ -13,7 +13,7 @@ from ci_eval.records.results import Run
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import PathText, contained
 
 
@@ -34,15 +34,15 @@ class FileStore(BaselineStore):
         """The file."""
         return self.path
 
-    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+    def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the stored runs, newest first."""
         del lineage
-        return self._stored(suite, world)[: self.window]
+        return self._stored(suite, context)[: self.window]
 
-    def save(self, run: Run, world: World) -> bool:
+    def save(self, run: Run, context: RunContext) -> bool:
         """Put `run` first, and drop the oldest beyond the window."""
-        path, shown = self._path(world), world.shown(self.path)
-        stored = self._stored(run.meta.suite, world)
+        path, shown = self._path(context), context.shown(self.path)
+        stored = self._stored(run.meta.suite, context)
         if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
         try:
@@ -54,17 +54,17 @@ class FileStore(BaselineStore):
             raise UsageError(problems=[problem]) from exc
         return True
 
-    def history(self, suite: str, world: World) -> Sequence[Noted]:
+    def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the stored runs in short, newest first."""
-        return [note(past) for past in self._stored(suite, world)]
+        return [note(past) for past in self._stored(suite, context)]
 
-    def _stored(self, suite: str, world: World) -> list[Past]:
-        path, shown = self._path(world), world.shown(self.path)
+    def _stored(self, suite: str, context: RunContext) -> list[Past]:
+        path, shown = self._path(context), context.shown(self.path)
         return of_suite(stored_runs(path, shown), suite, shown) if path.exists() else []
 
-    def _path(self, world: World) -> Path:
+    def _path(self, context: RunContext) -> Path:
         try:
-            return contained(world.root, self.path, written=True)
+            return contained(context.root, self.path, written=True)
         except UsageError as exc:
             raise BaselineError(problems=exc.problems) from exc
 

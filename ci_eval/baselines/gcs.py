@@ -19,7 +19,7 @@ from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run, RunMeta
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import Bucket, ChangedError, Entry, GcsOptions, Storage
 from ci_eval.storage.gs_uri import Place
 
@@ -56,23 +56,23 @@ class GcsStore(BaselineStore):
             raise ValueError(exc.problems[0].message) from exc
         return uri
 
-    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+    def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the stored runs that fit `lineage`; only these are read."""
         with _as_baseline():
-            bucket = self._bucket(world)
+            bucket = self._bucket(context)
             chosen = lineage.choose(self._stored(bucket, suite), _StoredRun.origin, self.window)
             return [self._read(bucket, each.entry) for each in chosen]
 
-    def history(self, suite: str, world: World) -> Sequence[Noted]:
+    def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the newest stored runs in short; each is read for it, so it is not all of them."""
         with _as_baseline():
-            bucket = self._bucket(world)
+            bucket = self._bucket(context)
             newest = self._newest(bucket, suite)[:_HISTORY]
             return [note(self._read(bucket, each.entry)) for each in newest]
 
-    def save(self, run: Run, world: World) -> bool:
+    def save(self, run: Run, context: RunContext) -> bool:
         """Store `run` as an object of its own."""
-        bucket, name = self._bucket(world), self._object(run.meta)
+        bucket, name = self._bucket(context), self._object(run.meta)
         there = bucket.find(name)
         if there:
             with _as_baseline():
@@ -87,13 +87,13 @@ class GcsStore(BaselineStore):
                 return False
         return True
 
-    def prune(self, suite: str, keep: int, world: World) -> int:
+    def prune(self, suite: str, keep: int, context: RunContext) -> int:
         """Remove the objects of all runs of `suite` but the newest `keep`."""
-        bucket = self._bucket(world)
+        bucket = self._bucket(context)
         return sum(bucket.delete(each.entry) for each in self._newest(bucket, suite)[keep:])
 
-    def _bucket(self, world: World) -> Bucket:
-        return Storage(self.gcs, world.env).bucket(Place.parse(self.uri).bucket)
+    def _bucket(self, context: RunContext) -> Bucket:
+        return Storage(self.gcs, context.env).bucket(Place.parse(self.uri).bucket)
 
     def _folder(self, suite: str) -> str:
         prefix = Place.parse(self.uri).name.strip("/")

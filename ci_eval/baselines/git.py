@@ -16,7 +16,7 @@ from ci_eval.records.findings import Noted
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.clone import Clone
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError, Repository
 
 MAX_BYTES = 512 * 1024 * 1024
@@ -41,19 +41,19 @@ class GitStore(FileStore):
         """Nothing: the work tree is not read."""
         return ""
 
-    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+    def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs that are stored where the change began, newest first."""
-        return self._committed(suite, lineage, world)[: self.window]
+        return self._committed(suite, lineage, context)[: self.window]
 
-    def history(self, suite: str, world: World) -> Sequence[Noted]:
+    def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the runs that are stored where the change began in short, newest first."""
-        return [note(past) for past in self._committed(suite, self.lineage(world), world)]
+        return [note(past) for past in self._committed(suite, self.lineage(context), context)]
 
-    def _committed(self, suite: str, lineage: Lineage, world: World) -> list[Past]:
-        repository = world.clone.view
-        inside = self._inside(world.clone, world)
+    def _committed(self, suite: str, lineage: Lineage, context: RunContext) -> list[Past]:
+        repository = context.clone.view
+        inside = self._inside(context.clone, context)
         commits = self._commits(repository, lineage)
-        found = _find(repository, commits, inside, is_partial=world.clone.is_partial)
+        found = _find(repository, commits, inside, is_partial=context.clone.is_partial)
         if found is None:
             return []
         if found.kind == "missing":
@@ -89,9 +89,9 @@ class GitStore(FileStore):
             raise BaselineError(message, hint=_DEEPER)
         return commits
 
-    def _inside(self, clone: Clone, world: World) -> str:
+    def _inside(self, clone: Clone, context: RunContext) -> str:
         """Return the file's path from the top of the repository."""
-        path = str(self._path(world))
+        path = str(self._path(context))
         if clone.top is None:
             raise BaselineError(f"the baseline was not loaded: {clone.missing}")
         try:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from ci_eval.forge.lineage import default_branch, event, own_branch
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.errors import UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 _OF_BRANCHES = ("push", "schedule", "workflow_dispatch", "repository_dispatch")
 """The events of GitHub for which what is checked out is on the branch that they name."""
@@ -27,7 +27,7 @@ class _Occasion(NamedTuple):
     """Of the branch or, of what is nothing else, of the event."""
 
 
-def check(store: BaselineStore, world: World, *, from_pull_request: bool = False) -> None:
+def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool = False) -> None:
     """Refuse to store a run that CI made of something that is not merged.
 
     `from_pull_request` lets those of pull requests through.
@@ -36,10 +36,10 @@ def check(store: BaselineStore, world: World, *, from_pull_request: bool = False
         UsageError: the run does not belong into the baseline.
 
     """
-    occasion = _occasion(world.env)
+    occasion = _occasion(context.env)
     if occasion is None or (occasion.kind == "pull_request" and from_pull_request):
         return
-    branches = tracked(store, world)
+    branches = tracked(store, context)
     shown = " or ".join(map(repr, branches)) or "a tracked branch"
     later = f"a workflow that runs on pushes to {shown} stores what was merged"
     match occasion.kind:
@@ -65,18 +65,18 @@ def check(store: BaselineStore, world: World, *, from_pull_request: bool = False
         )
 
 
-def is_merged(store: BaselineStore, world: World) -> bool:
+def is_merged(store: BaselineStore, context: RunContext) -> bool:
     """Say whether CI runs what was merged into a tracked branch."""
     try:
-        check(store, world)
+        check(store, context)
     except UsageError:
         return False
-    return _occasion(world.env) is not None
+    return _occasion(context.env) is not None
 
 
-def tracked(store: BaselineStore, world: World) -> Sequence[str]:
+def tracked(store: BaselineStore, context: RunContext) -> Sequence[str]:
     """Return the names or patterns of the branches whose runs are stored; none if unknown."""
-    named = store.base or default_branch(world.clone)
+    named = store.base or default_branch(context.clone)
     return store.branches or ((named,) if named else ())
 
 

@@ -32,15 +32,15 @@ from ci_eval.run.plan import Plan
 from ci_eval.run.plan import plan as make_plan
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime import isolation
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 RUN_FILE = "run.json"
 """What a run is called in the folder of its reports."""
 
 
-def world(config: Path) -> World:
-    """Return the world of the configuration at `config`."""
-    return World(
+def context_of(config: Path) -> RunContext:
+    """Return the run context of the configuration at `config`."""
+    return RunContext(
         env=dict(os.environ),
         root=config.absolute().parent,
         now=time.time,
@@ -49,16 +49,16 @@ def world(config: Path) -> World:
     )
 
 
-def load(config: str) -> tuple[Config, World]:
-    """Return the configuration that the user calls `config`, and its world."""
+def load(config: str) -> tuple[Config, RunContext]:
+    """Return the configuration that the user calls `config`, and its context."""
     path = Path(config)
-    around = world(path)
-    return configuration.load(path, shown=config, world=around), around
+    context = context_of(path)
+    return configuration.load(path, shown=config, context=context), context
 
 
 def plan(
     config: str, options: Mapping[str, Any], *, again: Path | None = None
-) -> tuple[World, Plan]:
+) -> tuple[RunContext, Plan]:
     """Return what the options of `run` and `plan` ask for.
 
     `again` is the folder of a run of which only what did not pass is meant.
@@ -67,8 +67,8 @@ def plan(
         NothingSelectedError: everything passed there.
 
     """
-    loaded, around = load(config)
-    around = replace(around, job=job_name(around.env, options.get("section", "")))
+    loaded, context = load(config)
+    context = replace(context, job=job_name(context.env, options.get("section", "")))
     if options.get("judge_mode"):
         loaded = replace(loaded, judging=loaded.judging.in_mode(options["judge_mode"]))
     selection = Selection(
@@ -79,18 +79,18 @@ def plan(
         tags=options["tag"],
         places=_not_passed(again / "run.json") if again else None,
     )
-    return around, make_plan(loaded, around, selection=selection, repeats=options["repeats"])
+    return context, make_plan(loaded, context, selection=selection, repeats=options["repeats"])
 
 
-def run(planned: Plan, around: World, outputs: collect.Outputs) -> Report | None:
+def run(planned: Plan, context: RunContext, outputs: collect.Outputs) -> Report | None:
     """Run, say meanwhile how far it is, and return the report; no report if interrupted."""
     console.say_problems(planned.warnings)
     isolation.close_memory()
-    around.clone.look()
-    with console.Progress(planned.count, grouped=in_actions(around)) as progress:
+    context.clone.look()
+    with console.Progress(planned.count, grouped=in_actions(context)) as progress:
         try:
             report = pipeline.run(
-                planned, around, replace(outputs, watch=progress, more=progress.more)
+                planned, context, replace(outputs, watch=progress, more=progress.more)
             )
         except KeyboardInterrupt:
             console.say(f"interrupted; what was observed is in {outputs.folder}")
@@ -116,9 +116,9 @@ def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
     return found
 
 
-def in_actions(around: World) -> bool:
+def in_actions(context: RunContext) -> bool:
     """Say whether a GitHub workflow runs this."""
-    return around.env.get("GITHUB_ACTIONS") == "true"
+    return context.env.get("GITHUB_ACTIONS") == "true"
 
 
 def recall(given: str) -> Observed:
@@ -162,7 +162,7 @@ def require_suite(config: Config, meta: RunMeta) -> None:
         )
 
 
-def stored(config: Config, around: World) -> pipeline.Before:
+def stored(config: Config, context: RunContext) -> pipeline.Before:
     """Return the stored runs that a run of what is checked out would be compared with.
 
     Raises:
@@ -171,12 +171,12 @@ def stored(config: Config, around: World) -> pipeline.Before:
 
     """
     require_baseline(config)
-    return pipeline.load_baseline(config, around) or pipeline.Before(())
+    return pipeline.load_baseline(config, context) or pipeline.Before(())
 
 
-def before(config: Config, around: World, meta: RunMeta) -> pipeline.Before | None:
+def before(config: Config, context: RunContext, meta: RunMeta) -> pipeline.Before | None:
     """Return what the run `meta` is compared with; never with itself."""
-    found = pipeline.load_baseline(config, around)
+    found = pipeline.load_baseline(config, context)
     if found is None:
         return None
     others = [past for past in found.runs if past.meta.run_id != meta.run_id]
@@ -185,17 +185,17 @@ def before(config: Config, around: World, meta: RunMeta) -> pipeline.Before | No
 
 def judge_again(observed: Observed, config: str) -> tuple[Report, Config]:
     """Judge a stored run by the configuration that the user calls `config`, and its baseline."""
-    loaded, around = load(config)
+    loaded, context = load(config)
     meta = observed.run.meta
     # What it is judged by from now on is what the report says that it was judged by.
     by = loaded.gate.model_dump(mode="json", exclude_defaults=True)
     again = observed.run._replace(meta=meta.model_copy(update={"gate": by}))
     found = observed._replace(run=again)
-    return pipeline.judge(found, loaded.gate, before(loaded, around, meta)), loaded
+    return pipeline.judge(found, loaded.gate, before(loaded, context, meta)), loaded
 
 
 def save_baseline(
-    config: Config, given: str, around: World, *, from_pull_request: bool = False
+    config: Config, given: str, context: RunContext, *, from_pull_request: bool = False
 ) -> None:
     """Store the run that the user calls `given`.
 
@@ -209,27 +209,27 @@ def save_baseline(
     meta = observed.run.meta
     require_suite(config, meta)
     pipeline.refuse_incomplete(observed, config.gate)
-    baseline_policy.check(store, around, from_pull_request=from_pull_request)
-    saved = store.save(observed.run, around)
+    baseline_policy.check(store, context, from_pull_request=from_pull_request)
+    saved = store.save(observed.run, context)
     console.say(f"stored {meta.run_id}" if saved else f"{meta.run_id} was stored already")
 
 
-def save_of_itself(config: Config, given: str, around: World) -> None:
+def save_of_itself(config: Config, given: str, context: RunContext) -> None:
     """Store a run where nobody asked for it: of what was merged, and not into the work tree."""
     store = config.baseline
-    if store and not store.work_tree_file and baseline_policy.is_merged(store, around):
-        save_after_run(config, given, around)
+    if store and not store.work_tree_file and baseline_policy.is_merged(store, context):
+        save_after_run(config, given, context)
 
 
-def save_after_run(config: Config, given: str, around: World) -> None:
+def save_after_run(config: Config, given: str, context: RunContext) -> None:
     """Store a run that has a verdict of its own, which nothing here can change."""
     try:
-        baseline_policy.check(require_baseline(config), around)
+        baseline_policy.check(require_baseline(config), context)
     except UsageError as exc:
         console.say(str(exc))
         return
     try:
-        save_baseline(config, given, around)
+        save_baseline(config, given, context)
     except (UsageError, BaselineError) as exc:
         problems = exc.problems or (Problem(str(exc)),)
         warnings = [replace(each, severity="warning") for each in problems]
@@ -238,4 +238,4 @@ def save_after_run(config: Config, given: str, around: World) -> None:
             console.say(exc.hint)
         # The runner reads both streams; on stdout there may be JSON.
         with redirect_stdout(sys.stderr):
-            github_runner.annotate(warnings, around.env)
+            github_runner.annotate(warnings, context.env)

@@ -25,7 +25,7 @@ from ci_eval.cli.judge_check.command import judge
 from ci_eval.cli.publish.command import publish as publish_stored
 from ci_eval.cli.publish.options import posting_options, tell, tell_none
 from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 if TYPE_CHECKING:
     from ci_eval.plugins.points import Reporter
@@ -171,7 +171,7 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     code = EXIT_CODES[report.verdict.outcome]
     with apart_from_json(as_json=as_json):
         publish(report, folder, code, env, tuple(ended.reports))
-        tell(report, options, ended.world, ended.reports.get("markdown"))
+        tell(report, options, ended.context, ended.reports.get("markdown"))
     if as_json:
         _print_report(report)
     return code
@@ -193,7 +193,7 @@ class _Ended(NamedTuple):
     """None where it was interrupted."""
     reports: "Mapping[str, Reporter]"
     """What of it is published, and how that is written."""
-    world: World
+    context: RunContext
 
 
 def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
@@ -203,13 +203,13 @@ def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
     from ci_eval.text.redact import Secrets
 
     refuse_links_out(str(folder), options["record"], options["adk_results"])
-    world, plan = load.plan(config, options, again=folder if options["failed"] else None)
+    context, plan = load.plan(config, options, again=folder if options["failed"] else None)
     reports = plan.config.reports
     if options["baseline_save"] == "always":
         load.require_baseline(plan.config)
     outputs = collect.Outputs(
         folder=folder,
-        secrets=Secrets(world.env),
+        secrets=Secrets(context.env),
         record=Path(options["record"]).absolute() if options["record"] else None,
         resume=options["resume"],
         taken_over=console.say_taken_over,
@@ -217,18 +217,18 @@ def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
     if options["adk_results"]:
         from ci_eval.cli.adk.results import run_and_write
 
-        report = run_and_write(plan, world, outputs, options["adk_results"])
+        report = run_and_write(plan, context, outputs, options["adk_results"])
     else:
-        report = load.run(plan, world, outputs)
+        report = load.run(plan, context, outputs)
     if report is None:
         console.say("run again with --resume, and it goes on from there")
-        return _Ended(None, reports, world)
+        return _Ended(None, reports, context)
     console.say_report(report, str(folder))
     if options["baseline_save"] == "auto":
-        load.save_of_itself(plan.config, str(folder), world)
+        load.save_of_itself(plan.config, str(folder), context)
     elif options["baseline_save"]:
-        load.save_after_run(plan.config, str(folder), world)
-    return _Ended(report, reports, world)
+        load.save_after_run(plan.config, str(folder), context)
+    return _Ended(report, reports, context)
 
 
 @cli.command()
@@ -284,7 +284,7 @@ def validate(files: tuple[str, ...], *, as_json: bool) -> int:
     from ci_eval.cli.validate import check
     from ci_eval.text.templates import terminal
 
-    found = [check(name, load.world) for name in files or (DEFAULT_CONFIG,)]
+    found = [check(name, load.context_of) for name in files or (DEFAULT_CONFIG,)]
     if as_json:
         print_json([each.as_json() for each in found])
     else:

@@ -15,7 +15,7 @@ from ci_eval.records.errors import CiEvalError, NothingSelectedError, Problem, U
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.run.plan import plan
 from ci_eval.run.requirements import wrong_cases
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import is_place
 from ci_eval.text.json_text import parse_relaxed
@@ -64,7 +64,7 @@ class Checked:
         return ": ".join(filter(None, (problem.where, problem.message)))
 
 
-def check(name: str, world_of: Callable[[Path], World]) -> Checked:
+def check(name: str, world_of: Callable[[Path], RunContext]) -> Checked:
     """Check the file that the user calls `name`."""
     path = Path(name)
     kind: Kind = "evalset" if is_place(name) else _likely(path)
@@ -130,10 +130,10 @@ def _looks_like_config(head: dict[str, Any]) -> bool:
     return len(head) == 1 and did_you_mean(next(iter(head)), _EVAL_CONFIG).startswith(".")
 
 
-def _config(path: Path, name: str, world: World) -> Checked:
-    loaded = load(path, shown=name, world=world)
+def _config(path: Path, name: str, context: RunContext) -> Checked:
+    loaded = load(path, shown=name, context=context)
     try:
-        planned = plan(loaded, world)
+        planned = plan(loaded, context)
     except NothingSelectedError as exc:
         empty = Problem(str(exc), name, severity="warning")
         return Checked(name, "config", 0, (*loaded.warnings, empty))

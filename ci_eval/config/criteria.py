@@ -12,7 +12,7 @@ from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import WorkerCriterion
 from ci_eval.records.errors import Problem, Severity, UnknownPluginError, UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Document, Loc
@@ -34,7 +34,11 @@ class Criteria:
 
 
 def read_criteria(
-    document: Document, *, dialect: Dialect | None, world: World, interpreter: str | None = None
+    document: Document,
+    *,
+    dialect: Dialect | None,
+    context: RunContext,
+    interpreter: str | None = None,
 ) -> Criteria:
     """Return the criteria that `document` asks for, and what is wrong with them.
 
@@ -43,7 +47,7 @@ def read_criteria(
     written out that of the same measure in a preset.  `interpreter` is the Python that the custom
     metrics of that file run under.
     """
-    reader = _Reader(document, dialect, world, interpreter)
+    reader = _Reader(document, dialect, context, interpreter)
     entries = document.value.get("criteria")
     if isinstance(entries, dict):
         for name, spec in entries.items():
@@ -60,11 +64,15 @@ def read_criteria(
 
 class _Reader:
     def __init__(
-        self, document: Document, dialect: Dialect | None, world: World, interpreter: str | None
+        self,
+        document: Document,
+        dialect: Dialect | None,
+        context: RunContext,
+        interpreter: str | None,
     ) -> None:
         self._document = document
         self._dialect = dialect
-        self._world = world
+        self._world = context
         self._interpreter = interpreter
         self.problems: list[Problem] = []
         self.file: EvalConfigFile | None = None

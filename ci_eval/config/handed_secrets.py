@@ -8,7 +8,7 @@ from pathlib import Path
 from ci_eval.config.model import Config
 from ci_eval.llm.client import environment
 from ci_eval.plugins.points import Agent
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment
 from ci_eval.text.redact import Secrets, logins, passed_on
 
@@ -17,35 +17,35 @@ _OF_GIT = re.compile(r"remote\..*url|http\..*extraheader|url\..*insteadof")
 """The settings of git that may hold a login."""
 
 
-def secrets(config: Config, world: World, known: Secrets) -> Secrets:
+def secrets(config: Config, context: RunContext, known: Secrets) -> Secrets:
     """Return the secrets that are `known`, and those that the configuration hands on.
 
     They are the variables that an agent gets by its `env:` or that its address and headers name,
     what a file of keys holds, and the logins that git has been given.
     """
-    handed = [each for agent in config.agents.values() for each in _handed(agent, world)]
-    of_file = Secrets(environment(config.judging, world)).given
-    return known.with_more([*of_file, *handed, *_of_git(world)])
+    handed = [each for agent in config.agents.values() for each in _handed(agent, context)]
+    of_file = Secrets(environment(config.judging, context)).given
+    return known.with_more([*of_file, *handed, *_of_git(context)])
 
 
-def _handed(agent: Agent, world: World) -> Iterator[tuple[str, str]]:
+def _handed(agent: Agent, context: RunContext) -> Iterator[tuple[str, str]]:
     """Yield the names and values of variables that `agent` gets and others do not."""
     named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
-    yield from passed_on(world.env, sorted({*_declared(agent, world), *named}))
+    yield from passed_on(context.env, sorted({*_declared(agent, context), *named}))
 
 
-def _declared(agent: Agent, world: World) -> set[str]:
+def _declared(agent: Agent, context: RunContext) -> set[str]:
     """Return the names of our variables that `agent` gets because its `env:` names them."""
     declared = getattr(agent, "env", {})
     taken = {name: value for name, value in declared.items() if value is None}
-    more = agent_environment(world.env, taken).keys() - agent_environment(world.env, {}).keys()
+    more = agent_environment(context.env, taken).keys() - agent_environment(context.env, {}).keys()
     return set(more)
 
 
-def files(config: Config, world: World) -> dict[str, Path]:
+def files(config: Config, context: RunContext) -> dict[str, Path]:
     """Return the files that variables name which agents get, such as a file of credentials."""
-    names = {name for agent in config.agents.values() for name in _declared(agent, world)}
-    found = {name: Path(world.env[name]) for name in sorted(names) if name in world.env}
+    names = {name for agent in config.agents.values() for name in _declared(agent, context)}
+    found = {name: Path(context.env[name]) for name in sorted(names) if name in context.env}
     return {name: path for name, path in found.items() if path.is_absolute() and _is_file(path)}
 
 
@@ -56,9 +56,9 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _of_git(world: World) -> Iterator[tuple[str, str]]:
+def _of_git(context: RunContext) -> Iterator[tuple[str, str]]:
     """Yield the settings of git that hold a login, and the login."""
-    for name, value, _ in world.clone.settings:
+    for name, value, _ in context.clone.settings:
         if not _OF_GIT.fullmatch(name):
             continue
         if name.endswith("extraheader"):

@@ -10,34 +10,34 @@ from ci_eval.llm.prompts import SUFFIX, Prompts
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Judge, Simulator
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Document, Loc
 
 
-def read_judging(document: Document, world: World) -> tuple[Judging, list[Problem]]:
+def read_judging(document: Document, context: RunContext) -> tuple[Judging, list[Problem]]:
     """Return who judges, and what is wrong with what `document` says of it."""
-    return _Reader(document, world).read(document.value.get("judge"))
+    return _Reader(document, context).read(document.value.get("judge"))
 
 
 def read_simulation(
-    document: Document, world: World, *, usual: str, given: Simulator | None
+    document: Document, context: RunContext, *, usual: str, given: Simulator | None
 ) -> tuple[Simulation, list[Problem]]:
     """Return who plays the users of scenarios, and what is wrong with what `document` says of it.
 
     Where it says nothing, that is the one `given` by an eval config, or else the `usual` one.
     """
-    return _Reader(document, world).read_simulation(
+    return _Reader(document, context).read_simulation(
         document.value.get("simulator"), given or points.simulator[usual](), usual
     )
 
 
 class _Reader:
-    def __init__(self, document: Document, world: World) -> None:
+    def __init__(self, document: Document, context: RunContext) -> None:
         self._document = document
-        self._world = world
+        self._world = context
         self._problems: list[Problem] = []
 
     def read(self, raw: Any) -> tuple[Judging, list[Problem]]:

@@ -26,14 +26,14 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin, PluginRegistry
 from ci_eval.plugins.points import Agent, JudgedCriterion, Reporter
 from ci_eval.records.errors import ConfigError, Problem, UnknownPluginError, UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import GcsOptions
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Document, Loc, read_yaml
 
 
-def gcs_options(world: World) -> GcsOptions:
+def gcs_options(context: RunContext) -> GcsOptions:
     """Return how storage is reached for a command that takes no configuration.
 
     It is as `ci-eval.yaml` says, where there is one.
@@ -43,10 +43,10 @@ def gcs_options(world: World) -> GcsOptions:
         UsageError: it cannot be read.
 
     """
-    path = world.root / DEFAULT_FILE
+    path = context.root / DEFAULT_FILE
     if not path.is_file():
         return GcsOptions()
-    document = read_yaml(path, shown=world.shown(DEFAULT_FILE))
+    document = read_yaml(path, shown=context.shown(DEFAULT_FILE))
     try:
         return GcsOptions.model_validate(_dict(document.value).get("gcs", {}))
     except ValidationError as exc:
@@ -65,7 +65,7 @@ def _run_options(written: RunOptions, file: EvalConfigFile | None) -> RunOptions
     return RunOptions.model_validate({**written.model_dump(), **unsaid})
 
 
-def load(path: Path, *, shown: str, world: World) -> Config:
+def load(path: Path, *, shown: str, context: RunContext) -> Config:
     """Read and check the configuration at `path`.
 
     Raises:
@@ -73,26 +73,26 @@ def load(path: Path, *, shown: str, world: World) -> Config:
         UsageError: it cannot be read, or is not YAML.
 
     """
-    return checked(read_yaml(path, shown=shown), path, world)
+    return checked(read_yaml(path, shown=shown), path, context)
 
 
-def checked(document: Document, path: Path, world: World) -> Config:
+def checked(document: Document, path: Path, context: RunContext) -> Config:
     """Return the configuration in `document`, which is that of the file at `path` or of no file.
 
     Raises:
         ConfigError: with every problem of it.
 
     """
-    return _Reader(document, path, world).config()
+    return _Reader(document, path, context).config()
 
 
 class _Reader:
     """Reads one configuration, collecting what is wrong."""
 
-    def __init__(self, document: Document, path: Path, world: World) -> None:
+    def __init__(self, document: Document, path: Path, context: RunContext) -> None:
         self._document = document
         self._path = path
-        self._world = world
+        self._world = context
         self._problems: list[Problem] = []
         self._gcs = GcsOptions()
 
@@ -209,7 +209,7 @@ class _Reader:
         read = read_criteria(
             self._document,
             dialect=dialect,
-            world=self._world,
+            context=self._world,
             interpreter=named.pop() if len(named) == 1 else None,
         )
         self._problems += read.problems

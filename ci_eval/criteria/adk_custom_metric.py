@@ -23,7 +23,7 @@ from ci_eval.records.model import (
 )
 from ci_eval.records.results import InvocationScore, Score
 from ci_eval.records.trials import Trace
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.calls import call
 from ci_eval.runtime.workers.pool import Adapter, Pool
 from ci_eval.runtime.workers.target import UnderPython, digest_of
@@ -163,15 +163,15 @@ class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
         """Return what decides the value; where and how long it runs does not."""
         return self.model_dump(mode="json", include={*AdkMetric.model_fields, "lower_is_better"})
 
-    def made_of(self, world: World) -> Json:
+    def made_of(self, context: RunContext) -> Json:
         """Return a digest of the module, where that is one of the repository's."""
-        return digest_of(self.code.rpartition(".")[0], world)
+        return digest_of(self.code.rpartition(".")[0], context)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[Scorer]:
+    async def start(self, context: RunContext) -> AsyncIterator[Scorer]:
         """Start a worker when the first trial is to be scored; leaving the context ends it."""
         target = ":".join(self.code.rsplit(".", 1))
-        async with self.pool_of(target, world, adapter=ADAPTER) as pool:
+        async with self.pool_of(target, context, adapter=ADAPTER) as pool:
             yield _Metric(self, pool)
 
 

@@ -46,7 +46,7 @@ class ResponseMatch(Criterion):
         return compared(self, case, trace, self._turn)
 
     @property
-    def minds(self) -> frozenset[str]:
+    def relevant_warnings(self) -> frozenset[str]:
         """Responses that are missing."""
         return frozenset({"adk/response_match_score"})
 

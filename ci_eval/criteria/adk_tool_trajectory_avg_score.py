@@ -58,10 +58,10 @@ class ToolTrajectory(Criterion):
     """Known to ADK on every criterion; changes nothing here."""
 
     @property
-    def minds(self) -> frozenset[str]:
+    def relevant_warnings(self) -> frozenset[str]:
         """What is not stated; and calls without arguments, where these match none."""
         strict = self.missing_args == "never" and self.compares_args
-        return (super().minds if strict else frozenset()) | {SILENCE}
+        return (super().relevant_warnings if strict else frozenset()) | {SILENCE}
 
     @property
     def compares_args(self) -> bool:

@@ -146,8 +146,8 @@ def _spelled_out(model: type[Criterion], options: Json) -> Json:
 
 def _lacking(assertion: _Assertion, case: EvalCase) -> str:
     """Say what the case does not have that its own assertion needs."""
-    hindrance = assertion.criterion.hindrance(case) if assertion.criterion else ""
-    return f"the case {hindrance}" if hindrance else ""
+    skip_reason = assertion.criterion.skip_reason(case) if assertion.criterion else ""
+    return f"the case {skip_reason}" if skip_reason else ""
 
 
 def _evidence(failed: Sequence[tuple[_Assertion, Score]]) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status, ToolCall
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.calls import call
 from ci_eval.runtime.workers.pool import Pool
 from ci_eval.runtime.workers.target import PythonTarget, digest_of
@@ -63,14 +63,14 @@ class Python(PythonTarget, WorkerCriterion):
         """Return what decides the value; where and how long it runs does not."""
         return {"python": self.python}
 
-    def made_of(self, world: World) -> Json:
+    def made_of(self, context: RunContext) -> Json:
         """Return a digest of the function's module, where that is one of the repository's."""
-        return digest_of(self.python.partition(":")[0], world)
+        return digest_of(self.python.partition(":")[0], context)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[Scorer]:
+    async def start(self, context: RunContext) -> AsyncIterator[Scorer]:
         """Start a worker when the first trial is to be scored; leaving the context ends it."""
-        async with self.pool(world) as pool:
+        async with self.pool(context) as pool:
             yield _Function(self, pool)
 
 

@@ -93,7 +93,7 @@ class Notes:
         self.problems.add(message, *self.spot(loc))
 
     def warning(self, message: str, loc: Loc = (), *, concerns: str = "") -> None:
-        """Note something that is read all the same; `concerns` names who alone minds."""
+        """Add a warning; where `concerns` names a topic, only some criteria find it relevant."""
         self.problems.add(message, *self.spot(loc), severity="warning", concerns=concerns)
 
 

@@ -23,7 +23,7 @@ from ci_eval.forge.github_errors import (
 )
 from ci_eval.forge.rest import Host, Manners, checked, items, read
 from ci_eval.records.model import Json, Stored
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, Response, address, connecting, shown_address
 
 M = TypeVar("M", bound=Stored)
@@ -47,14 +47,14 @@ _NEXT = re.compile(r'<([^<>]*)>[^<>,]*;\s*rel="?next"?')
 
 
 @asynccontextmanager
-async def connected(world: World) -> AsyncIterator["GitHub"]:
+async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
     """Be ready to ask about the repository that the environment names.
 
     Raises:
         GitHubError: it names none, or has no token.
 
     """
-    env = world.env
+    env = context.env
     api = (env.get("GITHUB_API_URL") or API).rstrip("/")
     try:
         address(api)
@@ -69,7 +69,7 @@ async def connected(world: World) -> AsyncIterator["GitHub"]:
         "X-GitHub-Api-Version": API_VERSION,
     }
     async with connecting(env) as net:
-        yield GitHub(net, world, (api, repository), headers, graphql)
+        yield GitHub(net, context, (api, repository), headers, graphql)
 
 
 def _graphql(env: Mapping[str, str], api: str) -> str:
@@ -115,12 +115,12 @@ class GitHub:
     def __init__(
         self,
         net: Net,
-        world: World,
+        context: RunContext,
         place: tuple[str, str],
         headers: Mapping[str, str],
         graphql: str,
     ) -> None:
-        self._host = Host(net, world, Manners("GitHub", limited, said_by, is_unwell))
+        self._host = Host(net, context, Manners("GitHub", limited, said_by, is_unwell))
         self._api, self.repository = place
         """Where the API is; the owner and the name of the repository."""
         self._graphql = graphql

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 
 from ci_eval.forge.rest import Host, HostError, Manners, checked, items, read
 from ci_eval.records.model import Json, Stored
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, Response, address, connecting, retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 
@@ -30,14 +30,14 @@ _LIMITED_S = 60.0
 
 
 @asynccontextmanager
-async def connected(world: World, project: str) -> AsyncIterator["GitLab"]:
+async def connected(context: RunContext, project: str) -> AsyncIterator["GitLab"]:
     """Be ready to ask about a project, by its number or its path.
 
     Raises:
         HostError: the environment has no token, or a wrong address.
 
     """
-    env = world.env
+    env = context.env
     api = (env.get("CI_API_V4_URL") or API).rstrip("/")
     try:
         address(api)
@@ -52,7 +52,7 @@ async def connected(world: World, project: str) -> AsyncIterator["GitLab"]:
             )
         except OSError as exc:
             raise HostError(f"CI_SERVER_TLS_CA_FILE: {exc.strerror or exc}") from exc
-        yield GitLab(net, world, api, project, headers)
+        yield GitLab(net, context, api, project, headers)
 
 
 def _token(env: Mapping[str, str]) -> str:
@@ -77,9 +77,9 @@ class GitLab:
     """
 
     def __init__(
-        self, net: Net, world: World, api: str, project: str, headers: Mapping[str, str]
+        self, net: Net, context: RunContext, api: str, project: str, headers: Mapping[str, str]
     ) -> None:
-        self._host = Host(net, world, Manners("GitLab", limited, _said_by))
+        self._host = Host(net, context, Manners("GitLab", limited, _said_by))
         self._api = api
         self._project = f"{api}/projects/{quote(project, safe='')}/"
         self._headers = headers

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json, Stored
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, Response
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
@@ -65,13 +65,13 @@ class Manners(NamedTuple):
 class Host:
     """Sends requests, and sends them again as long as the host puts them off."""
 
-    def __init__(self, net: Net, world: World, manners: Manners) -> None:
+    def __init__(self, net: Net, context: RunContext, manners: Manners) -> None:
         self._net = net
-        self._world = world
+        self._world = context
         self._manners = manners
         self._patience_s = PATIENCE_S
         self._closed = (0.0, "")
-        """Until when the host wants no requests, on the clock of the world; and its words."""
+        """When the host accepts requests again, by the run context's clock; and its message."""
 
     async def send(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
         """Return what the host answers in the end, whatever its status.

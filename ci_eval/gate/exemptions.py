@@ -1,16 +1,19 @@
 """What is excused from blocking: accepted drops and cases in quarantine, while they hold."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from functools import cache
 
 from pydantic import ValidationError
 
+from ci_eval.config.model import Config
 from ci_eval.config.schema import Excuse, GateOptions, Quarantine, Unjudged
-from ci_eval.config.selection import fits
-from ci_eval.records.errors import BaselineError
+from ci_eval.config.selection import PlannedEvalSet, fits
+from ci_eval.records.errors import BaselineError, Problem
 from ci_eval.records.findings import Excused
 from ci_eval.records.results import RunMeta
 from ci_eval.run_files.score_table import Columns
+from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
@@ -108,3 +111,39 @@ def listed(meta: RunMeta, gate: GateOptions, found: Excuses) -> Iterator[Excused
             expired=excuse.until < day_of(meta),
             cases=tuple(dict.fromkeys(covered)),
         )
+
+
+def covering_nothing(
+    config: Config,
+    evalsets: Mapping[str, PlannedEvalSet],
+    pairs: Mapping[tuple[str, str], Iterable[str]],
+) -> Iterator[Problem]:
+    """Yield a warning for each exemption that covers no case of the suite.
+
+    `pairs` maps an agent and an evalset to the names of the criteria that both are run with.
+    """
+    gate = config.gate
+
+    @cache
+    def ids(evalset: str) -> list[str]:
+        return [case.eval_id for case in evalsets[evalset].cases()]
+
+    groups = [(*pair, name) for pair, criteria in pairs.items() for name in criteria]
+    for key, excuses in (("accept", gate.accept), ("quarantine", gate.quarantine)):
+        for number, excuse in enumerate(excuses):
+            where = {group[1] for group in groups if concerns(excuse, group)}
+            known = [case for name in evalsets if name in where for case in ids(name)]
+            if not any(fits(each, [[excuse.case]]) for each in known):
+                names = known[:1000] if where else {group[2] for group in groups}
+                meant = did_you_mean(excuse.case if where else excuse.criterion, names)
+                yield _unused(config, key, number, meant)
+    for number, allowed in enumerate(gate.allow_unjudged):
+        if allowed.case != "*" and not any(
+            names_case(allowed, agent, name, case) for agent, name in pairs for case in ids(name)
+        ):
+            yield _unused(config, "allow_unjudged", number)
+
+
+def _unused(config: Config, key: str, number: int, meant: str = "") -> Problem:
+    loc = ("gate", key, number)
+    return config.document.problem(f"covers no case{meant}", loc, severity="warning")

@@ -17,7 +17,7 @@ from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.errors import UsageError
 from ci_eval.records.results import RunMeta
 from ci_eval.runtime.clone import Clone
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError
 from ci_eval.text.yaml_files import MAX_CONFIG, parse_yaml
 
@@ -27,19 +27,21 @@ _MOST_MOVED = 20
 """How many removed files are looked into for the configuration."""
 
 
-def rewritten(config: Config, meta: RunMeta, world: World, *, compared: bool) -> Iterator[str]:
+def rewritten(
+    config: Config, meta: RunMeta, context: RunContext, *, compared: bool
+) -> Iterator[str]:
     """Yield, in words, what the change that is checked out makes of its own measure.
 
     Where the run is `compared` with a stored one, that knows what the configuration said before.
     """
-    store, clone = config.baseline, world.clone
-    lineage = store.lineage(world) if store else trace(clone, base=None, search=1)
+    store, clone = config.baseline, context.clone
+    lineage = store.lineage(context) if store else trace(clone, base=None, search=1)
     start = next(iter(lineage.ancestors), None)
     if start is None or current_branch(clone) == lineage.base:
         return
     own = store.work_tree_file if store else ""
     if own and _differs(clone, start, own):
-        yield f"baseline: {world.shown(own)} comes with the change"
+        yield f"baseline: {context.shown(own)} comes with the change"
     if compared:
         return
     place = clone.inside(config.path.name)

@@ -19,7 +19,7 @@ from ci_eval.llm.providers.settings import checked
 from ci_eval.plugins.points import Judge, JudgeClient, judge
 from ci_eval.records.model import Json
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 if TYPE_CHECKING:
     from google.genai.types import GenerateContentConfig
@@ -54,9 +54,9 @@ class Gemini(GeminiAccess, Judge):
         return self.recognises(model) or self.base_url is not None
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[JudgeClient]:
+    async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
         """Connect, and close the connection at the end."""
-        async with reaching(self, world) as client:
+        async with reaching(self, context) as client:
             await client.connection.client()
             yield _Client(client)
 

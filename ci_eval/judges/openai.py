@@ -17,7 +17,7 @@ from ci_eval.plugins.points import Judge, JudgeClient, judge
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.model import Json
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName
 from ci_eval.runtime.http import Address, address, retry_after, seconds
 
@@ -94,9 +94,9 @@ class OpenAI(Judge):
         return " and ".join(found)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[JudgeClient]:
+    async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
         """Connect, and close the connection at the end."""
-        client = _Client(self, world)
+        client = _Client(self, context)
         async with client.connection:
             await client.connection.client()
             yield client
@@ -169,10 +169,10 @@ class _Access(NamedTuple):
 class _Client:
     """A client of the package openai."""
 
-    def __init__(self, judge: OpenAI, world: World) -> None:
+    def __init__(self, judge: OpenAI, context: RunContext) -> None:
         self._judge = judge
-        self._now = world.now
-        self._access = _Access.of(judge, world.env)
+        self._now = context.now
+        self._access = _Access.of(judge, context.env)
         self.connection = Connection(self._connect, _close)
 
     async def answer(self, question: Question) -> Answer:

@@ -13,7 +13,7 @@ from ci_eval.plugins.points import Judge, JudgeClient, judge
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.model import Json, Record
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 class Line(Record):
@@ -57,9 +57,9 @@ class Scripted(Judge):
         return [each.model_dump(mode="json") for each in self.answers]
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[JudgeClient]:
+    async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
         """Begin."""
-        del world
+        del context
         yield _Reader(self.answers, self.model or "scripted")
 
 

@@ -21,7 +21,7 @@ from ci_eval.plugins.points import Judge, JudgeClient, judge
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.model import Json
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Address, address
 from ci_eval.text.json_text import parse_json
 
@@ -87,9 +87,9 @@ class Vertex(Judge):
         return ", and ".join(found)
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[JudgeClient]:
+    async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
         """Connect at the first question, and close the connection at the end."""
-        client = _Client(self, world)
+        client = _Client(self, context)
         async with client.connection:
             yield client
 
@@ -146,8 +146,8 @@ class _Connected(NamedTuple):
 class _Client:
     """A client of the package, in threads: its asynchronous one cannot evaluate."""
 
-    def __init__(self, judge: Vertex, world: World) -> None:
-        self._access = _Access.of(judge, world.env)
+    def __init__(self, judge: Vertex, context: RunContext) -> None:
+        self._access = _Access.of(judge, context.env)
         self._failures = Failures("vertex", self._access.credentials, self._access.key)
         self.connection = Connection(self._connect, _close)
 

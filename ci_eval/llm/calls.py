@@ -13,7 +13,7 @@ from ci_eval.plugins.points import Judge, JudgeClient
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
 from ci_eval.records.results import JudgeUsage
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 CHARS_PER_TOKEN = 4
 """What a token has in English, roughly; only estimates rest on it."""
@@ -116,11 +116,11 @@ class Line:
     """The connection to one provider, with what is known of how it is doing."""
 
     def __init__(
-        self, judge: Judge, options: JudgeOptions, world: World, stack: AsyncExitStack
+        self, judge: Judge, options: JudgeOptions, context: RunContext, stack: AsyncExitStack
     ) -> None:
         self._judge = judge
         self._options = options
-        self._world = world
+        self._world = context
         self._stack = stack
         self._client: asyncio.Task[JudgeClient] | None = None
         self._standings: dict[str, Standing] = {}

@@ -23,7 +23,7 @@ from ci_eval.records.model import EvalCase, Json
 from ci_eval.records.questions import Answer, Question, Reading, UnreadableError, Wording
 from ci_eval.records.results import JudgeUsage, Score
 from ci_eval.records.trials import Trace
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.text.redact import Secrets, print_none_of
 from ci_eval.text.yaml_files import read_text
@@ -41,7 +41,7 @@ _ENDED = {
 
 @asynccontextmanager
 async def asking(
-    judging: Judging, world: World, secrets: Secrets | None = None
+    judging: Judging, context: RunContext, secrets: Secrets | None = None
 ) -> AsyncIterator["Asker"]:
     """Be ready to ask; nobody is connected before the first question.
 
@@ -52,15 +52,15 @@ async def asking(
 
     """
     options = judging.options
-    world = replace(world, env=environment(judging, world))
-    cassette = _cassette(judging, world, secrets or Secrets(world.env))
+    context = replace(context, env=environment(judging, context))
+    cassette = _cassette(judging, context, secrets or Secrets(context.env))
     async with AsyncExitStack() as stack:
-        yield Asker(judging, world, cassette, stack)
+        yield Asker(judging, context, cassette, stack)
         if cassette and options.mode == "record":
             cassette.tidy()
 
 
-def environment(judging: Judging, world: World) -> Mapping[str, str]:
+def environment(judging: Judging, context: RunContext) -> Mapping[str, str]:
     """Return the environment with what `env_file` adds to it; its secrets are not printed.
 
     Raises:
@@ -69,22 +69,22 @@ def environment(judging: Judging, world: World) -> Mapping[str, str]:
     """
     given = judging.options.env_file
     if given is None:
-        return world.env
+        return context.env
     import io
 
     from dotenv import dotenv_values
 
-    text = read_text(contained(world.root, given), shown=world.shown(given))
+    text = read_text(contained(context.root, given), shown=context.shown(given))
     values = dotenv_values(stream=io.StringIO(text), interpolate=False)
     found = {name: value for name, value in values.items() if value}
     print_none_of(found)
-    return {**found, **world.env}
+    return {**found, **context.env}
 
 
 def check(
     judging: Judging,
     criteria: Sequence[JudgedCriterion],
-    world: World,
+    context: RunContext,
     *,
     simulation: Simulation | None = None,
 ) -> None:
@@ -97,11 +97,11 @@ def check(
         OSError: the cassette cannot be written.
 
     """
-    cassette = _cassette(judging, world)
+    cassette = _cassette(judging, context)
     mode = judging.options.mode
     if mode == "replay" or (mode == "auto" and cassette and not cassette.is_empty):
         return  # it may be that every answer is there
-    env = environment(judging, world)
+    env = environment(judging, context)
     hint = (
         "set it in the environment or by `judge.env_file`; pull requests of forks get no secrets: "
         "they need answers that were kept, with `judge: {mode: replay}`"
@@ -118,13 +118,15 @@ def check(
         raise UsageError(f"the judge of {name} lacks {missing}", hint=hint)
 
 
-def _cassette(judging: Judging, world: World, secrets: Secrets | None = None) -> Cassette | None:
+def _cassette(
+    judging: Judging, context: RunContext, secrets: Secrets | None = None
+) -> Cassette | None:
     options = judging.options
     if options.mode == "off":
         return None
     written = options.mode != "replay"
-    path = contained(world.root, options.cassette, written=written)
-    cassette = Cassette(path, shown=world.shown(options.cassette), secrets=secrets)
+    path = contained(context.root, options.cassette, written=written)
+    cassette = Cassette(path, shown=context.shown(options.cassette), secrets=secrets)
     cassette.load()
     if written:
         cassette.begin()
@@ -135,10 +137,14 @@ class Asker:
     """Asks for all criteria of a run."""
 
     def __init__(
-        self, judging: Judging, world: World, cassette: Cassette | None, stack: AsyncExitStack
+        self,
+        judging: Judging,
+        context: RunContext,
+        cassette: Cassette | None,
+        stack: AsyncExitStack,
     ) -> None:
         self._judging = judging
-        self._world = world
+        self._world = context
         self._cassette = cassette
         self._stack = stack
         self._lines: dict[str, Line] = {}

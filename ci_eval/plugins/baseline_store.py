@@ -12,7 +12,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 class BaselineStore(Plugin):
@@ -34,12 +34,12 @@ class BaselineStore(Plugin):
         """The file of the work tree that runs are read from, which a change can bring along."""
         return ""
 
-    def lineage(self, world: World) -> Lineage:
+    def lineage(self, context: RunContext) -> Lineage:
         """Return the commits that what is checked out descends from."""
-        return lineage.trace(world.clone, base=self.base, search=self.search)
+        return lineage.trace(context.clone, base=self.base, search=self.search)
 
     @abstractmethod
-    def load(self, lineage: Lineage, suite: str, world: World) -> Sequence[Past]:
+    def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs of `suite` to compare with, nearest first, as many as the window takes.
 
         There are none where nothing was stored for the lineage.
@@ -50,7 +50,7 @@ class BaselineStore(Plugin):
         """
 
     @abstractmethod
-    def save(self, run: Run, world: World) -> bool:
+    def save(self, run: Run, context: RunContext) -> bool:
         """Store `run`; say `False` where a run with this id was there already.
 
         Raises:
@@ -59,22 +59,22 @@ class BaselineStore(Plugin):
 
         """
 
-    def history(self, suite: str, world: World) -> Sequence[Noted]:
+    def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the stored runs of `suite` in short, newest first; none where nobody knows.
 
         Raises:
             BaselineError: what is stored cannot be read, or the store not be reached.
 
         """
-        del suite, world
+        del suite, context
         return ()
 
-    def prune(self, suite: str, keep: int, world: World) -> int:
+    def prune(self, suite: str, keep: int, context: RunContext) -> int:
         """Remove the stored runs of `suite` but the newest `keep`, and say how many went.
 
         Raises:
             UsageError: nothing can be removed there.
 
         """
-        del suite, keep, world
+        del suite, keep, context
         raise UsageError(f"nothing was removed: the store {self.type_name!r} cannot do that")

@@ -92,7 +92,7 @@ class AnyCriterion(Plugin):
         """True if it decides whether a case passes: it has a threshold, and blocks."""
         return not self.informational and self.tier in (None, "block")
 
-    def hindrance(self, case: EvalCase) -> str:
+    def skip_reason(self, case: EvalCase) -> str:
         """Say why `case` cannot be scored; nothing where it can.
 
         A case that cannot be scored is skipped, with this as the reason.
@@ -125,7 +125,7 @@ class AnyCriterion(Plugin):
         return self.unstated(case)
 
     @property
-    def minds(self) -> frozenset[str]:
+    def relevant_warnings(self) -> frozenset[str]:
         """What readers warn of for its sake, as far as it matters to it as it is set."""
         # What concerns a criterion concerns it by the rules of an older version, too.
         return frozenset({self.type_name.replace("@2.3/", "/")})

@@ -7,11 +7,11 @@ closed again.  Put it in a module of the package named below, decorate it, and i
 ========== ======================= ==========================================
 point      package                 verb
 ========== ======================= ==========================================
-agent      `ci_eval.agents`        `start(world)`, `open(trial)`, `send(…)`
+agent      `ci_eval.agents`        `start(context)`, `open(trial)`, `send(…)`
 evalset    `ci_eval.evalsets`      `sniff(head)`, `read(path, …)`
 recording  `ci_eval.recordings`    `sniff(head)`, `read(path, …)`
-criterion  `ci_eval.criteria`      `score(case, trace)`, `start(world)`
-judge      `ci_eval.judges`        `start(world)`, `answer(question)`
+criterion  `ci_eval.criteria`      `score(case, trace)`, `start(context)`
+judge      `ci_eval.judges`        `start(context)`, `answer(question)`
 simulator  `ci_eval.simulators`    `next_message(case, so_far, panel)`
 baseline   `ci_eval.baselines`     `load(lineage, …)`, `save(run, …)`
 reporter   `ci_eval.reporters`     `render(report, results)`
@@ -35,7 +35,7 @@ from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import Answer, Question, Seat, Wording
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Recording, Trace, Trial
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 # --- Agents ---------------------------------------------------------------------------------
 
@@ -100,12 +100,12 @@ class Agent(Plugin):
     """Whether a conversation can begin with the `session_input.state` of its case."""
 
     @abstractmethod
-    def start(self, world: World) -> AbstractAsyncContextManager[RunningAgent]:
+    def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:
         """Start the agent; leaving the context stops all that belongs to it."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the field and the message of each thing that can be seen to be wrong."""
-        del world
+        del context
         yield from ()
 
     def missing(self, env: Mapping[str, str]) -> str:
@@ -171,17 +171,17 @@ class WorkerCriterion(AnyCriterion):
     """A measure by code of the user's, which runs in a process of its own, never in ours."""
 
     @abstractmethod
-    def start(self, world: World) -> AbstractAsyncContextManager[Scorer]:
+    def start(self, context: RunContext) -> AbstractAsyncContextManager[Scorer]:
         """Start what scores; leaving the context stops all that belongs to it."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the field and the message of each thing that can be seen to be wrong."""
-        del world
+        del context
         yield from ()
 
-    def made_of(self, world: World) -> Json:
+    def made_of(self, context: RunContext) -> Json:
         """Return what stands for the code: where it changed, scores are not compared."""
-        del world
+        del context
         return None
 
 
@@ -296,7 +296,7 @@ class Judge(Plugin):
         return ""
 
     @abstractmethod
-    def start(self, world: World) -> AbstractAsyncContextManager[JudgeClient]:
+    def start(self, context: RunContext) -> AbstractAsyncContextManager[JudgeClient]:
         """Connect, whatever the model; leaving the context closes the connection."""
 
 
@@ -359,14 +359,14 @@ class Reporter(Plugin):
     file: ClassVar[str]
     """The name of the document in the output folder."""
 
-    def prepared(self, world: World) -> Self:
+    def prepared(self, context: RunContext) -> Self:
         """Return itself with what its options name at hand, before anything is run.
 
         Raises:
             UsageError: a file that they name cannot be used.
 
         """
-        del world
+        del context
         return self
 
     @abstractmethod

@@ -19,7 +19,7 @@ from ci_eval.pull_requests.thread import PostingError, Thread, telling
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 PATIENCE_S = 300.0
 """How long a job that has measured is kept, in all, until it is told."""
@@ -48,7 +48,10 @@ Tell = Callable[[Place], Awaitable[Posted]]
 
 
 def post(
-    reports: Sequence[Report], options: Options, world: World, document: Markdown | None = None
+    reports: Sequence[Report],
+    options: Options,
+    context: RunContext,
+    document: Markdown | None = None,
 ) -> Posted:
     """Tell of runs of one suite as `document` writes them, or say why they are not told.
 
@@ -61,10 +64,12 @@ def post(
         wanted = any(calls_for(each, options.when) for each in reports)
         return await sticky.post(place.thread, sections, options, wanted=wanted)
 
-    return post_as(tell, options, world, reports)
+    return post_as(tell, options, context, reports)
 
 
-def post_as(tell: Tell, options: Options, world: World, reports: Sequence[Report] = ()) -> Posted:
+def post_as(
+    tell: Tell, options: Options, context: RunContext, reports: Sequence[Report] = ()
+) -> Posted:
     """Let `tell` write where the change is discussed, or say why it is not told.
 
     Of each of the `reports` there is a check run, too, where one is wanted.
@@ -72,40 +77,40 @@ def post_as(tell: Tell, options: Options, world: World, reports: Sequence[Report
 
     async def patiently() -> Posted:
         async with asyncio.timeout(PATIENCE_S):
-            if world.env.get("GITLAB_CI") == "true":
-                return await _on_gitlab(tell, options, world)
-            return await _on_github(tell, options, world, reports)
+            if context.env.get("GITLAB_CI") == "true":
+                return await _on_gitlab(tell, options, context)
+            return await _on_github(tell, options, context, reports)
 
     try:
         return asyncio.run(patiently())
     except PostingError as exc:
-        return _not_posted(exc, world)
+        return _not_posted(exc, context)
     except TimeoutError:
         late = PostingError(
             f"nobody knows whether it was written: it took longer than {PATIENCE_S:g} s"
         )
-        return _not_posted(late, world)
+        return _not_posted(late, context)
 
 
-def _not_posted(exc: PostingError, world: World) -> Posted:
+def _not_posted(exc: PostingError, context: RunContext) -> Posted:
     """Say why; a token that only reads is no fault of the person whose fork it is."""
-    if exc.is_refusal and _of_stranger(world.env):
-        world.say(f"no comment yet: {exc}; {_DEFERRED}")
+    if exc.is_refusal and _of_stranger(context.env):
+        context.say(f"no comment yet: {exc}; {_DEFERRED}")
         return Posted("deferred")
-    _warn(f"no comment: {exc}", exc.hint, world)
+    _warn(f"no comment: {exc}", exc.hint, context)
     return Posted("failed")
 
 
 async def _on_github(
-    tell: Tell, options: Options, world: World, reports: Sequence[Report]
+    tell: Tell, options: Options, context: RunContext, reports: Sequence[Report]
 ) -> Posted:
-    env = world.env
+    env = context.env
     with telling():
-        async with connected(world) as github:
-            found = await _found(github, options, world)
+        async with connected(context) as github:
+            found = await _found(github, options, context)
             for each in reports if options.check_run else ():
                 commit = found.head_sha if found else env.get("GITHUB_SHA", "")
-                await _check_run(github, each, commit, world)
+                await _check_run(github, each, commit, context)
             if options.mode == "off":
                 return Posted("off")
             if found is None:
@@ -119,44 +124,44 @@ async def _on_github(
             return await tell(place)
 
 
-async def _found(github: GitHub, options: Options, world: World) -> PullRequest | None:
+async def _found(github: GitHub, options: Options, context: RunContext) -> PullRequest | None:
     """Return the pull request, or say why there is none.
 
     Only what is no event of a pull request has to be asked about, and a job that runs for a push
     need not be allowed to ask: that is no fault of its workflow.
     """
     try:
-        found = await pull_request.find(github, world.env, options.pull_request)
+        found = await pull_request.find(github, context.env, options.pull_request)
     except GitHubError as exc:
         if options.pull_request or exc.status not in (403, 404):
             raise
-        world.say(f"no comment: {exc}; for a comment where it has a pull request, {exc.hint}")
+        context.say(f"no comment: {exc}; for a comment where it has a pull request, {exc.hint}")
         return None
     if found is None and options.mode != "off":
-        world.say("no comment: there is no open pull request of this commit")
+        context.say("no comment: there is no open pull request of this commit")
     return found
 
 
-async def _on_gitlab(tell: Tell, options: Options, world: World) -> Posted:
+async def _on_gitlab(tell: Tell, options: Options, context: RunContext) -> Posted:
     if options.mode == "off":
         return Posted("off")
-    async with gitlab_thread.opened(world, options.pull_request) as found:
+    async with gitlab_thread.opened(context, options.pull_request) as found:
         if found is None:
-            world.say("no comment: there is no open merge request of this commit")
+            context.say("no comment: there is no open merge request of this commit")
             return Posted("none")
         thread, merge_request = found
         place = Place(
             thread,
             merge_request.commit,
-            run=_number(world.env, "CI_PIPELINE_ID"),
-            attempt=_number(world.env, "CI_JOB_ID"),
+            run=_number(context.env, "CI_PIPELINE_ID"),
+            attempt=_number(context.env, "CI_JOB_ID"),
         )
         return await tell(place)
 
 
-async def _check_run(github: GitHub, report: Report, commit: str, world: World) -> None:
+async def _check_run(github: GitHub, report: Report, commit: str, context: RunContext) -> None:
     """Make the check run; the comment does not depend on it."""
-    env = world.env
+    env = context.env
     server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
     run = env.get("GITHUB_RUN_ID", "")
     details = f"{server}/{repository}/actions/runs/{run}" if server and run else ""
@@ -164,16 +169,16 @@ async def _check_run(github: GitHub, report: Report, commit: str, world: World) 
         await check_run.make(github, report, commit, details)
     except GitHubError as exc:
         if exc.status in (403, 404) and _of_stranger(env):
-            world.say(f"no check run: {exc}; {_READS}")
+            context.say(f"no check run: {exc}; {_READS}")
         else:
-            _warn(f"no check run: {exc}", exc.hint, world)
+            _warn(f"no check run: {exc}", exc.hint, context)
 
 
-def _warn(message: str, hint: str, world: World) -> None:
-    world.say(message)
+def _warn(message: str, hint: str, context: RunContext) -> None:
+    context.say(message)
     if hint:
-        world.say(hint)
-    annotate([Problem(f"{message}; {hint}" if hint else message, severity="warning")], world.env)
+        context.say(hint)
+    annotate([Problem(f"{message}; {hint}" if hint else message, severity="warning")], context.env)
 
 
 def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -> Section:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from ci_eval.forge.gitlab import GitLab, connected
 from ci_eval.pull_requests.thread import Comment, PostingError, is_marked, telling
 from ci_eval.records.model import Stored
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 _RETIRED = "<!-- ci-eval:retired -->"
 """The first line of a note that was put out of sight, so that it is not taken for the current."""
@@ -104,7 +104,7 @@ class GitLabThread:
 
 @asynccontextmanager
 async def opened(
-    world: World, number: int | None = None
+    context: RunContext, number: int | None = None
 ) -> AsyncIterator[tuple[GitLabThread, MergeRequest] | None]:
     """Be ready to write on the merge request of the job, or on that `number` of its project.
 
@@ -114,12 +114,12 @@ async def opened(
         PostingError: there is no token, or GitLab refuses it, or the job may be of several.
 
     """
-    found = merge_request(world.env, number)
+    found = merge_request(context.env, number)
     if found is None:
         yield None
         return
     with telling():
-        async with connected(world, found.project) as gitlab:
+        async with connected(context, found.project) as gitlab:
             yield GitLabThread(gitlab, found), found
 
 

@@ -27,7 +27,7 @@ from ci_eval.records.errors import CiEvalError, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.model import Stored
 from ci_eval.reporters.markdown import Markdown, marker
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import code
 
 MAX_SUITES = 20
@@ -79,7 +79,7 @@ class WorkflowRun(Stored):
     name: str | None = None
 
 
-def relay(options: Options, pattern: str, world: World) -> Relayed:
+def relay(options: Options, pattern: str, context: RunContext) -> Relayed:
     """Tell of the reports in the artifacts of the run that this workflow was started by.
 
     Raises:
@@ -87,9 +87,9 @@ def relay(options: Options, pattern: str, world: World) -> Relayed:
         PostingError: GitHub cannot be asked, or refuses.
 
     """
-    number, sha = _started_by(world.env)
+    number, sha = _started_by(context.env)
     try:
-        return asyncio.run(_relay(number, sha, options, pattern, world))
+        return asyncio.run(_relay(number, sha, options, pattern, context))
     except GitHubError as exc:
         raise posting_error(exc) from exc
 
@@ -113,26 +113,28 @@ def _started_by(env: Mapping[str, str]) -> tuple[int, str]:
     raise UsageError("GITHUB_EVENT_PATH tells of no workflow run", hint=_OUTSIDE)
 
 
-async def _relay(number: int, sha: str, options: Options, pattern: str, world: World) -> Relayed:
-    async with connected(world) as github:
+async def _relay(
+    number: int, sha: str, options: Options, pattern: str, context: RunContext
+) -> Relayed:
+    async with connected(context) as github:
         run = await github.one(f"actions/runs/{number}", WorkflowRun, needs=artifacts.NEEDS)
-        here = world.env["GITHUB_REPOSITORY"]
+        here = context.env["GITHUB_REPOSITORY"]
         if (run.id, run.head_sha) != (number, sha) or run.repository.full_name != here:
             raise PostingError(f"the event is not about the workflow run {number} of {here}")
         if (why := _nothing_to_do(run)) is not None:
-            world.say(f"nothing to publish: {why}")
+            context.say(f"nothing to publish: {why}")
             return Relayed()
         source = run.head_repository.full_name if run.head_repository else ""
         pulls = await pull_request.of_branch(github, source, run.head_branch or "", sha)
         if options.pull_request:
             pulls = [each for each in pulls if each.number == options.pull_request]
         if not pulls:
-            world.say(
+            context.say(
                 f"nothing to publish: no open pull request ends with {sha[:10]}; a newer commit "
                 "has a run of its own"
             )
             return Relayed()
-        return await _Relay(github, run, pulls, options, world).all(pattern)
+        return await _Relay(github, run, pulls, options, context).all(pattern)
 
 
 def _nothing_to_do(run: WorkflowRun) -> str | None:
@@ -163,13 +165,13 @@ class _Relay:
         run: WorkflowRun,
         pulls: list[PullRequest],
         options: Options,
-        world: World,
+        context: RunContext,
     ) -> None:
         self._github = github
         self._run = run
         self._pulls = pulls
         self._options = options
-        self._world = world
+        self._world = context
         self._threads = {each.number: GitHubThread(github, each.number) for each in pulls}
         self._own: dict[int, list[Comment]] = {}
         """The comments that were ours before, by the numbers of pull requests."""

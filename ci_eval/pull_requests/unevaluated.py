@@ -11,22 +11,22 @@ from ci_eval.pull_requests.sections import Section, read
 from ci_eval.pull_requests.sticky import Posted
 from ci_eval.pull_requests.thread import Comment, Thread
 from ci_eval.reporters.markdown import marker
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 _NAMED = re.compile(r"<!-- ci-eval:v1 id=(.*) -->")
 
 
-def post(suite: str, said: str, options: Options, world: World, *, wanted: bool) -> Posted:
+def post(suite: str, said: str, options: Options, context: RunContext, *, wanted: bool) -> Posted:
     """Let this job say it in the comment of its suite, or say why it is not told.
 
     `wanted` calls for a comment where there is none yet.
     """
 
     async def say(place: Place) -> Posted:
-        section = Section(suite, world.job, "incomplete", said, *place[1:])
+        section = Section(suite, context.job, "incomplete", said, *place[1:])
         return await sticky.post(place.thread, [section], options, wanted=wanted)
 
-    return post_as(say, options, world)
+    return post_as(say, options, context)
 
 
 async def tell(place: Place, workflow: str, said: str, options: Options) -> Posted:

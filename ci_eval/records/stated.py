@@ -19,7 +19,7 @@ UNSTATED: dict[Expectation, str] = {
 }
 """Why a case that does not state it cannot be scored."""
 SILENCE = "what is not stated of tool calls"
-"""The topic of warnings of readers that a criterion minds which counts silence."""
+"""Topic of readers' warnings that matter only to a criterion which counts silence."""
 
 
 def states(turn: Invocation, what: Expectation) -> bool:

@@ -10,7 +10,7 @@ from ci_eval.plugins.points import Reporter
 from ci_eval.records.findings import Report
 from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._page import fitting, page_of
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.template_sandbox import (
     Template,
     TemplateError,
@@ -37,7 +37,7 @@ class Templated(Reporter):
 
     _template: Template | None = PrivateAttr(default=None)
 
-    def prepared(self, world: World) -> Self:
+    def prepared(self, context: RunContext) -> Self:
         """Return itself with its template read and checked.
 
         Raises:
@@ -45,7 +45,7 @@ class Templated(Reporter):
 
         """
         if self.template:
-            self._template = read_template(self.template, world)
+            self._template = read_template(self.template, context)
         return self
 
     def filled(

@@ -21,7 +21,7 @@ from ci_eval.run_files.journal import Journal, trace_line
 from ci_eval.run_files.resume import Begun
 from ci_eval.run_files.run_file import RunWriter, read_run, replacing
 from ci_eval.run_files.score_table import Columns
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text import templates
 from ci_eval.text.redact import Secrets
 
@@ -101,7 +101,11 @@ class Observed(NamedTuple):
 
 
 def observe(
-    plan: Plan, meta: RunMeta, world: World, outputs: Outputs, again: Callable[[Tally], Redraw]
+    plan: Plan,
+    meta: RunMeta,
+    context: RunContext,
+    outputs: Outputs,
+    again: Callable[[Tally], Redraw],
 ) -> Observed:
     """Try every trial, score each trace as it lands, and return what was observed.
 
@@ -115,28 +119,28 @@ def observe(
         )
         writer = stack.enter_context(RunWriter(path, outputs.secrets.cleaned(meta)))
         line = _Line(plan, journal, writer, outputs, stack)
-        asyncio.run(_try_all(plan, world, line, again))
+        asyncio.run(_try_all(plan, context, line, again))
     if outputs.resume:
         outputs.taken_over(*line.taken_over)
     return Observed(read_run(path, shown=str(path)), line.tally)
 
 
 async def _try_all(
-    plan: Plan, world: World, line: "_Line", again: Callable[[Tally], Redraw]
+    plan: Plan, context: RunContext, line: "_Line", again: Callable[[Tally], Redraw]
 ) -> None:
     """Try every trial; what the reports will need is loaded while the agents are waited for."""
     loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
     try:
-        async with participants.started(plan, world, line.secrets) as found:
-            await _try_these(plan.trials(), plan, world, line, found)
+        async with participants.started(plan, context, line.secrets) as found:
+            await _try_these(plan.trials(), plan, context, line, found)
             while redraw := again(line.tally):
-                await _try_these(redraw.trials(plan), plan, world, line, found)
+                await _try_these(redraw.trials(plan), plan, context, line, found)
     finally:
         await loading
 
 
 async def _try_these(
-    trials: Iterator[Trial], plan: Plan, world: World, line: "_Line", taking_part: Team
+    trials: Iterator[Trial], plan: Plan, context: RunContext, line: "_Line", taking_part: Team
 ) -> None:
     # Agents do not wait until a trace is scored, but for so many they run no further ahead.
     slots = asyncio.Semaphore(max(plan.config.run.concurrency, plan.config.judging.concurrency))
@@ -150,7 +154,7 @@ async def _try_these(
             task.add_done_callback(lambda _: slots.release())
 
         conduct = Conduct(plan.config.run, taking_part.users, line.journal.keep)
-        await execute(line.to_try(trials), agents, conduct, world, landed)
+        await execute(line.to_try(trials), agents, conduct, context, landed)
 
 
 class _Line:

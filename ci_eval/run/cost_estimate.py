@@ -163,7 +163,7 @@ def _asked(
     A judge that is `silent` could have said anything, so no more samples are worth drawing;
     one that answers nonsense never decides, so all are drawn.
     """
-    if criterion.hindrance(case):
+    if criterion.skip_reason(case):
         return []
     panel = _Panel(criterion.type_name, judging.prompts)
     for judge in judging.judges(criterion):

@@ -15,7 +15,7 @@ from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Failure, Trace, Trial
 from ci_eval.run.conversation import Conversation, Scripted, User, Users, can_go_on
 from ci_eval.run_files.resume import Begun
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 ToTry = tuple[int, Trial, Trace | Begun | None]
 """The how-manieth trial it is, the trial, and what an earlier run observed of it, all or a part."""
@@ -46,7 +46,7 @@ async def execute(
     trials: Iterator[ToTry],
     agents: Mapping[str, Agent],
     conduct: Conduct,
-    world: World,
+    context: RunContext,
     landed: Landed,
 ) -> None:
     """Try every numbered trial, so many at once, and hand on each as it ends.
@@ -69,7 +69,7 @@ async def execute(
 
     async with AsyncExitStack() as stack:
         running = {
-            name: await stack.enter_async_context(agent.start(world))
+            name: await stack.enter_async_context(agent.start(context))
             for name, agent in agents.items()
         }
         async with asyncio.TaskGroup() as group:

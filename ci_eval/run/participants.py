@@ -14,7 +14,7 @@ from ci_eval.run.conversation import Scripted, Users
 from ci_eval.run.plan import Plan
 from ci_eval.run.score import Scorers
 from ci_eval.run.simulated_users import Simulating
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.redact import Secrets
 
 
@@ -30,7 +30,7 @@ class Team(NamedTuple):
 
 
 @asynccontextmanager
-async def started(plan: Plan, world: World, secrets: Secrets) -> AsyncIterator[Team]:
+async def started(plan: Plan, context: RunContext, secrets: Secrets) -> AsyncIterator[Team]:
     """Start the criteria that need it, and who asks models; leaving the context stops them.
 
     Of `secrets` none is kept with the answers of models.
@@ -39,19 +39,19 @@ async def started(plan: Plan, world: World, secrets: Secrets) -> AsyncIterator[T
     users: Users = Scripted
     async with AsyncExitStack() as stack:
         scorers: dict[str, Scorer] = {
-            name: await stack.enter_async_context(criterion.start(world))
+            name: await stack.enter_async_context(criterion.start(context))
             for name, criterion in _used(plan).items()
             if isinstance(criterion, WorkerCriterion)
         }
         if judged or simulation:
-            asking_all = client.asking(plan.config.judging, world, secrets)
+            asking_all = client.asking(plan.config.judging, context, secrets)
             asker = await stack.enter_async_context(asking_all)
             scorers |= {name: client.Judged(each, asker) for name, each in judged.items()}
             users = Simulating(simulation, asker) if simulation else users
         yield Team(scorers, users)
 
 
-def check(plan: Plan, world: World) -> None:
+def check(plan: Plan, context: RunContext) -> None:
     """Refuse to begin where it is known already that somebody could not be asked.
 
     Raises:
@@ -61,7 +61,7 @@ def check(plan: Plan, world: World) -> None:
     """
     judged, simulation = _judged(plan), _simulation(plan)
     if judged or simulation:
-        client.check(plan.config.judging, list(judged.values()), world, simulation=simulation)
+        client.check(plan.config.judging, list(judged.values()), context, simulation=simulation)
 
 
 def _simulation(plan: Plan) -> Simulation | None:

@@ -31,7 +31,7 @@ from ci_eval.run.plan import Plan
 from ci_eval.run.rerun import Redraw, affordable, wanted
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Columns, Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import room_for_agents
 from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.redact import Secrets
@@ -43,7 +43,7 @@ MAX_WORST = 100
 """How many results a report carries with their evidence."""
 
 
-def run(plan: Plan, world: World, outputs: Outputs) -> Report:
+def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     """Try, score, compare and decide; leave `run.json`, `traces.jsonl` and every report.
 
     Raises:
@@ -55,15 +55,15 @@ def run(plan: Plan, world: World, outputs: Outputs) -> Report:
     if plan.config.mock:
         raise NothingSelectedError("nothing was run: `mock_mode` of the eval config asks for that")
     _clear(outputs.folder)
-    secrets = handed_secrets.secrets(plan.config, world, outputs.secrets)
+    secrets = handed_secrets.secrets(plan.config, context, outputs.secrets)
     outputs = replace(outputs, secrets=secrets)
-    before = load_baseline(plan.config, world)
-    participants.check(plan, world)
-    meta = describe(plan, world)
+    before = load_baseline(plan.config, context)
+    participants.check(plan, context)
+    meta = describe(plan, context)
     compared = bool(before and before.runs)
-    own = tuple(weakened_by_change.rewritten(plan.config, meta, world, compared=compared))
+    own = tuple(weakened_by_change.rewritten(plan.config, meta, context, compared=compared))
     again = _again(plan, meta, before, outputs)
-    with room_for_agents(world, handed_secrets.files(plan.config, world)) as around:
+    with room_for_agents(context, handed_secrets.files(plan.config, context)) as around:
         observed = observe(plan, meta, around, outputs, again)
     found = judge(observed, plan.config.gate, before, rewritten=own)
     report = secrets.cleaned(found)  # a stored baseline may be older than what is secret now
@@ -109,14 +109,14 @@ class Before:
     """The stored runs in short, newest first."""
 
 
-def load_baseline(config: Config, world: World) -> Before | None:
+def load_baseline(config: Config, context: RunContext) -> Before | None:
     """Return the runs to compare with; `None` where no baseline is configured."""
     store = config.baseline
     if store is None:
         return None
-    lineage = store.lineage(world)
-    runs = store.load(lineage, config.suite, world)
-    return Before(runs, lineage, store.history(config.suite, world))
+    lineage = store.lineage(context)
+    runs = store.load(lineage, config.suite, context)
+    return Before(runs, lineage, store.history(config.suite, context))
 
 
 def recall(stored: Run) -> Observed:
@@ -226,9 +226,9 @@ def write_report(
             file.writelines(chunks if is_ours else [secrets.text("".join(chunks))])
 
 
-def describe(plan: Plan, world: World) -> RunMeta:
+def describe(plan: Plan, context: RunContext) -> RunMeta:
     """Return what holds for the whole of a run."""
-    created = datetime.fromtimestamp(world.now(), UTC)
+    created = datetime.fromtimestamp(context.now(), UTC)
     config = plan.config
     agents = tuple(dict.fromkeys(agent for agent, _ in plan.pairs))
     return RunMeta(
@@ -237,9 +237,9 @@ def describe(plan: Plan, world: World) -> RunMeta:
         created=created.isoformat(timespec="seconds"),
         version=__version__,
         config=config.shown,
-        commit=world.clone.head,
-        branch=current_branch(world.clone),
-        job=world.job,
+        commit=context.clone.head,
+        branch=current_branch(context.clone),
+        job=context.job,
         agents=agents,
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={
@@ -251,7 +251,7 @@ def describe(plan: Plan, world: World) -> RunMeta:
                 informational=criterion.informational,
                 tier=criterion.tier or ("warn" if criterion.threshold is None else "block"),
                 max_growth=criterion.max_growth,
-                fingerprint=_fingerprint(criterion, config.judging, world),
+                fingerprint=_fingerprint(criterion, config.judging, context),
             )
             for chosen in plan.pairs.values()
             for name, criterion in chosen.items()
@@ -266,7 +266,9 @@ def describe(plan: Plan, world: World) -> RunMeta:
         },
         warnings=tuple(map(str, plan.warnings)),
         lacking={
-            name: missing for name in agents if (missing := config.agents[name].missing(world.env))
+            name: missing
+            for name in agents
+            if (missing := config.agents[name].missing(context.env))
         },
     )
 
@@ -277,10 +279,10 @@ def _stored_in(config: Config) -> dict[str, Json]:
     return {"store": store.type_name, **given} if store else {}
 
 
-def _fingerprint(criterion: AnyCriterion, judging: Judging, world: World) -> str:
+def _fingerprint(criterion: AnyCriterion, judging: Judging, context: RunContext) -> str:
     made_of = None
     if isinstance(criterion, WorkerCriterion):
-        made_of = criterion.made_of(world)
+        made_of = criterion.made_of(context)
     elif isinstance(criterion, JudgedCriterion):
         made_of = judging.made_of(criterion)
     more = [made_of] if made_of else []

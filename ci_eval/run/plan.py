@@ -12,7 +12,7 @@ from ci_eval.config.model import Config
 from ci_eval.config.open_evalset import open_evalset, open_stored
 from ci_eval.config.schema import EvalSetSpec
 from ci_eval.config.selection import Meant, PlannedEvalSet, Selection, fits
-from ci_eval.gate.exemptions import concerns, names_case
+from ci_eval.gate.exemptions import covering_nothing
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import NothingSelectedError, Problem, Severity, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -20,7 +20,7 @@ from ci_eval.records.model import EvalCase, Json, ToolMocks
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
 from ci_eval.runtime.clone import top_of
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained, fault_of_path
 from ci_eval.storage.adk_storage import evalset_place
 from ci_eval.storage.gcs import Storage
@@ -92,7 +92,7 @@ class Plan:
 
 def plan(
     config: Config,
-    world: World,
+    context: RunContext,
     *,
     selection: Selection | None = None,
     repeats: int | None = None,
@@ -107,14 +107,14 @@ def plan(
         NothingSelectedError: no trial is left.
 
     """
-    planner = _Planner(config, world, selection or Selection(), as_adk=as_adk)
+    planner = _Planner(config, context, selection or Selection(), as_adk=as_adk)
     return planner.plan(repeats or config.run.repeats)
 
 
 @dataclass
 class _Planner:
     config: Config
-    world: World
+    context: RunContext
     selection: Selection
     as_adk: bool
     problems: list[Problem] = field(default_factory=list)
@@ -145,8 +145,7 @@ class _Planner:
         )
         self._raise()
         if not self.selection:
-            self._check_excuses(evalsets, pairs)
-            self._check_allowed(evalsets, pairs)
+            self.problems += covering_nothing(self.config, evalsets, pairs)
         found = Plan(
             self.config,
             evalsets,
@@ -219,14 +218,14 @@ class _Planner:
         if fault:
             self._problem(fault, ("evalsets", entry))
             return {}
-        if (self.world.root / path).is_dir():
+        if (self.context.root / path).is_dir():
             message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
             self._problem(message, ("evalsets", entry))
             return {}
-        if not glob.has_magic(path) or (self.world.root / path).exists():
+        if not glob.has_magic(path) or (self.context.root / path).exists():
             return {entry: single}
-        found = glob.glob(path, root_dir=self.world.root, recursive=True)  # noqa: PTH207  # knows `..`
-        paths = sorted(each for each in found if (self.world.root / each).is_file())
+        found = glob.glob(path, root_dir=self.context.root, recursive=True)  # noqa: PTH207  # knows `..`
+        paths = sorted(each for each in found if (self.context.root / each).is_file())
         if not paths:
             self._problem("matches no file", ("evalsets", entry))
         names = _named(path.replace(os.sep, "/") for path in paths)
@@ -255,10 +254,10 @@ class _Planner:
 
     @property
     def _storage(self) -> Storage:
-        return Storage(self.config.gcs, self.world.env)
+        return Storage(self.config.gcs, self.context.env)
 
     def _shown(self, path: str) -> str:
-        return path if is_place(path) else self.world.shown(path)
+        return path if is_place(path) else self.context.shown(path)
 
     def _open(self, spec: EvalSetSpec) -> OpenedEvalSet | None:
         try:
@@ -266,13 +265,13 @@ class _Planner:
                 opened = open_stored(spec.path, self._storage)
                 self.problems += opened.warnings
                 return opened
-            path = contained(self.world.root, spec.path)
-            opened = open_evalset(path, shown=self.world.shown(spec.path))
+            path = contained(self.context.root, spec.path)
+            opened = open_evalset(path, shown=self.context.shown(spec.path))
         except UsageError as exc:
             self.problems += exc.problems
             return None
         self.problems += opened.warnings
-        repository = top_of(self.world.root)
+        repository = top_of(self.context.root)
         if repository and path.is_relative_to(repository):
             within = path.relative_to(repository).as_posix()
             opened = replace(opened, header=opened.header.model_copy(update={"path": within}))
@@ -312,38 +311,6 @@ class _Planner:
                 message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
                 self._problem(message, ("evalsets", entry))
 
-    def _check_allowed(
-        self, evalsets: Mapping[str, PlannedEvalSet], pairs: requirements.Pairs
-    ) -> None:
-        """Warn of what may be left unjudged and is not there."""
-        for number, allowed in enumerate(self.config.gate.allow_unjudged):
-            if allowed.case != "*" and not any(
-                names_case(allowed, agent, name, case.eval_id)
-                for agent, name in pairs
-                for case in evalsets[name].cases()
-            ):
-                self._problem("covers no case", ("gate", "allow_unjudged", number), "warning")
-
-    def _check_excuses(
-        self, evalsets: Mapping[str, PlannedEvalSet], pairs: requirements.Pairs
-    ) -> None:
-        """Warn of what is to be excused and is not there."""
-        groups = [(*pair, name) for pair, criteria in pairs.items() for name in criteria]
-        gate = self.config.gate
-        for key, excuses in (("accept", gate.accept), ("quarantine", gate.quarantine)):
-            for number, excuse in enumerate(excuses):
-                where = {group[1] for group in groups if concerns(excuse, group)}
-                ids = [
-                    case.eval_id
-                    for name in evalsets
-                    if name in where
-                    for case in evalsets[name].cases()
-                ]
-                if not any(fits(each, [[excuse.case]]) for each in ids):
-                    names = ids[:1000] if where else {group[2] for group in groups}
-                    meant = did_you_mean(excuse.case if where else excuse.criterion, names)
-                    self._problem(f"covers no case{meant}", ("gate", key, number), "warning")
-
     def _problem(self, message: str, loc: Loc, severity: Severity = "error") -> None:
         self.problems.append(self.config.document.problem(message, loc, severity=severity))
 
@@ -368,11 +335,14 @@ def _mocked(opened: OpenedEvalSet, mocks: ToolMocks) -> OpenedEvalSet:
 
 
 def _worth_telling(problems: Iterable[Problem], pairs: requirements.Pairs) -> Iterator[Problem]:
-    """Yield the problems that concern everybody, or a criterion that is used and minds them."""
-    minding = {
-        topic for chosen in pairs.values() for each in chosen.values() for topic in each.minds
+    """Yield the problems that concern everybody, or are relevant to a criterion in use."""
+    relevant = {
+        topic
+        for chosen in pairs.values()
+        for each in chosen.values()
+        for topic in each.relevant_warnings
     }
-    return (each for each in problems if not each.concerns or each.concerns in minding)
+    return (each for each in problems if not each.concerns or each.concerns in relevant)
 
 
 def _split(path: str) -> tuple[str, list[str]]:

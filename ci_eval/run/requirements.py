@@ -97,12 +97,12 @@ def _untaken_states(
 
 def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
     """Say why `criterion` can score no case of the suite at all; nothing where it can."""
-    hindrance = ""
+    skip_reason = ""
     for case in (case for each in evalsets for case in each.suite()):
-        hindrance = criterion.hindrance(case)
-        if not hindrance:
+        skip_reason = criterion.skip_reason(case)
+        if not skip_reason:
             return ""
-    return f"no case can be scored by it: {hindrance}" if hindrance else ""
+    return f"no case can be scored by it: {skip_reason}" if skip_reason else ""
 
 
 def _unjudged(
@@ -122,7 +122,7 @@ def _unjudged(
                 (
                     _why_unjudged(case, criteria)
                     for agent, criteria in judging.items()
-                    if all(each.hindrance(case) for each in criteria.values())
+                    if all(each.skip_reason(case) for each in criteria.values())
                     and not allows_unjudged(config.gate, agent, name, case.eval_id)
                 ),
                 "",
@@ -142,7 +142,7 @@ def _unjudged(
 
 def _why_unjudged(case: EvalCase, criteria: Mapping[str, AnyCriterion]) -> str:
     """Return why nothing can judge `case`, and the way out, as the end of a sentence."""
-    reasons = [f"{name}: {each.hindrance(case)}" for name, each in criteria.items()]
+    reasons = [f"{name}: {each.skip_reason(case)}" for name, each in criteria.items()]
     said = f" ({'; '.join(reasons[:_MAX_REASONS])})" if reasons else ""
     return f"{said}; add a criterion that can, or name the case under gate.allow_unjudged"
 

@@ -59,9 +59,9 @@ async def _score(
         return criterion.unscored(Status.ERROR, f"not observed: {trace.error.message}")
     if criterion.reads_tool_calls and any(each.unseen for each in trace.invocations):
         return criterion.unscored(Status.ERROR, _UNSEEN)
-    hindrance = criterion.hindrance(case)
-    if hindrance:
-        return criterion.unscored(Status.SKIPPED, hindrance)
+    skip_reason = criterion.skip_reason(case)
+    if skip_reason:
+        return criterion.unscored(Status.SKIPPED, skip_reason)
     try:
         if isinstance(criterion, Criterion):
             return _bounded(criterion.score(case, trace))

@@ -9,7 +9,7 @@ from ci_eval.runtime.clone import NO_CLONE, Clone
 
 
 @dataclass(frozen=True)
-class World:
+class RunContext:
     """What the outside gives: the environment, the folder, the clock."""
 
     env: Mapping[str, str]

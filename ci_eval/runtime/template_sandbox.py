@@ -24,7 +24,7 @@ from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.model import Json
 from ci_eval.runtime import isolation
 from ci_eval.runtime.clone import top_of
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.text.yaml_files import read_text
 
@@ -106,16 +106,16 @@ class Template:
         return str(answer["text"])
 
 
-def read_template(given: str, world: World) -> Template:
+def read_template(given: str, context: RunContext) -> Template:
     """Return the template that a configuration calls `given`.
 
     Raises:
         UsageError: it cannot be read, lies outside of the repository, or is wrong.
 
     """
-    shown = world.shown(given)
-    path = contained(world.root, given)
-    inside = top_of(world.root) or world.root
+    shown = context.shown(given)
+    path = contained(context.root, given)
+    inside = top_of(context.root) or context.root
     if not path.is_relative_to(os.path.normpath(inside)):
         message = "lies outside of the repository, and a template must not"
         raise UsageError(problems=[Problem(message, shown)])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime import isolation
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.isolation import Account, as_root, end_all
 from ci_eval.runtime.paths import contained
 
@@ -28,12 +28,12 @@ MAX_FILE = 1024 * 1024
 
 
 @contextmanager
-def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
+def room_for_agents(context: RunContext, files: Mapping[str, Path]) -> Iterator[RunContext]:
     """Let agents make files in the folder of the configuration, and find no secrets round it.
 
     `files` are those that variables name which agents get: where agents could not read one, the
-    variable of the `World` that they are started in names a copy, until the end.  Agents cannot
-    change what is in the folder already.  At the end none of their processes is left, and what
+    variable of the returned `RunContext` names a copy, until the end.  Agents cannot change what is
+    in the folder already.  At the end none of their processes is left, and what
     they made can be changed and removed by the group that the folder belongs to.
 
     Raises:
@@ -42,46 +42,46 @@ def room_for_agents(world: World, files: Mapping[str, Path]) -> Iterator[World]:
         MachineError: a process of theirs cannot be ended; what was closed to them stays closed.
 
     """
-    ours = contained(world.root, OURS)
+    ours = contained(context.root, OURS)
     for entry in ours.iterdir() if ours.is_dir() else ():
-        contained(world.root, f"{OURS}/{entry.name}")
+        contained(context.root, f"{OURS}/{entry.name}")
     agent = isolation.account()
     if agent is None:
-        yield world
+        yield context
         return
     ours.mkdir(exist_ok=True)
     with ExitStack() as stack:
         # Read with our own rights, before anything is closed: never by root.
         contents = {name: _content(name, path) for name, path in files.items()}
         with as_root():
-            for path in _private(world):
+            for path in _private(context):
                 _set_mode(path, remove=stat.S_IRWXO, stack=stack)
-            _set_mode(world.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
+            _set_mode(context.root, add=stat.S_IRWXO | stat.S_ISVTX, stack=stack)
             copies = {
-                name: _copied(files[name].name, content, agent, world.root, stack)
+                name: _copied(files[name].name, content, agent, context.root, stack)
                 for name, content in contents.items()
                 if not _all_may_read(files[name])
             }
         try:
-            yield replace(world, env={**world.env, **copies})
+            yield replace(context, env={**context.env, **copies})
         finally:
             closed = stack.pop_all()  # and stays closed, should one of them run on
             end_all(agent)
             with as_root(), closed:
-                for problem in _hand_over(world.root, agent):
-                    world.say(f"what agents left in {world.shown('.')} stays theirs: {problem}")
+                for problem in _hand_over(context.root, agent):
+                    context.say(f"what agents left in {context.shown('.')} stays theirs: {problem}")
 
 
 # --- What agents must not read ----------------------------------------------------------------
 
 
-def _private(world: World) -> Iterator[Path]:
+def _private(context: RunContext) -> Iterator[Path]:
     """Yield the folders that may hold tokens and are no agent's business.
 
     The checkout leaves a token in `.git` or in the runner's folder for temporary files, and
     steps that log in leave theirs in the home folder.
     """
-    env = world.env
+    env = context.env
     for name in ("HOME", "RUNNER_TEMP"):
         if env.get(name, "").startswith("/github/"):
             yield Path(env[name])
@@ -89,8 +89,8 @@ def _private(world: World) -> Iterator[Path]:
         yield Path(env["GITHUB_OUTPUT"]).parent  # where the files for commands are
     if project := env.get("CI_PROJECT_DIR"):
         yield Path(f"{project}.tmp")  # where GitLab has the variables that are files
-    yield from (folder / ".git" for folder in world.root.parents)
-    tops = {env.get("GITHUB_WORKSPACE"), env.get("CI_PROJECT_DIR"), world.clone.top, world.root}
+    yield from (folder / ".git" for folder in context.root.parents)
+    tops = {env.get("GITHUB_WORKSPACE"), env.get("CI_PROJECT_DIR"), context.clone.top, context.root}
     for top in {Path(each) for each in tops if each}:
         yield from _git_folders(top)
 

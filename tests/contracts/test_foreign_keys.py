@@ -38,7 +38,7 @@ from ci_eval.records.errors import Problem
 from ci_eval.records.model import Content, EvalCase, FunctionCall, IntermediateData, Invocation
 from ci_eval.records.scenarios import of_metadata
 from ci_eval.records.trials import Trace, Trial, TrialKey
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.simulators.llm_backed import LlmBacked
 
 DETERMINISTIC = {
@@ -165,8 +165,8 @@ def test_what_a_files_criterion_ignores_is_told_once(tmp_path: Path) -> None:
     )
     from ci_eval.config.load import load
 
-    world = World(env={}, root=tmp_path, now=lambda: 0.0)
-    loaded = load(tmp_path / "ci-eval.yaml", shown="ci-eval.yaml", world=world)
+    context = RunContext(env={}, root=tmp_path, now=lambda: 0.0)
+    loaded = load(tmp_path / "ci-eval.yaml", shown="ci-eval.yaml", context=context)
     assert [(each.file, each.line) for each in loaded.warnings] == [
         ("ci-eval.yaml", 8),
         ("t.json", 5),

@@ -23,7 +23,7 @@ from ci_eval.run.collect import Observed, Tally
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.score import score
 from ci_eval.run_files.score_table import Columns, Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.stats import effective_tests
 
 UNTIL = {"until": "2999-12-31"}
@@ -197,10 +197,10 @@ def planned(suite: Suite, folder: Path) -> tuple[Plan, RunMeta]:
     (folder / "ci-eval.yaml").write_text(json.dumps(suite.config))
     for name, content in suite.evalsets.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
-    world = World(env={}, root=folder, now=lambda: 0.0)
-    config = load(folder / "ci-eval.yaml", shown="ci-eval.yaml", world=world)
-    found = plan(config, world)
-    return found, pipeline.describe(found, world)
+    context = RunContext(env={}, root=folder, now=lambda: 0.0)
+    config = load(folder / "ci-eval.yaml", shown="ci-eval.yaml", context=context)
+    found = plan(config, context)
+    return found, pipeline.describe(found, context)
 
 
 def trace_of(trial: Trial, does: str) -> Trace:

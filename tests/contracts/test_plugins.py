@@ -144,7 +144,7 @@ def test_what_needs_a_reference_scores_nothing_where_nothing_is_stated(
     counts = of_adk and model.counts_silence and not model.judged
 
     if model.needs_reference:
-        assert bool(made(model).hindrance(case)) is not counts
+        assert bool(made(model).skip_reason(case)) is not counts
 
 
 @pytest.mark.parametrize("model", JUDGED)
@@ -167,7 +167,7 @@ def test_without_an_answer_there_is_never_a_score(model: type[JudgedCriterion], 
     criterion = made(model)
     for case in (*CASES, SCENARIO):
         trace = traced(case, invocations=case.conversation or REFUNDS["conversation"] * 2)
-        if criterion.hindrance(case):
+        if criterion.skip_reason(case):
             continue
         score = judged(criterion, case, trace, answer, samples=3).score
         assert score.status in (Status.ERROR, Status.SKIPPED)
@@ -179,7 +179,7 @@ def test_a_form_of_answers_is_one_that_providers_take(model: type[JudgedCriterio
     criterion = made(model)
     for case in (*CASES, SCENARIO):
         trace = traced(case, invocations=case.conversation or REFUNDS["conversation"] * 2)
-        asked = [] if criterion.hindrance(case) else judged(criterion, case, trace, None).asked
+        asked = [] if criterion.skip_reason(case) else judged(criterion, case, trace, None).asked
         for question in asked:
             assert list(loose(question.schema)) == []
             json.dumps(question.schema)

@@ -11,7 +11,7 @@ from support.markdown_pages import DOCS, sections
 from ci_eval.cli import reference_pages
 from ci_eval.cli.reference import KINDS
 from ci_eval.config.load import load
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 FOLDER = DOCS / "reference"
 MADE = "<!-- Made from docstrings: python -m pytest tests/docs --refresh-golden -->"
@@ -112,4 +112,4 @@ def test_an_example_is_a_part_of_a_configuration(example: str, tmp_path: Path) -
     path = tmp_path / "ci-eval.yaml"
     path.write_text(f'agents: {{a: {{python: "a:a"}}}}\nevalsets: {{e: e}}\n{example}{judging}')
 
-    assert load(path, shown="shown", world=World({}, tmp_path, lambda: 0.0)).criteria
+    assert load(path, shown="shown", context=RunContext({}, tmp_path, lambda: 0.0)).criteria

@@ -51,7 +51,7 @@ from ci_eval.run_files.report_file import read_report, report_in
 from ci_eval.run_files.run_file import read_run, replacing
 from ci_eval.run_files.run_summary import note, note_run
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.fingerprint import of_case, of_question
 from ci_eval.text.json_text import RESULT_DEPTH, parse_json
 
@@ -106,8 +106,8 @@ def attempt(target: Target, path: Path) -> None:
             assert len(message) < 400_000, "an error that says too much"
 
 
-def world(path: Path) -> World:
-    return World(env={"PATH": ""}, root=path.parent, now=lambda: 1.8e9)
+def context(path: Path) -> RunContext:
+    return RunContext(env={"PATH": ""}, root=path.parent, now=lambda: 1.8e9)
 
 
 # --- What a run leaves ----------------------------------------------------------------------
@@ -240,7 +240,7 @@ def cassette(path: Path) -> None:
 def recording(path: Path) -> None:
     """A recording of any format, replayed and scored."""
     agent = Recorded(recorded=path.name)
-    here = world(path)
+    here = context(path)
     list(agent.check(here))
 
     async def replay() -> None:
@@ -262,7 +262,7 @@ def recording(path: Path) -> None:
 
 def evalset(path: Path) -> None:
     """An evalset of any format, as `validate` and `run` read it."""
-    checked = validate.check(str(path), lambda _: world(path))
+    checked = validate.check(str(path), lambda _: context(path))
     checked.summary()
     if checked.kind == "evalset":
         opened = open_evalset(path, shown=SHOWN)
@@ -285,7 +285,7 @@ def _beside(path: Path) -> None:
 
 
 def _checked(path: Path) -> None:
-    checked = validate.check(str(path), lambda _: world(path))
+    checked = validate.check(str(path), lambda _: context(path))
     console.say_problems(checked.problems)
     checked.as_json()
 

@@ -16,7 +16,7 @@ from ci_eval.plugins.points import Agent, RunningAgent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, EvalCase, Invocation
 from ci_eval.records.trials import Trial, TrialKey
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 ENVIRONMENT = dict(os.environ)  # what the tests were started with
 LONG_S = 300.0
@@ -30,8 +30,8 @@ class Place:
         self.root = root
 
     @property
-    def world(self) -> World:
-        return World(env=ENVIRONMENT, root=self.root, now=lambda: 1_700_000_000.0)
+    def context(self) -> RunContext:
+        return RunContext(env=ENVIRONMENT, root=self.root, now=lambda: 1_700_000_000.0)
 
     def write(self, name: str, text: str) -> Path:
         path = self.root / name
@@ -62,7 +62,7 @@ class Place:
         """Run `body` with the started agent."""
 
         async def main() -> Any:
-            async with agent.start(self.world) as running:
+            async with agent.start(self.context) as running:
                 return await body(running)
 
         return asyncio.run(main())

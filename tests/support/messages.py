@@ -52,7 +52,7 @@ SEEDS: dict[str, Parameter] = {
 }
 """Where messages end, by the name of what is called."""
 TOLD = (
-    *("hindrance", "lacks", "faults", "check", "remarks"),
+    *("skip_reason", "lacks", "faults", "check", "remarks"),
     *("wrong_address", "wrong_start", "wrong_headers", "wrong_variable"),
     *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_answers.py:_not_united"),
     *("not_loaded", "of_no_effect"),

@@ -10,7 +10,7 @@ from ci_eval.llm.client import Asker, asking
 from ci_eval.llm.judge_settings import JudgeOptions, Judging
 from ci_eval.plugins.points import Judge, JudgeClient
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 Say = Callable[[Question], Any]
 """Gives the text of an answer, or an `Answer`, or raises."""
@@ -28,7 +28,7 @@ class Told(Judge):
     opened: ClassVar[int] = 0
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator[JudgeClient]:
+    async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
         type(self).opened += 1
         yield _Client(type(self))
 
@@ -64,8 +64,8 @@ def judge(say: Say, *, delay_s: float = 0.0, model: str = "m", **more: Any) -> T
     return One(model=model, **{"tag": id(One), **more})
 
 
-def world(folder: Path, **env: str) -> World:
-    return World(env=env, root=folder, now=lambda: 0.0)
+def context(folder: Path, **env: str) -> RunContext:
+    return RunContext(env=env, root=folder, now=lambda: 0.0)
 
 
 @asynccontextmanager
@@ -73,5 +73,5 @@ async def asker(folder: Path, *judges: Told, **options: Any) -> AsyncIterator[As
     """Yield an asker whose default judge is the one that is given; several are a jury."""
     block = JudgeOptions.model_validate(options)
     judging = Judging(block, judges[0] if len(judges) == 1 else None, judges[1:] and judges)
-    async with asking(judging, world(folder)) as found:
+    async with asking(judging, context(folder)) as found:
         yield found

@@ -238,7 +238,7 @@ def test_samples_vote_as_in_adk(key: str, ours: Any):
 
 def test_without_a_reference_nobody_is_asked():
     # ADK has the judge compare with nothing, and takes its word (`frm2.no_reference`).
-    assert MATCH.hindrance(expecting("")) == "expects no response"
+    assert MATCH.skip_reason(expecting("")) == "expects no response"
     found = judged(MATCH, expecting(""), did("a"), VALID)
     assert (found.score.status, found.asked) == ("skipped", [])
     # Of several invocations those that expect a response count.

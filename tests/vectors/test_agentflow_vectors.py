@@ -44,7 +44,7 @@ def observed(
     case = EvalCase.model_validate({"eval_id": "c", "conversation": expected})
     trace = Trace.model_validate({"key": KEY, "invocations": actual})
     model = criterion[f"agentflow/{name}"].model_validate({"semantics": "observed", **options})
-    return UNMEASURED if model.hindrance(case) else model.score(case, trace).value
+    return UNMEASURED if model.skip_reason(case) else model.score(case, trace).value
 
 
 def calls(row: Any) -> Iterator[tuple[str, float | None, float]]:
@@ -97,7 +97,7 @@ def judge(row: Any) -> Iterator[tuple[str, float | None, float | None]]:
     said = turn(final_response={"parts": [{"text": row["response"]}]})
     trace = Trace.model_validate({"key": KEY, "invocations": [*done, said]})
     found = model.model_validate(options)
-    if found.hindrance(case):
+    if found.skip_reason(case):
         return
     score = judged(found, case, trace, drawn(*row["answers"])).score
     assert score.status != "skipped"

@@ -15,7 +15,7 @@ import pytest
 from ci_eval.agents.recorded import Recorded
 from ci_eval.cli.validate import Checked, check
 from ci_eval.config.open_evalset import open_evalset
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 CORPUS = Path(os.environ.get("CI_EVAL_CORPUS", "nowhere"))
 
@@ -30,7 +30,7 @@ def files() -> list[dict[str, str]]:
 
 def checked(path: str) -> Checked:
     return check(
-        str(CORPUS / path), lambda config: World(env={}, root=config.parent, now=lambda: 0.0)
+        str(CORPUS / path), lambda config: RunContext(env={}, root=config.parent, now=lambda: 0.0)
     )
 
 
@@ -76,8 +76,8 @@ def of_kinds(*kinds: str) -> list[Any]:
 
 
 def problems_of_recording(row: dict[str, str]) -> list[str]:
-    world = World(env={}, root=CORPUS, now=lambda: 0.0)
-    return [message for _, message in Recorded(recorded=row["path"]).check(world)]
+    context = RunContext(env={}, root=CORPUS, now=lambda: 0.0)
+    return [message for _, message in Recorded(recorded=row["path"]).check(context)]
 
 
 @pytest.mark.parametrize("row", of_kinds("trpc-evalset", "agents-cli-dataset"))

@@ -14,7 +14,7 @@ import pytest
 
 from ci_eval.cli.validate import check
 from ci_eval.config.criteria import read_criteria
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.yaml_files import parse_yaml
 
 SEEDS = os.environ.get("CI_EVAL_SEEDS")
@@ -74,8 +74,8 @@ SOUND = [pytest.param(each, id=each.place) for each in ALL if each.behind is Non
 BROKEN = [pytest.param(each, id=each.place) for each in ALL if each.behind is not None]
 
 
-def world(folder: Path) -> World:
-    return World(env={}, root=folder, now=lambda: 0.0)
+def context(folder: Path) -> RunContext:
+    return RunContext(env={}, root=folder, now=lambda: 0.0)
 
 
 def written(folder: Path, example: Stated) -> Path:
@@ -91,7 +91,7 @@ def test_every_example_is_found():
 
 @pytest.mark.parametrize("example", SOUND)
 def test_an_example_is_valid_by_itself(example, tmp_path):
-    found = check(str(written(tmp_path, example)), lambda path: world(path.parent))
+    found = check(str(written(tmp_path, example)), lambda path: context(path.parent))
 
     assert found.kind == "eval_config"
     assert [problem for problem in found.problems if problem.severity == "error"] == []
@@ -103,7 +103,7 @@ def test_an_example_is_valid_by_itself(example, tmp_path):
 def test_a_configuration_takes_from_an_example_what_it_states(example, tmp_path):
     written(tmp_path, example)
     document = parse_yaml(f"criteria: {{from: {example.name}}}", shown="ci-eval.yaml")
-    read = read_criteria(document, dialect="adk", world=world(tmp_path))
+    read = read_criteria(document, dialect="adk", context=context(tmp_path))
 
     assert [problem for problem in read.problems if problem.severity == "error"] == []
     assert {name: each.type_name for name, each in read.found.items()} == {
@@ -120,9 +120,9 @@ def test_a_configuration_takes_from_an_example_what_it_states(example, tmp_path)
 @pytest.mark.parametrize("example", BROKEN)
 def test_a_brace_too_many_is_named_with_its_line(example, tmp_path):
     path = written(tmp_path, example)
-    found = check(str(path), lambda path: world(path.parent))
+    found = check(str(path), lambda path: context(path.parent))
     document = parse_yaml(f"criteria: {{from: {example.name}}}", shown="ci-eval.yaml")
-    read = read_criteria(document, dialect="adk", world=world(tmp_path))
+    read = read_criteria(document, dialect="adk", context=context(tmp_path))
 
     assert found.kind == "eval_config"
     assert [str(problem) for problem in found.problems] == [

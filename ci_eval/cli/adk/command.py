@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ci_eval.records.findings import Report
     from ci_eval.run.collect import Outputs
     from ci_eval.run.plan import Plan
-    from ci_eval.runtime.context import World
+    from ci_eval.runtime.context import RunContext
 
 CONFIG = "ci-eval.yaml"
 DEFAULT_OUT = "ci-eval-report"
@@ -93,14 +93,14 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
         enable=given["enable_features"],
         disable=given["disable_features"],
     )
-    folder, world = Path(out), replace(load.world(Path(CONFIG)), folder="")
-    env = world.env
+    folder, context = Path(out), replace(load.context_of(Path(CONFIG)), folder="")
+    env = context.env
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
         refuse_links_out(out, given["record"])
         outputs = Outputs(folder=folder, secrets=Secrets(env), record=record)
-        report, failed = _run(options, world, outputs, detailed=given["print_detailed_results"])
+        report, failed = _run(options, context, outputs, detailed=given["print_detailed_results"])
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
         raise
@@ -113,7 +113,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
 
 
 def _run(
-    options: "Options", world: "World", outputs: "Outputs", *, detailed: bool
+    options: "Options", context: "RunContext", outputs: "Outputs", *, detailed: bool
 ) -> "tuple[Report | None, int]":
     """Run, print what ADK prints, and return the report and how many cases ADK calls failed.
 
@@ -126,21 +126,21 @@ def _run(
     from ci_eval.run.plan import plan
     from ci_eval.storage.gcs import Storage
 
-    planned = plan(configured(options, world), world, as_adk=True)
+    planned = plan(configured(options, context), context, as_adk=True)
     _refuse_same_ids(planned)
     kept = history(
         options.storage_uri or str(options.folder.parent),
-        Storage(planned.config.gcs, world.env),
-        world,
+        Storage(planned.config.gcs, context.env),
+        context,
     )
     kept.check(options.app)  # before anything is paid for
     click.echo(criteria_line(planned.config.criteria))
     with with_record(outputs) as (recorded, record):
-        report = load.run(planned, world, recorded)
+        report = load.run(planned, context, recorded)
         if report is None:
             return None, 0
-        results = results_of(planned, world, outputs, record)
-        written = write_results(results, kept, world)
+        results = results_of(planned, context, outputs, record)
+        written = write_results(results, kept, context)
         counts = _counted(results)
         for line in _told(results, counts, detailed=detailed):
             click.echo(line)

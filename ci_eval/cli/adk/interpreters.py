@@ -5,23 +5,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ci_eval.runtime.clone import top_of
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import find_program
 
 _OWN = ".venv/bin/python"
 _SHEBANG_BYTES = 512
 
 
-def interpreter_of(agent: Path, world: World) -> str | None:
+def interpreter_of(agent: Path, context: RunContext) -> str | None:
     """Return the Python that belongs to the agent in the folder `agent`; `None` for our own.
 
     That is the one of the nearest `.venv`, in the agent's folder or above it as far as its
     repository reaches, else the one that `adk` on the PATH runs under.
     """
-    for folder in _upwards(agent, world.root):
+    for folder in _upwards(agent, context.root):
         if _is_program(folder / _OWN):
             return str(folder / _OWN)
-    command = find_program("adk", root=world.root, env=world.env)
+    command = find_program("adk", root=context.root, env=context.env)
     return _interpreter_of_script(Path(command)) if command else None
 
 

@@ -13,7 +13,7 @@ from ci_eval.config.load import checked
 from ci_eval.config.model import Config
 from ci_eval.records.errors import Problem, Severity, UsageError
 from ci_eval.records.model import Json
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.yaml_files import Document, Loc
 
 DEFAULT_CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -59,7 +59,7 @@ class Options:
         return Path(os.path.abspath(self.agent))  # noqa: PTH100  # a link stays what it is called
 
 
-def configured(options: Options, world: World) -> Config:
+def configured(options: Options, context: RunContext) -> Config:
     """Return the configuration that `options` stand for.
 
     Raises:
@@ -77,16 +77,16 @@ def configured(options: Options, world: World) -> Config:
     value = {
         "name": options.app[:100],
         "dialect": "adk",
-        "agents": {options.app: agent_of(options, world)},
+        "agents": {options.app: agent_of(options, context)},
         "evalsets": {name: each.model_dump(mode="json") for name, each in sets.items()},
         "criteria": criteria | dict.fromkeys(ALWAYS_MEASURED),
         "run": {"concurrency": CONCURRENCY, "timeout_s": TIMEOUT_S},
         "gate": {"mode": "threshold"},
     }
-    return checked(_FromOptions(value, ""), Path(), world)
+    return checked(_FromOptions(value, ""), Path(), context)
 
 
-def agent_of(options: Options, world: World) -> dict[str, Json]:
+def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
     """Return the agent as a configuration would name it.
 
     As with `adk eval` it gets our own environment, but for the job's token and the like.
@@ -99,7 +99,7 @@ def agent_of(options: Options, world: World) -> dict[str, Json]:
             env[f"ADK_DISABLE_{name}"] = str(int(not on))
     return {
         "adk": options.agent,
-        "interpreter": options.interpreter or interpreter_of(options.folder, world),
+        "interpreter": options.interpreter or interpreter_of(options.folder, context),
         "env": env,
     }
 

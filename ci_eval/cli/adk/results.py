@@ -23,7 +23,7 @@ from ci_eval.records.trials import Recording
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.run_file import read_run
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.storage.adk_storage import BucketHistory, FolderHistory, History
 from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import Place, is_place
@@ -72,9 +72,9 @@ class Results:
                 yield Case(agent, evalset, self.secrets.cleaned(found))
 
 
-def results_of(plan: Plan, world: World, outputs: Outputs, record: Path) -> Results:
+def results_of(plan: Plan, context: RunContext, outputs: Outputs, record: Path) -> Results:
     """Return the results of a run that left these `outputs` and this record."""
-    secrets = handed_secrets.secrets(plan.config, world, outputs.secrets)
+    secrets = handed_secrets.secrets(plan.config, context, outputs.secrets)
     return Results(plan, outputs.folder / "run.json", record, secrets)
 
 
@@ -86,26 +86,26 @@ def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
         yield replace(outputs, record=record), record
 
 
-def run_and_write(plan: Plan, world: World, outputs: Outputs, agents: str) -> Report | None:
+def run_and_write(plan: Plan, context: RunContext, outputs: Outputs, agents: str) -> Report | None:
     """Run, and write ADK's results below `agents`, a folder or bucket; no report if interrupted.
 
     Raises:
         UsageError: nothing could be written there; then nothing is run.
 
     """
-    kept = history(agents, Storage(plan.config.gcs, world.env), world)
+    kept = history(agents, Storage(plan.config.gcs, context.env), context)
     for agent in plan.config.agents:
         kept.check(agent)
     with with_record(outputs) as (recorded, record):
-        report = load.run(plan, world, recorded)
+        report = load.run(plan, context, recorded)
         if report:
-            results = results_of(plan, world, outputs, record)
-            for each in write_results(results, kept, world):
+            results = results_of(plan, context, outputs, record)
+            for each in write_results(results, kept, context):
                 console.say(f"results: {each}")
     return report
 
 
-def history(agents: str, storage: Storage, world: World) -> History:
+def history(agents: str, storage: Storage, context: RunContext) -> History:
     """Return what keeps results below `agents`: the folder of all agents, or `gs://bucket`.
 
     Of an address with a path only the bucket counts, as in ADK.
@@ -116,10 +116,10 @@ def history(agents: str, storage: Storage, world: World) -> History:
     """
     if is_place(agents):
         return BucketHistory(storage.bucket(Place.parse(agents).bucket))
-    return FolderHistory(Path(agents), world.root)
+    return FolderHistory(Path(agents), context.root)
 
 
-def write_results(results: Results, kept: History, world: World) -> list[str]:
+def write_results(results: Results, kept: History, context: RunContext) -> list[str]:
     """Write a result for each agent and evalset, and return where the user finds them.
 
     Raises:
@@ -127,7 +127,7 @@ def write_results(results: Results, kept: History, world: World) -> list[str]:
 
     """
     return [
-        _write(kept, agent, (each.result for each in cases), world.now())
+        _write(kept, agent, (each.result for each in cases), context.now())
         for (agent, _), cases in groupby(results.cases(), key=lambda each: each[:2])
     ]
 

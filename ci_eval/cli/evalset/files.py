@@ -153,7 +153,7 @@ def bucket_at(place: Place) -> Bucket:
     from ci_eval.config.load import gcs_options
     from ci_eval.config.schema import DEFAULT_FILE
 
-    here = load.world(Path(DEFAULT_FILE))
+    here = load.context_of(Path(DEFAULT_FILE))
     return Storage(gcs_options(here), here.env).bucket(place.bucket)
 
 

@@ -45,8 +45,8 @@ def save(config: str, run: str, *, from_pull_request: bool) -> int:
     """
     from ci_eval.cli import load
 
-    loaded, world = load.load(config)
-    load.save_baseline(loaded, run, world, from_pull_request=from_pull_request)
+    loaded, context = load.load(config)
+    load.save_baseline(loaded, run, context, from_pull_request=from_pull_request)
     return ExitCode.PASSED
 
 
@@ -58,10 +58,10 @@ def show(config: str, *, as_json: bool) -> int:
     from ci_eval.cli import load
     from ci_eval.cli.gate.shown_runs import show_runs, shown_runs
 
-    loaded, world = load.load(config)
+    loaded, context = load.load(config)
     load.require_baseline(loaded)
-    before = load.stored(loaded, world)
-    found = shown_runs(before, world.now())
+    before = load.stored(loaded, context)
+    found = shown_runs(before, context.now())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     else:
@@ -79,14 +79,14 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
     from ci_eval.cli.gate.comparing import print_comparison, show_comparison
     from ci_eval.run import pipeline
 
-    loaded, world = load.load(config)
+    loaded, context = load.load(config)
     load.require_baseline(loaded)
     observed = load.recall(run)
     meta = observed.run.meta
     load.require_suite(loaded, meta)
     mode = "both" if loaded.gate.mode == "both" else "regression"
     gate = loaded.gate.model_copy(update={"mode": mode})
-    report = pipeline.judge(observed, gate, load.before(loaded, world, meta), worst=0)
+    report = pipeline.judge(observed, gate, load.before(loaded, context, meta), worst=0)
     if as_json:
         print_comparison(report)
     elif report.comparison is None:
@@ -106,7 +106,7 @@ def prune(config: str, keep: int) -> int:
     from ci_eval.cli import console, load
     from ci_eval.text.templates import counted
 
-    loaded, world = load.load(config)
-    gone = load.require_baseline(loaded).prune(loaded.suite, keep, world)
+    loaded, context = load.load(config)
+    gone = load.require_baseline(loaded).prune(loaded.suite, keep, context)
     console.say(f"removed {counted(gone, 'run')}")
     return ExitCode.PASSED

@@ -121,13 +121,13 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
     from ci_eval.cli.gate.outlook import Asked, outlook
     from ci_eval.cli.gate.outlook_shown import show_outlook
 
-    loaded, world = load.load(config)
+    loaded, context = load.load(config)
     store = load.require_baseline(loaded)
-    before = load.stored(loaded, world)
+    before = load.stored(loaded, context)
     observed = load.recall(run) if run else None
     if observed:
         load.require_suite(loaded, observed.run.meta)
-    history = store.history(loaded.suite, world)
+    history = store.history(loaded.suite, context)
     judged = any(each.judged for each in loaded.criteria.values())
     asked = Asked(loaded.suite, loaded.gate, loaded.run.repeats, store.window, power, drop)
     found = outlook(asked, before, taken(before.runs, history, observed, judged=judged))

@@ -12,7 +12,7 @@ from ci_eval.plugins.points import RunningAgent
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import Recording, Trial, TrialKey
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 MAX_TRIED = 200
 """How many recordings are compared with the evalsets, the newest first."""
@@ -41,13 +41,13 @@ class Candidate:
     source: FoundAgent | None = None
 
 
-def candidates(survey: Survey, world: World) -> Iterator[Candidate]:
+def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
     """Yield what can be evaluated, the best first; at last a function that is yet to be written.
 
     A recording that fits needs neither key nor model, so it comes before the agents of
     frameworks, and these before functions, whose names may mean something else.
     """
-    yield from _recorded(survey, world)
+    yield from _recorded(survey, context)
     for kind in KINDS:
         agents = [each for each in survey.sources.agents if each.kind == kind]
         yield from sorted(
@@ -82,11 +82,11 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
 # --- Recordings -------------------------------------------------------------------------------
 
 
-def _recorded(survey: Survey, world: World) -> Iterator[Candidate]:
+def _recorded(survey: Survey, context: RunContext) -> Iterator[Candidate]:
     """Yield the recordings that hold all cases of an evalset, those of most evalsets first."""
     tried = survey.recordings[:MAX_TRIED]
     trials = _trials(survey.evalsets) if tried else {}
-    found = [_replayed(each, asyncio.run(_held(each, trials, world))) for each in tried]
+    found = [_replayed(each, asyncio.run(_held(each, trials, context))) for each in tried]
     histories = dict.fromkeys(
         PurePosixPath(each).parent for each in tried if each.endswith(_OF_ADK)
     )
@@ -143,13 +143,13 @@ def _trials(evalsets: Sequence[FoundEvalSet]) -> Trials:
     }
 
 
-async def _held(recording: str, trials: Trials, world: World) -> dict[str, tuple[int, int]]:
+async def _held(recording: str, trials: Trials, context: RunContext) -> dict[str, tuple[int, int]]:
     """Return for each evalset how many of its cases are in `recording`, and how many it has."""
     agent = Recorded(recorded=recording)
-    if any(agent.check(world)):
+    if any(agent.check(context)):
         return {}
     found: dict[str, tuple[int, int]] = {}
-    async with agent.start(world) as running:
+    async with agent.start(context) as running:
         for path, each in trials.items():
             there = [await _is_held(running, trial) for trial in each]
             found[path] = sum(there), len(there)

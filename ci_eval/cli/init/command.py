@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ci_eval.cli.init.drafting import Draft
     from ci_eval.cli.init.surveying import Survey
     from ci_eval.cli.init.workflow import Packages
-    from ci_eval.runtime.context import World
+    from ci_eval.runtime.context import RunContext
 
 CONFIG = "ci-eval.yaml"
 AGENT = "ci_eval_agent.py"
@@ -50,23 +50,23 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     the workflow.
     """
     from ci_eval.cli.init.surveying import survey
-    from ci_eval.cli.load import world
+    from ci_eval.cli.load import context_of
 
     if not Path(folder).is_dir():
         raise UsageError(f"{folder} is no folder, so nothing was written")
     root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
-    around = replace(world(root / CONFIG), folder="")
-    found = survey(around.root)
+    context = replace(context_of(root / CONFIG), folder="")
+    found = survey(context.root)
     for line in _found(found):
         _say(line)
     asks = not yes and _is_watched()
-    names, draft = _write_all(found, around, asks=asks, force=force)
+    names, draft = _write_all(found, context, asks=asks, force=force)
     for name in names:
         _say(f"wrote {os.path.normpath(Path(folder) / name)}")
     _say(f"It runs {draft.agent_name} on {', '.join(draft.evalsets)}; {CONFIG} says the rest.")
     there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
     for model in draft.asked:
-        _say(model.told(around.env))
+        _say(model.told(context.env))
     if draft.asked:
         _say(f"what asking would cost: {there}ci-eval plan")
     _say(f"next: {there}ci-eval run")
@@ -74,7 +74,7 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
 
 
 def _write_all(
-    found: "Survey", around: "World", *, asks: bool, force: bool
+    found: "Survey", context: "RunContext", *, asks: bool, force: bool
 ) -> "tuple[Sequence[str], Draft]":
     """Decide what to write, write it, and return the names of the files with the decision."""
     from ci_eval.cli.init import drafting
@@ -84,7 +84,7 @@ def _write_all(
     from ci_eval.cli.init.workflow import workflow_text
     from ci_eval.forge.lineage import default_branch
 
-    candidate = _which_agent(list(candidates(found, around)), asks=asks)
+    candidate = _which_agent(list(candidates(found, context)), asks=asks)
     preset = _what_matters(found) if asks else None
     wanted = not asks or click.confirm(
         "Write a workflow that evaluates pull requests?", default=True
@@ -97,8 +97,8 @@ def _write_all(
     if not candidate.evalsets:
         found = with_evalset(found, STARTER)
         candidate = replace(candidate, evalsets=(STARTER,))
-    branch = default_branch(around.clone) if wanted else None
-    draft = replace(decide(found, candidate, preset, around), stores_itself=branch is not None)
+    branch = default_branch(context.clone) if wanted else None
+    draft = replace(decide(found, candidate, preset, context), stores_itself=branch is not None)
     texts = {CONFIG: drafting.config_text(draft)}
     if wanted:
         texts[workflow] = workflow_text(

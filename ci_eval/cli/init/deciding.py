@@ -21,7 +21,7 @@ from ci_eval.cli.init.trying import try_out
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.model import Json
 from ci_eval.run.requirements import UnjudgedCase
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 MIN_FOR_PATTERN = 3
 """So many evalsets of a folder become a pattern, where it fits nothing else."""
@@ -40,7 +40,7 @@ _KEYS = {"adk": _GOOGLE, "openai_agents": ("OPENAI_API_KEY",)}
 """What the models of a framework are usually reached with; `_USUAL` for those that take any."""
 
 
-def decide(survey: Survey, candidate: Candidate, preset: str | None, world: World) -> Draft:
+def decide(survey: Survey, candidate: Candidate, preset: str | None, context: RunContext) -> Draft:
     """Return a configuration of `candidate` that can be run.
 
     `preset` is what the user wants; `None` lets an eval config that is there decide.
@@ -51,7 +51,7 @@ def decide(survey: Survey, candidate: Candidate, preset: str | None, world: Worl
     """
     evalsets = [each for each in survey.evalsets if each.path in candidate.evalsets]
     draft = _drafted(survey, candidate, evalsets, _scoring(survey, evalsets, preset))
-    while errors := (tried := try_out(config_text(draft), world)).errors:
+    while errors := (tried := try_out(config_text(draft), context)).errors:
         if unjudged := tuple(each.case for each in errors if isinstance(each, UnjudgedCase)):
             draft = _judging(draft, unjudged)
             continue

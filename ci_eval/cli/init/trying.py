@@ -11,7 +11,7 @@ from ci_eval.config.model import Config
 from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.errors import CiEvalError, Problem
 from ci_eval.run.plan import plan
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 _NAMED = 5
 """So many criteria are named where more ask the same model."""
@@ -45,26 +45,26 @@ class Tried(NamedTuple):
     """The models that it asks, where there is no error."""
 
 
-def try_out(config: str, world: World) -> Tried:
+def try_out(config: str, context: RunContext) -> Tried:
     """Try the text `config`; only a key of a model's may be missing, which a workflow can have."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ci-eval.yaml"
         path.write_text(config, encoding="utf-8")
         try:
-            loaded = load(path, shown=path.name, world=world)
-            plan(loaded, world)
+            loaded = load(path, shown=path.name, context=context)
+            plan(loaded, context)
         except CiEvalError as exc:
             problems = exc.problems or (Problem(str(exc)),)
             return Tried(tuple(each for each in problems if each.severity == "error"))
-    errors = tuple(_out_of_reach(loaded, world))
+    errors = tuple(_out_of_reach(loaded, context))
     return Tried(errors) if errors else Tried(asked=_asked(loaded))
 
 
-def _out_of_reach(config: Config, world: World) -> Iterator[Problem]:
+def _out_of_reach(config: Config, context: RunContext) -> Iterator[Problem]:
     """Yield the criteria of a service that is not set up: a key alone does not bring it here."""
     for name, criterion in _judged(config):
         for judge in config.judging.judges(criterion) if criterion.service else ():
-            if missing := judge.missing(world.env):
+            if missing := judge.missing(context.env):
                 message = f"the service {criterion.service!r} alone can answer, and lacks {missing}"
                 yield Problem(message, where=f"criteria.{name}")
 

@@ -77,13 +77,13 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> "Calibrat
     from ci_eval.llm import client
     from ci_eval.records.results import JudgeUsage
 
-    loaded, world = load.load(config)
+    loaded, context = load.load(config)
     chosen, criterion = choose(loaded, wanted)
     labels = read_labels(path, responses(criterion), chosen, shown=shown)
     console.say_problems(labels.warnings)
     judging = loaded.judging
-    client.check(judging, [criterion], world)
-    scores = asyncio.run(judge(labels.items, chosen, criterion, judging, world))
+    client.check(judging, [criterion], context)
+    scores = asyncio.run(judge(labels.items, chosen, criterion, judging, context))
     usage = (each.judging for each in scores.values() if each.judging)
     return calibrate(
         labels,

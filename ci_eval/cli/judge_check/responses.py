@@ -104,12 +104,12 @@ def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Itera
     if expected is not None and len(expected) != len(found.invocations):
         yield f"expects {len(expected)} invocations, and {len(found.invocations)} took place"
         return
-    hindrance = criterion.hindrance(found.case)
+    skip_reason = criterion.skip_reason(found.case)
     if expected and criterion.unstated(found.case):
         key = "expected" if line.invocations is None else "conversation"
         yield f"{key!r} is missing, which {criterion.type_name} compares with"
-    elif hindrance:
-        yield f"{criterion.type_name} cannot judge it: {hindrance}"
+    elif skip_reason:
+        yield f"{criterion.type_name} cannot judge it: {skip_reason}"
     yield from criterion.faults(found.case)
     known = _rubrics(found, criterion)
     if line.rubric_id is not None and line.rubric_id not in known:

@@ -14,7 +14,7 @@ from ci_eval.records.model import Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.score import score
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 class Verdict(NamedTuple):
@@ -34,11 +34,11 @@ async def judge(
     chosen: Chosen,
     criterion: JudgedCriterion,
     judging: Judging,
-    world: World,
+    context: RunContext,
 ) -> dict[str, Score]:
     """Return the score of each thing that was labelled, by its name; each is asked about once."""
     slots = asyncio.Semaphore(judging.concurrency)
-    async with client.asking(judging, world) as asker:
+    async with client.asking(judging, context) as asker:
         judged = client.Judged(criterion, asker)
 
         async def one(name: str, subject: Subject) -> tuple[str, Score]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ci_eval.pull_requests.options import Options
     from ci_eval.pull_requests.relaying import Relayed
     from ci_eval.records.findings import Report
-    from ci_eval.runtime.context import World
+    from ci_eval.runtime.context import RunContext
 
 
 @click.command()
@@ -35,17 +35,17 @@ def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options
     """
     from ci_eval.cli import load
 
-    world, asked = load.world(Path("ci-eval.yaml")), wanted(options)
+    context, asked = load.context_of(Path("ci-eval.yaml")), wanted(options)
     with apart_from_json(as_json=as_json):
-        found = _stored(reports, asked, world) if reports else _relayed(artifact, asked, world)
+        found = _stored(reports, asked, context) if reports else _relayed(artifact, asked, context)
         code = ExitCode.USAGE_ERROR if _has_failed(found) else ExitCode.PASSED
-        _hand_over(found, code, world)
+        _hand_over(found, code, context)
     if as_json:
         print_json(_as_json(found))
     return code
 
 
-def _stored(given: tuple[str, ...], options: "Options", world: "World") -> "Relayed":
+def _stored(given: tuple[str, ...], options: "Options", context: "RunContext") -> "Relayed":
     """Post the reports that the user named."""
     from ci_eval.pull_requests.after_run import post
     from ci_eval.pull_requests.relaying import Relayed, Told
@@ -59,17 +59,17 @@ def _stored(given: tuple[str, ...], options: "Options", world: "World") -> "Rela
         elif error:
             found.errors.append(error)
     for suite, reports in suites.items():
-        posted = post(reports, options, world)
+        posted = post(reports, options, context)
         found.told += [Told(suite, each.meta.job, each.verdict.outcome, posted) for each in reports]
     return found
 
 
-def _relayed(pattern: str, options: "Options", world: "World") -> "Relayed":
+def _relayed(pattern: str, options: "Options", context: "RunContext") -> "Relayed":
     from ci_eval.pull_requests.relaying import Relayed, relay
     from ci_eval.pull_requests.thread import PostingError
 
     try:
-        return relay(options, pattern, world)
+        return relay(options, pattern, context)
     except (PostingError, UsageError) as exc:
         return Relayed(errors=[exc])
 
@@ -79,7 +79,7 @@ def _has_failed(found: "Relayed") -> bool:
     return bool(found.errors) or any(each.status == "failed" for each in posted)
 
 
-def _hand_over(found: "Relayed", code: ExitCode, world: "World") -> None:
+def _hand_over(found: "Relayed", code: ExitCode, context: "RunContext") -> None:
     """Say what became of it, to the person and to the step."""
     from ci_eval.cli import console
     from ci_eval.pull_requests.github_runner import annotate, append_outputs
@@ -88,14 +88,14 @@ def _hand_over(found: "Relayed", code: ExitCode, world: "World") -> None:
     console.say_problems(problems)
     for hint in dict.fromkeys(error.hint for error in found.errors if error.hint):
         console.say(hint)
-    annotate([problem for error in found.errors for problem in _annotated(error)], world.env)
+    annotate([problem for error in found.errors for problem in _annotated(error)], context.env)
     for suite, posted in dict.fromkeys((each.suite, each.posted) for each in found.told):
         console.say(f"{suite}: comment {posted.status} {posted.url}".rstrip())
         if posted.note:
             console.say(posted.note)
     if found.notice:
         console.say(f"not evaluated: comment {found.notice.status} {found.notice.url}".rstrip())
-    append_outputs(_outputs(found) | {"exit-code": str(int(code))}, world.env)
+    append_outputs(_outputs(found) | {"exit-code": str(int(code))}, context.env)
 
 
 def _problems(error: CiEvalError) -> tuple[Problem, ...]:

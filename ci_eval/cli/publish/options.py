@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ci_eval.plugins.points import Reporter
     from ci_eval.pull_requests.sticky import Posted
     from ci_eval.records.findings import Report
-    from ci_eval.runtime.context import World
+    from ci_eval.runtime.context import RunContext
 
 _NAMES = ("comment", "comment_on", "pr", "check_run")
 OUTPUTS = ("comment-status", "comment-url")
@@ -61,7 +61,7 @@ def wanted(given: Mapping[str, Any]) -> Options:
 
 
 def tell(
-    report: "Report", given: Mapping[str, Any], world: "World", document: "Reporter | None"
+    report: "Report", given: Mapping[str, Any], context: "RunContext", document: "Reporter | None"
 ) -> None:
     """Tell of a run as the options want it; a step's outputs say what became of that.
 
@@ -71,13 +71,13 @@ def tell(
 
     options = wanted(given)
     if options.is_off:
-        append_outputs(dict(zip(OUTPUTS, ("off", ""), strict=True)), world.env)
+        append_outputs(dict(zip(OUTPUTS, ("off", ""), strict=True)), context.env)
         return
     from ci_eval.pull_requests.after_run import post
     from ci_eval.reporters.markdown import Markdown
 
     writes = document if isinstance(document, Markdown) else None
-    _hand_over(post([report], options, world, writes), world)
+    _hand_over(post([report], options, context, writes), context)
 
 
 def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:
@@ -91,29 +91,29 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     from ci_eval.text.redact import Secrets
     from ci_eval.text.templates import markdown
 
-    options, world, suite = wanted(given), load.world(Path(config)), ""
+    options, context, suite = wanted(given), load.context_of(Path(config)), ""
     with suppress(CiEvalError):
         suite = load.load(config)[0].suite
-    why = markdown(Secrets(world.env).text(why), _MAX_WHY)
+    why = markdown(Secrets(context.env).text(why), _MAX_WHY)
     said = not_evaluated(why, suite=suite)
-    summarise(said, world.env)
+    summarise(said, context.env)
     if options.mode == "off" or not suite:
         status = "off" if options.mode == "off" else "none"
-        append_outputs(dict(zip(OUTPUTS, (status, ""), strict=True)), world.env)
+        append_outputs(dict(zip(OUTPUTS, (status, ""), strict=True)), context.env)
         return
     from ci_eval.forge.job_name import job_name
     from ci_eval.pull_requests.unevaluated import post
 
-    world = replace(world, job=job_name(world.env, given["section"]))
-    _hand_over(post(suite, said, options, world, wanted=is_news), world)
+    context = replace(context, job=job_name(context.env, given["section"]))
+    _hand_over(post(suite, said, options, context, wanted=is_news), context)
 
 
-def _hand_over(posted: "Posted", world: "World") -> None:
+def _hand_over(posted: "Posted", context: "RunContext") -> None:
     """Say what became of the comment, to the person and to the step."""
     from ci_eval.pull_requests.github_runner import append_outputs
 
     if posted.url:
-        world.say(f"comment {posted.status}: {posted.url}")
+        context.say(f"comment {posted.status}: {posted.url}")
     if posted.note:
-        world.say(posted.note)
-    append_outputs(dict(zip(OUTPUTS, (posted.status, posted.url), strict=True)), world.env)
+        context.say(posted.note)
+    append_outputs(dict(zip(OUTPUTS, (posted.status, posted.url), strict=True)), context.env)

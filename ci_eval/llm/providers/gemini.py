@@ -17,7 +17,7 @@ from ci_eval.llm.providers.gemini_errors import is_key_wrong, is_spent, retry_de
 from ci_eval.llm.providers.settings import Settings, SettingsRecord, explained
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.model import Json, Record
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName
 from ci_eval.runtime.http import MAX_BODY, Address, address, client_session, retry_after
 from ci_eval.text.json_text import parse_json
@@ -190,13 +190,13 @@ def _is_vertex(env: Mapping[str, str]) -> bool:
 
 @asynccontextmanager
 async def reaching(
-    access: GeminiAccess, world: World, *, named_by: str = "'model' of the judge"
+    access: GeminiAccess, context: RunContext, *, named_by: str = "'model' of the judge"
 ) -> AsyncIterator["GeminiClient"]:
     """Connect, and close the connection at the end; `named_by` says where models are named."""
     # A second or two, in which agents would stand still.
     await asyncio.to_thread(importlib.import_module, "google.genai")
-    async with client_session(world.env) as session:
-        client = GeminiClient(access, world, session, named_by)
+    async with client_session(context.env) as session:
+        client = GeminiClient(access, context, session, named_by)
         async with client.connection:
             yield client
 
@@ -205,12 +205,12 @@ class GeminiClient:
     """A client of google-genai, each call of which is one request."""
 
     def __init__(
-        self, access: GeminiAccess, world: World, session: "ClientSession", named_by: str
+        self, access: GeminiAccess, context: RunContext, session: "ClientSession", named_by: str
     ) -> None:
         self._session = session
         self._named_by = named_by
-        self._now = world.now
-        self._reached = _Reached.by(access, world.env)
+        self._now = context.now
+        self._reached = _Reached.by(access, context.env)
         self.connection = Connection(self._connect, _close)
 
     def failures(self, model: str) -> Failures:

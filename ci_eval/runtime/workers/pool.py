@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment
 from ci_eval.runtime.processes import Launch
 from ci_eval.runtime.workers.link import Link
@@ -37,14 +37,19 @@ class Adapter(NamedTuple):
 
 
 def launch(
-    interpreter: str, target: str, world: World, env: Declared, *, adapter: Adapter | None = None
+    interpreter: str,
+    target: str,
+    context: RunContext,
+    env: Declared,
+    *,
+    adapter: Adapter | None = None,
 ) -> Launch:
     """Return how a worker for `target` is started: a `module:callable`, or what `adapter` takes."""
-    root = world.root.resolve()
+    root = context.root.resolve()
     adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
     return Launch(
         argv=(interpreter, WORKER, str(root), target, *adapted),
-        env=agent_environment(world.env, env),
+        env=agent_environment(context.env, env),
         cwd=root,
     )
 

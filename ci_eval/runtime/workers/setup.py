@@ -20,7 +20,7 @@ from pydantic import BeforeValidator, Field
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime import isolation, workspace
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program
 from ci_eval.runtime.processes import Child, Launch
 from ci_eval.text.sanitize import one_line
@@ -81,7 +81,7 @@ class SetUp:
     """What the agent is run with, as the configuration names it."""
     declared: Declared
     """The environment variables that the agent gets beside the usual ones."""
-    world: World
+    context: RunContext
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
@@ -118,10 +118,10 @@ class SetUp:
 
     @property
     def _name(self) -> str:
-        return _digest([self.commands, self.interpreter, str(self.world.root)])
+        return _digest([self.commands, self.interpreter, str(self.context.root)])
 
     async def _once(self, lock: Lock) -> None:
-        note = self.world.root / NOTES / self._name
+        note = self.context.root / NOTES / self._name
         async with lock:
             try:
                 if await asyncio.to_thread(self._is_noted, note):
@@ -142,13 +142,13 @@ class SetUp:
         except TimeoutError:
             message = f"the set-up was not done after {TIMEOUT_S:g} s"
             raise TrialError("start", message) from None
-        self.world.say(f"set up in {time.monotonic() - began:.1f} s")
+        self.context.say(f"set up in {time.monotonic() - began:.1f} s")
 
     async def _run(self, command: tuple[str, ...]) -> None:
         shown = one_line(shlex.join(command), SHOWN_CHARS)
-        self.world.say(f"setting up: {shown}")
-        root, over = self.world.root, asyncio.Event()
-        env = agent_environment(self.world.env, self.declared)
+        self.context.say(f"setting up: {shown}")
+        root, over = self.context.root, asyncio.Event()
+        env = agent_environment(self.context.env, self.declared)
         program = find_program(command[0], root=root, env=env) or command[0]
         child = Child(None, over.set)
         try:
@@ -170,8 +170,8 @@ class SetUp:
             return False
         if self.interpreter is None:
             return True
-        env = agent_environment(self.world.env, self.declared)
-        return find_program(self.interpreter, root=self.world.root, env=env) is not None
+        env = agent_environment(self.context.env, self.declared)
+        return find_program(self.interpreter, root=self.context.root, env=env) is not None
 
     def _note(self, note: Path) -> None:
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -186,8 +186,8 @@ class SetUp:
         return _digest([machine, files])
 
     def _files(self) -> Iterator[Path]:
-        named = {self.world.root / word for command in self.commands for word in command}
-        found = {path for pattern in MADE_OF for path in self.world.root.glob(pattern)}
+        named = {self.context.root / word for command in self.commands for word in command}
+        found = {path for pattern in MADE_OF for path in self.context.root.glob(pattern)}
         yield from sorted(path for path in named | found if path.is_file())
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 
 from ci_eval.records.model import Record
 from ci_eval.runtime import isolation
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.runtime.processes import Launch
 from ci_eval.runtime.workers.pool import Adapter, Pool, launch
@@ -35,11 +35,11 @@ class UnderPython(Record):
     """Environment variables it gets beside the usual ones: a list of names or patterns to pass
     on, or names with values."""
 
-    def check(self, world: World) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with the interpreter and the environment."""
         for message in refused(self.env):
             yield "env", message
-        if self.interpreter and not self.setup and not self._find_interpreter(world):
+        if self.interpreter and not self.setup and not self._find_interpreter(context):
             yield "interpreter", f"there is no program {self.interpreter!r}"
 
     def missing(self, env: Mapping[str, str]) -> str:
@@ -50,21 +50,21 @@ class UnderPython(Record):
     async def pool_of(
         self,
         target: str,
-        world: World,
+        context: RunContext,
         *,
         adapter: Adapter | None = None,
         workers: int = 1,
         threads: int | None = None,
     ) -> AsyncIterator[Pool]:
         """Keep workers for `target`, which `launch` explains; leaving the context ends them."""
-        setup = SetUp(self.setup, self.interpreter, self.env, world)
+        setup = SetUp(self.setup, self.interpreter, self.env, context)
 
         async def prepare() -> Launch:
             if self.setup:
                 await setup.done()
             # One that vanished after the check fails in the words of the system.
-            interpreter = self._find_interpreter(world) or str(self.interpreter)
-            return launch(interpreter, target, world, self.env, adapter=adapter)
+            interpreter = self._find_interpreter(context) or str(self.interpreter)
+            return launch(interpreter, target, context, self.env, adapter=adapter)
 
         async with setup.kept():
             pool = Pool(prepare, workers=workers, threads=threads)
@@ -73,11 +73,11 @@ class UnderPython(Record):
             finally:
                 await pool.stop()
 
-    def _find_interpreter(self, world: World) -> str | None:
+    def _find_interpreter(self, context: RunContext) -> str | None:
         if self.interpreter is None:
-            return isolation.interpreter(world.env)
-        env = agent_environment(world.env, self.env)
-        return find_program(self.interpreter, root=world.root, env=env)
+            return isolation.interpreter(context.env)
+        env = agent_environment(context.env, self.env)
+        return find_program(self.interpreter, root=context.root, env=env)
 
 
 class _Named(Record):
@@ -101,16 +101,16 @@ class PythonTarget(UnderPython, _Named):
 
     @asynccontextmanager
     async def pool(
-        self, world: World, *, workers: int = 1, threads: int | None = None
+        self, context: RunContext, *, workers: int = 1, threads: int | None = None
     ) -> AsyncIterator[Pool]:
         """Keep workers for the callable; leaving the context ends them."""
-        async with self.pool_of(self.python, world, workers=workers, threads=threads) as pool:
+        async with self.pool_of(self.python, context, workers=workers, threads=threads) as pool:
             yield pool
 
 
-def digest_of(module: str, world: World) -> str | None:
+def digest_of(module: str, context: RunContext) -> str | None:
     """Return a digest of the source of `module`, where that is one of the repository's."""
-    path = world.root.joinpath(*module.split("."))
+    path = context.root.joinpath(*module.split("."))
     for each in (path.with_suffix(".py"), path / "__init__.py"):
         if each.is_file():
             return sha256(each.read_bytes()).hexdigest()

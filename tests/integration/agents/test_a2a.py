@@ -291,7 +291,7 @@ def test_mistakes_are_seen_before_anything_runs(
     place: Place, options: Any, field: str, said: str
 ) -> None:
     agent = A2A.model_validate({"a2a": "http://x", **options})
-    [(where, message)] = agent.check(place.world)
+    [(where, message)] = agent.check(place.context)
 
     assert where == field
     assert said in message

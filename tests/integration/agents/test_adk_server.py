@@ -25,7 +25,7 @@ from ci_eval.agents.adk import Adk
 from ci_eval.agents.adk_server import AdkServer
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.model import Content, FunctionCall, Invocation, ToolCall
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 HERE = Path(__file__).parent
 AGENTS = HERE / "adk_agents"
@@ -199,12 +199,12 @@ def test_every_request_carries_the_headers_and_no_message_their_values(
     place: Place, adk: FakeAdk
 ) -> None:
     env = {"TOKEN": "a-secret-of-this-test"}
-    world = World(env=env, root=place.root, now=lambda: 1.0)
+    context = RunContext(env=env, root=place.root, now=lambda: 1.0)
     found = agent(adk, headers={"Authorization": "Bearer ${TOKEN}"})
     adk.runs = [as_json({"detail": "a-secret-of-this-test is wrong"}, 403)]
 
     async def hold() -> Talk:
-        async with found.start(world) as running:
+        async with found.start(context) as running:
             return await converse(running, "hello")
 
     kind, message = asyncio.run(hold()).failure
@@ -601,7 +601,7 @@ def test_a_port_that_is_taken_is_a_clear_error(place: Place, adk: FakeAdk) -> No
 def test_the_check_names_what_is_wrong(place: Place) -> None:
     def wrong(**fields: Any) -> dict[str, str]:
         given = {"adk_server": "http://127.0.0.1:8000", **fields}
-        return dict(AdkServer.model_validate(given).check(place.world))
+        return dict(AdkServer.model_validate(given).check(place.context))
 
     assert wrong() == {}
     assert wrong(adk_server="http://127.0.0.1:{port}", start=[sys.executable, "{port}"]) == {}
@@ -687,8 +687,8 @@ def python(version: str) -> str:
     return os.environ[variable]
 
 
-def world(now: float) -> World:
-    return World(env=dict(os.environ), root=AGENTS, now=lambda: now)
+def context(now: float) -> RunContext:
+    return RunContext(env=dict(os.environ), root=AGENTS, now=lambda: now)
 
 
 def command(version: str) -> list[str]:
@@ -719,7 +719,7 @@ def normal(talk: Talk) -> Any:
 
 async def all_talks(agent: Any, conversations: list[list[str]], now: float = 1.0) -> list[Talk]:
     """Hold all conversations at once."""
-    async with agent.start(world(now)) as running:
+    async with agent.start(context(now)) as running:
         talks = [
             converse(running, *messages, session_input={**STATE, "user_id": f"user-{number}"})
             for number, messages in enumerate(conversations)
@@ -735,7 +735,7 @@ def test_a_real_server_tells_what_the_agent_itself_tells(version: str) -> None:
         for folder, conversations in TALKS.items():
             inside = Adk(adk=folder, interpreter=python(version))
             expected[folder] = await all_talks(inside, conversations)
-        async with served(version).start(world(4.0)) as running:
+        async with served(version).start(context(4.0)) as running:
             url = await running.server.address()
             for folder, conversations in TALKS.items():
                 for stream in (False, True):
@@ -745,7 +745,7 @@ def test_a_real_server_tells_what_the_agent_itself_tells(version: str) -> None:
                     for ours, theirs in zip(found, expected[folder], strict=True):
                         alike(ours, theirs)
             asking = AdkServer.model_validate({"adk_server": url, "app": "waiting"})
-            async with asking.start(world(5.0)) as waiting:
+            async with asking.start(context(5.0)) as waiting:
                 await a_human_answers(waiting)
             return [await converse(running, word) for word in ("go", "raise", "die")]
 

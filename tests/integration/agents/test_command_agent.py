@@ -240,8 +240,8 @@ def test_a_program_that_is_gone_is_an_error_of_each_trial(place: Place) -> None:
 
 def test_the_check_names_what_is_wrong(place: Place) -> None:
     agent = Command(command=("./agent.sh",), cwd="gone", env=["GITHUB_TOKEN"])
-    found = dict(agent.check(place.world))
+    found = dict(agent.check(place.context))
     assert found.keys() == {"env", "command", "cwd"}
     assert found["command"] == "there is no program './agent.sh'"
     assert found["cwd"] == "there is no folder 'gone'"
-    assert list(Command(command=("sh",)).check(place.world)) == []
+    assert list(Command(command=("sh",)).check(place.context)) == []

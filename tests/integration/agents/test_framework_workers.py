@@ -11,7 +11,7 @@ from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing,
 from ci_eval.agents._framework import Framework
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.errors import DisturbedError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers import link
 
 ENV = ["COVERAGE_*"]
@@ -25,7 +25,7 @@ class Fake(Framework):
 
     named: str = "agent:made"
 
-    def target(self, world: World) -> str:
+    def target(self, context: RunContext) -> str:
         return self.named
 
 
@@ -163,10 +163,10 @@ def test_a_set_up_comes_first_and_once_for_agents_that_share_it(place: Place) ->
     code = "import os, sys; os.symlink(sys.executable, 'py'); open('done', 'a').write('x')"
     setup = (("python3", "-c", code),)
     agents = [fake(place, setup=setup, interpreter="./py") for _ in range(2)]
-    assert [list(agent.check(place.world)) for agent in agents] == [[], []]
+    assert [list(agent.check(place.context)) for agent in agents] == [[], []]
 
     async def both() -> list[Talk]:
-        async with agents[0].start(place.world) as one, agents[1].start(place.world) as other:
+        async with agents[0].start(place.context) as one, agents[1].start(place.context) as other:
             return await asyncio.gather(converse(one, "a"), converse(other, "a"))
 
     assert all(talk.responses for talk in asyncio.run(both()))

@@ -15,7 +15,7 @@ from ci_eval.agents.gemini import Gemini
 from ci_eval.formats.events import calls_of
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.model import Content, Invocation, ToolCall
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 # google-genai makes a class of its own of aiohttp's session.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
@@ -40,8 +40,8 @@ class Desk(Place):
     env: dict[str, str] = {"GOOGLE_API_KEY": KEY}  # noqa: RUF012  # each test may set its own
 
     @property
-    def world(self) -> World:
-        return World(env=self.env, root=self.root, now=lambda: 1_700_000_000.0)
+    def context(self) -> RunContext:
+        return RunContext(env=self.env, root=self.root, now=lambda: 1_700_000_000.0)
 
 
 @pytest.fixture
@@ -444,14 +444,14 @@ def test_the_check_names_what_is_wrong(desk: Desk, google: FakeGemini) -> None:
         tools=[WEATHER],
         results={"get_wether": {"result": 1}},
     )
-    found = dict(agent.check(desk.world))
+    found = dict(agent.check(desk.context))
     assert found.keys() == {"instruction", "results"}
     assert "gone.md" in found["instruction"]
     assert found["results"] == (
         "there is no tool 'get_wether' in `tools`. Did you mean 'get_weather'?"
     )
     desk.write("told.md", "Be kind.")
-    assert list(model(google, instruction={"file": "told.md"}).check(desk.world)) == []
+    assert list(model(google, instruction={"file": "told.md"}).check(desk.context)) == []
 
 
 @pytest.mark.parametrize(

@@ -439,7 +439,7 @@ def test_a_stream_without_text_is_an_error(
 def test_mistakes_are_seen_before_anything_runs(
     place: Place, options: Any, field: str, said: str
 ) -> None:
-    [(where, message)] = Http(**{"http": "http://x", **options}).check(place.world)
+    [(where, message)] = Http(**{"http": "http://x", **options}).check(place.context)
 
     assert where == field
     assert said in message
@@ -448,12 +448,12 @@ def test_mistakes_are_seen_before_anything_runs(
 def test_variables_are_put_in_and_their_ends_cut(
     service: Service, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = place.world
-    env = {**world.env, "BASE": service.url, "THE_KEY": f"{KEY}\n", "OTHER": "not read"}
+    context = place.context
+    env = {**context.env, "BASE": service.url, "THE_KEY": f"{KEY}\n", "OTHER": "not read"}
     monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", env)
     agent = Http(http="${BASE}/a", headers={"X-Key": "${THE_KEY}", "X-Other": "$OTHER"})
 
-    assert list(agent.check(place.world)) == []
+    assert list(agent.check(place.context)) == []
     place.talk(agent, "x")
     assert service.request.headers["x-key"] == KEY
     assert service.request.headers["x-other"] == "$OTHER"
@@ -463,7 +463,7 @@ def test_a_variable_that_no_header_can_have_is_refused_unseen(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", {"THE_KEY": "secret\nInjected: 1"})
-    [(_, message)] = Http(http="http://x", headers={"X": "${THE_KEY}"}).check(place.world)
+    [(_, message)] = Http(http="http://x", headers={"X": "${THE_KEY}"}).check(place.context)
 
     assert message == "'THE_KEY' holds a line break or a letter that no header can have"
 

@@ -501,7 +501,7 @@ def test_mistakes_are_seen_before_anything_runs(
     monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", {})
     agent = OpenAIChat.model_validate({"openai_chat": "m", **options})
 
-    assert list(agent.check(place.world)) == [(field, said)]
+    assert list(agent.check(place.context)) == [(field, said)]
 
 
 def test_what_the_agent_itself_says_is_no_setting() -> None:

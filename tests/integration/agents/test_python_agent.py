@@ -730,7 +730,7 @@ def test_a_worker_dies_with_ci_eval_though_its_callable_hangs(place: Place) -> N
     agent = python(place, HANGING)
 
     async def main() -> int:
-        async with agent.start(place.world) as running:
+        async with agent.start(place.context) as running:
             task = asyncio.create_task(converse(running, "a"))
             await until(place.pid)
             assert isinstance(running, _Running)
@@ -759,14 +759,14 @@ def test_the_interpreter_is_a_path_or_a_name(place: Place) -> None:
             "import sys\ndef answer(message): return sys.executable",
             interpreter=interpreter,
         )
-        assert list(agent.check(place.world)) == []
+        assert list(agent.check(place.context)) == []
         expected = place.root / interpreter if interpreter else sys.executable
         assert place.talk(agent, "a").responses == [str(expected)]
 
 
 def test_the_check_names_what_is_wrong(place: Place) -> None:
     agent = Python(python="weather:answer", interpreter=".venv/bin/python", env=["GITHUB_TOKEN"])
-    found = dict(agent.check(place.world))
+    found = dict(agent.check(place.context))
     assert found.keys() == {"interpreter", "env"}
     assert found["interpreter"] == "there is no program '.venv/bin/python'"
     kind, message = place.talk(agent, "a").failure

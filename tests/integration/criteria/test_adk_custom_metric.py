@@ -162,7 +162,7 @@ def scored(
     trial = Trial(key, EvalCase.model_validate(case), "f")
 
     async def main() -> list[Score]:
-        async with metric.start(place.world) as scorer:
+        async with metric.start(place.context) as scorer:
             results = await asyncio.gather(
                 *(score(trial, trace, {"mine": metric}, {"mine": scorer}) for _ in range(times))
             )

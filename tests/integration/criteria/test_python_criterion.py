@@ -16,7 +16,7 @@ from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers import link
 from ci_eval.runtime.workers.pool import Pool
 
@@ -48,7 +48,7 @@ def scores(
     found = criterion(place, code, **options)
 
     async def main() -> list[Score]:
-        async with found.start(place.world) as scorer:
+        async with found.start(place.context) as scorer:
             results = await asyncio.gather(
                 *(
                     score(trial(name), trace(name, done), {"mine": found}, {"mine": scorer})
@@ -172,7 +172,7 @@ def told(place: Place, done: dict[str, Any], **more: Any) -> Any:
 
     async def main() -> None:
         found = criterion(place, TELLS)
-        async with found.start(place.world) as scorer:
+        async with found.start(place.context) as scorer:
             expected = trial("refunds", **more.pop("case", {})).case
             await scorer.score(expected, trace("refunds", done, **more))
 
@@ -343,7 +343,7 @@ def test_one_that_hangs_costs_its_neighbours_nothing(place: Place) -> None:
     hanging, again = (place.root / name for name in ("hangs", "again"))
 
     async def main() -> list[Any]:
-        async with found.start(place.world) as scorer:
+        async with found.start(place.context) as scorer:
             hangs = asyncio.create_task(scorer.score(trial("hangs").case, trace("hangs")))
             with passing(600, when=hanging.exists) as passed:
                 await asyncio.to_thread(passed.wait)
@@ -407,14 +407,14 @@ def test_it_runs_under_the_interpreter_that_is_named(place: Place) -> None:
 
 def test_an_interpreter_that_is_not_there_is_named(place: Place) -> None:
     found = criterion(place, "", interpreter=".venv/bin/python")
-    assert list(found.check(place.world)) == [
+    assert list(found.check(place.context)) == [
         ("interpreter", "there is no program '.venv/bin/python'")
     ]
 
 
 def test_it_sees_no_secret_but_what_is_declared(place: Place) -> None:
-    world = World(
-        env={**place.world.env, "SHOP_KEY": "k", "OTHER_TOKEN": "t"},
+    context = RunContext(
+        env={**place.context.env, "SHOP_KEY": "k", "OTHER_TOKEN": "t"},
         root=place.root,
         now=lambda: 0.0,
     )
@@ -431,7 +431,7 @@ def test_it_sees_no_secret_but_what_is_declared(place: Place) -> None:
     passing_on = Python(python="checks:check", env=["SHOP_KEY"])
 
     async def seen(each: Python) -> Any:
-        async with each.start(world) as scorer:
+        async with each.start(context) as scorer:
             return (await scorer.score(trial("a").case, trace("a"))).evidence
 
     assert asyncio.run(seen(found)) == {"SHOP_KEY": None, "OTHER_TOKEN": None, "MODE": "test"}
@@ -439,7 +439,7 @@ def test_it_sees_no_secret_but_what_is_declared(place: Place) -> None:
 
 
 def test_what_a_runner_keeps_for_itself_cannot_be_passed_on(place: Place) -> None:
-    [(field, message)] = criterion(place, "", env=["GITHUB_TOKEN"]).check(place.world)
+    [(field, message)] = criterion(place, "", env=["GITHUB_TOKEN"]).check(place.context)
     assert field == "env"
     assert "GITHUB_TOKEN" in message
 
@@ -449,7 +449,7 @@ def test_nothing_is_started_before_the_first_trial_and_nothing_is_left(place: Pl
     found = criterion(place, code)
 
     async def main() -> None:
-        async with found.start(place.world) as scorer:
+        async with found.start(place.context) as scorer:
             assert place.pid() == 0
             await scorer.score(trial("a").case, trace("a"))
             assert place.pid()
@@ -463,16 +463,16 @@ def test_nothing_is_started_before_the_first_trial_and_nothing_is_left(place: Pl
 
 def test_the_digest_is_of_the_module_that_has_the_function(place: Place) -> None:
     found = criterion(place, "def check(trial): return True")
-    before = found.made_of(place.world)
-    assert before == found.made_of(place.world)
+    before = found.made_of(place.context)
+    assert before == found.made_of(place.context)
     place.write("checks.py", "def check(trial): return False")
-    assert found.made_of(place.world) not in (None, before)
+    assert found.made_of(place.context) not in (None, before)
     package = place.root / "rules"
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "deep.py").write_text("x")
     digests = [
-        Python(python=f"{name}:f").made_of(place.world)
+        Python(python=f"{name}:f").made_of(place.context)
         for name in ("rules", "rules.deep", "rules.none", "json")
     ]
     assert [digest is None for digest in digests] == [False, False, True, True]

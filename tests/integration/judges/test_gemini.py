@@ -17,7 +17,7 @@ from support.agent_sessions import LONG_S
 from ci_eval.judges.gemini import Gemini
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 # google-genai makes a class of its own of aiohttp's session.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
@@ -41,8 +41,8 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("google.genai._api_client.has_aiohttp", request.param == "aiohttp")
 
 
-def world(env: dict[str, str]) -> World:
-    return World(env=env, root=Path(), now=lambda: 1_750_000_000.0)
+def context(env: dict[str, str]) -> RunContext:
+    return RunContext(env=env, root=Path(), now=lambda: 1_750_000_000.0)
 
 
 def ask(
@@ -52,7 +52,7 @@ def ask(
     judge = Gemini.model_validate({"model": "gemini-2.5-flash", "base_url": gemini.url, **fields})
 
     async def asked() -> list[Answer]:
-        async with judge.start(world({"GOOGLE_API_KEY": KEY} if env is None else env)) as client:
+        async with judge.start(context({"GOOGLE_API_KEY": KEY} if env is None else env)) as client:
             asked = (put(judge, each) for each in questions or [QUESTION])
             return await asyncio.gather(*map(client.answer, asked))
 
@@ -150,7 +150,7 @@ def test_a_cancelled_call_ends_at_once(gemini: FakeGemini) -> None:
     async def asked() -> None:
         env = {"GOOGLE_API_KEY": KEY}
         judge = Gemini(model="gemini-2.5-flash", base_url=gemini.url)
-        async with judge.start(world(env)) as client:
+        async with judge.start(context(env)) as client:
             call = asyncio.create_task(client.answer(put(judge)))
             await asyncio.to_thread(gemini.arrived.wait, LONG_S)
             call.cancel()

@@ -15,7 +15,7 @@ from support.agent_sessions import LONG_S
 from ci_eval.judges.openai import OpenAI
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 SCHEMA = {
     "type": "object",
@@ -39,10 +39,10 @@ def ask(
     """Ask all at once, over one client."""
     judge = OpenAI.model_validate({"model": MODEL, "base_url": f"{openai.url}/v1", **fields})
     given = {"OPENAI_API_KEY": KEY} if env is None else env
-    world = World(env=given, root=Path(), now=lambda: 1_750_000_000.0)
+    context = RunContext(env=given, root=Path(), now=lambda: 1_750_000_000.0)
 
     async def asked() -> list[Answer]:
-        async with judge.start(world) as client:
+        async with judge.start(context) as client:
             asked = (put(judge, each) for each in questions or [QUESTION])
             return await asyncio.gather(*map(client.answer, asked))
 
@@ -169,8 +169,8 @@ def test_a_cancelled_call_ends_at_once(openai: FakeOpenAI) -> None:
     judge = OpenAI(model=MODEL, base_url=f"{openai.url}/v1")
 
     async def asked() -> None:
-        world = World(env={"OPENAI_API_KEY": KEY}, root=Path(), now=lambda: 0.0)
-        async with judge.start(world) as client:
+        context = RunContext(env={"OPENAI_API_KEY": KEY}, root=Path(), now=lambda: 0.0)
+        async with judge.start(context) as client:
             call = asyncio.create_task(client.answer(put(judge)))
             await asyncio.to_thread(openai.arrived.wait, LONG_S)
             call.cancel()
@@ -382,8 +382,8 @@ def test_settings_that_came_later_are_checked_before_anything_is_sent(
     changed = judge.model_copy(update={"settings": {"top_k": 3}})
 
     async def asked() -> None:
-        world = World(env={"OPENAI_API_KEY": KEY}, root=Path(), now=lambda: 0.0)
-        async with changed.start(world) as client:
+        context = RunContext(env={"OPENAI_API_KEY": KEY}, root=Path(), now=lambda: 0.0)
+        async with changed.start(context) as client:
             await client.answer(put(changed))
 
     with pytest.raises(JudgeError, match=r"'gpt-4\.1-mini' cannot be asked: 'top_k' cannot be set"):

@@ -24,7 +24,7 @@ from servers.vertex import TOKEN
 from ci_eval.judges.vertex import Vertex
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 ENV = {"GOOGLE_CLOUD_PROJECT": "shop-1", "GOOGLE_CLOUD_LOCATION": "us-central1"}
 EVALUATORS = {
@@ -71,8 +71,8 @@ def evaluate_all(case, actual, url):
 
 async def answer_all(questions, url):
     answers = []
-    world = World(env=ENV, root=Path(), now=time.time)
-    async with Vertex(model="vertex", base_url=url).start(world) as client:
+    context = RunContext(env=ENV, root=Path(), now=time.time)
+    async with Vertex(model="vertex", base_url=url).start(context) as client:
         for question in questions:
             try:
                 answers.append((await client.answer(Question(**question))).model_dump())

@@ -24,7 +24,7 @@ def test_a_folder_with_one_of_its_files_is_an_agent(tmp_path: Path, name: str) -
     (tmp_path / "bot").mkdir()
     (tmp_path / "bot" / name).touch()
 
-    assert list(Adk(adk="bot").check(Place(tmp_path).world)) == []
+    assert list(Adk(adk="bot").check(Place(tmp_path).context)) == []
 
 
 def test_what_is_no_agent_is_told_before_anything_runs(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_what_is_no_agent_is_told_before_anything_runs(tmp_path: Path) -> None:
     place.write("agent.py", "")
 
     def told(adk: str) -> list[tuple[str, str]]:
-        return list(Adk(adk=adk).check(place.world))
+        return list(Adk(adk=adk).check(place.context))
 
     assert told("empty") == [("adk", "empty has none of __init__.py, agent.py and root_agent.yaml")]
     assert told("agent.py") == [("adk", "'agent.py' is no folder; name the one that it is in")]
@@ -47,7 +47,7 @@ def test_a_link_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     git_init(tmp_path / "repository")
     (tmp_path / "repository" / "bot").symlink_to(tmp_path / "outside")
 
-    [(field, message)] = Adk(adk="bot").check(Place(tmp_path / "repository").world)
+    [(field, message)] = Adk(adk="bot").check(Place(tmp_path / "repository").context)
 
     assert field == "adk"
     assert "leads out of the repository" in message

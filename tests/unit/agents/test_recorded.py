@@ -14,7 +14,7 @@ from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run_files.journal import trace_line
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.json_text import TRACE_DEPTH
 
 HELLO = {"user_content": {"parts": [{"text": "Hello"}]}}
@@ -37,13 +37,13 @@ class Recording:
         self.path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
     @property
-    def world(self) -> World:
-        return World(env={}, root=self.path.parent, now=lambda: 0.0)
+    def context(self) -> RunContext:
+        return RunContext(env={}, root=self.path.parent, now=lambda: 0.0)
 
     @property
     def problems(self) -> list[str]:
         """What is wrong with it, without the name of the file."""
-        said = list(Recorded(recorded="traces.jsonl").check(self.world))
+        said = list(Recorded(recorded="traces.jsonl").check(self.context))
         assert {field for field, _ in said} <= {"recorded"}
         return [message.removeprefix("traces.jsonl:") for _, message in said]
 
@@ -55,7 +55,7 @@ class Recording:
         trial = Trial(key, EvalCase.model_validate({"eval_id": case, "conversation": turns}))
 
         async def hold() -> Conversation:
-            async with Recorded(recorded="traces.jsonl").start(self.world) as running:
+            async with Recorded(recorded="traces.jsonl").start(self.context) as running:
                 session = await running.open(trial)
                 held = session.held
                 assert held is not None
@@ -235,7 +235,7 @@ def test_a_conversation_that_took_place_cannot_go_on(tmp_path: Path) -> None:
     trial = Trial(key, EvalCase.model_validate({"eval_id": "a", "conversation": []}))
 
     async def ask() -> None:
-        async with Recorded(recorded="traces.jsonl").start(recording.world) as running:
+        async with Recorded(recorded="traces.jsonl").start(recording.context) as running:
             session = await running.open(trial)
             await session.send(Content.of_text("more", role="user"))
 
@@ -324,10 +324,10 @@ def test_the_file_must_be_one_of_the_repository(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s")
     (root / "link").symlink_to(tmp_path / "secret")
     (root / "folder").mkdir()
-    world = World(env={}, root=root, now=lambda: 0.0)
+    context = RunContext(env={}, root=root, now=lambda: 0.0)
 
     def said(name: str) -> list[tuple[str, str]]:
-        return list(Recorded(recorded=name).check(world))
+        return list(Recorded(recorded=name).check(context))
 
     assert said("link") == [("recorded", "link: is a link that leads out of the repository")]
     assert said("folder") == [("recorded", "folder: is not a file")]

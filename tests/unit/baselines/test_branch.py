@@ -21,7 +21,7 @@ from ci_eval.baselines.branch import BranchStore
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
 from ci_eval.records.results import Run
 from ci_eval.runtime.clone import Clone
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 STORE = BranchStore()
 DATA = "ci-eval-data"
@@ -49,8 +49,8 @@ def repo(hub: Path, tmp_path: Path) -> Repo:
     return made
 
 
-def world(repo: Repo, **env: str) -> World:
-    return World(env=ENV | env, root=repo.folder, now=lambda: 0.0)
+def context(repo: Repo, **env: str) -> RunContext:
+    return RunContext(env=ENV | env, root=repo.folder, now=lambda: 0.0)
 
 
 def made(run_id: str, commit: str | None, text: str = "greets 1", **more: object) -> Run:
@@ -59,16 +59,16 @@ def made(run_id: str, commit: str | None, text: str = "greets 1", **more: object
 
 
 def save(repo: Repo, run: Run, store: BranchStore = STORE) -> bool:
-    return store.save(run, world(repo))
+    return store.save(run, context(repo))
 
 
 def ids(repo: Repo, store: BranchStore = STORE, suite: str = "suite") -> list[str]:
-    here = world(repo)
+    here = context(repo)
     return [past.meta.run_id for past in store.load(store.lineage(here), suite, here)]
 
 
 def noted(repo: Repo, store: BranchStore = STORE) -> list[str]:
-    return [each.run_id for each in store.history("suite", world(repo))]
+    return [each.run_id for each in store.history("suite", context(repo))]
 
 
 def held(hub: Path, path: str, name: str = DATA) -> str:
@@ -106,7 +106,7 @@ def test_nothing_was_stored_yet(repo: Repo) -> None:
 def test_what_is_saved_is_loaded(repo: Repo) -> None:
     run = made("one", repo.git("rev-parse", "main"), "greets 1 0.5\nrefunds error")
     assert save(repo, run) is True
-    here = world(repo)
+    here = context(repo)
     (past,) = STORE.load(STORE.lineage(here), "suite", here)
     assert past.meta == run.meta
     column = past.columns.groups["a", "e", "c"]
@@ -140,7 +140,7 @@ def test_the_clone_is_left_as_it_is(repo: Repo) -> None:
     save(repo, made("one", repo.head))
     ids(repo)
     noted(repo)
-    STORE.prune("suite", 0, world(repo))
+    STORE.prune("suite", 0, context(repo))
     assert repo.state() == before
 
 
@@ -254,7 +254,7 @@ def test_a_repository_that_names_objects_by_sha256_will_do(tmp_path: Path) -> No
     copy.commit("b")
     assert save(copy, made("one", first)) is True
     assert ids(copy) == ["one"]
-    assert STORE.prune("suite", 0, world(copy)) == 1
+    assert STORE.prune("suite", 0, context(copy)) == 1
 
 
 # --- Without a remote -----------------------------------------------------------------------
@@ -265,7 +265,7 @@ def test_without_the_remote_the_branch_is_one_of_the_clone(tmp_path: Path) -> No
     first = repo.commit("a")
     repo.commit("b")
     (repo.folder / "evals").mkdir()
-    here = World(env=ENV, root=repo.folder / "evals", now=lambda: 0.0)
+    here = RunContext(env=ENV, root=repo.folder / "evals", now=lambda: 0.0)
     assert STORE.save(made("one", first), here) is True
     assert ids(repo) == ["one"]
     assert repo.git("branch", "--format=%(refname:short)") == f"{DATA}\nmain"
@@ -289,7 +289,7 @@ def test_a_branch_that_is_checked_out_is_not_changed_under_somebody(tmp_path: Pa
 
 
 def test_outside_of_a_repository_there_is_no_branch(tmp_path: Path) -> None:
-    here = World(env=ENV, root=tmp_path, now=lambda: 0.0)
+    here = RunContext(env=ENV, root=tmp_path, now=lambda: 0.0)
     with pytest.raises(BaselineError, match=r"^a baseline in a branch needs a git repository: "):
         STORE.load(STORE.lineage(here), "suite", here)
 
@@ -468,7 +468,7 @@ def test_an_index_that_is_broken_is_refused_and_never_overwritten(
     with pytest.raises(BaselineError):
         save(repo, made("two", "b" * 40))
     with pytest.raises(BaselineError):
-        STORE.prune("suite", 0, world(repo))
+        STORE.prune("suite", 0, context(repo))
     assert Repo(hub).git("rev-parse", DATA) == tip
 
 
@@ -546,20 +546,20 @@ def run_files(hub: Path) -> list[int]:
 
 
 def test_the_newest_stay(five: Repo, hub: Path) -> None:
-    assert STORE.prune("suite", 2, world(five)) == 3
+    assert STORE.prune("suite", 2, context(five)) == 3
     assert noted(five) == ids(five) == ["run4", "run3"]
     assert run_files(hub) == [1, 2]
 
 
 def test_where_fewer_are_stored_none_goes(five: Repo, hub: Path) -> None:
     tip = Repo(hub).git("rev-parse", DATA)
-    assert STORE.prune("suite", 5, world(five)) == 0
-    assert STORE.prune("other", 0, world(five)) == 0
+    assert STORE.prune("suite", 5, context(five)) == 0
+    assert STORE.prune("other", 0, context(five)) == 0
     assert Repo(hub).git("rev-parse", DATA) == tip
 
 
 def test_when_all_are_gone_new_ones_can_be_stored(five: Repo, hub: Path) -> None:
-    assert STORE.prune("suite", 0, world(five)) == 5
+    assert STORE.prune("suite", 0, context(five)) == 5
     assert (noted(five), run_files(hub)) == ([], [])
     assert save(five, made("run0", "0" * 40)) is True
     assert ids(five) == ["run0"]
@@ -570,7 +570,7 @@ def test_what_was_removed_takes_room_or_does_not(
     five: Repo, hub: Path, squash: bool, commits: int
 ) -> None:
     store = BranchStore(squash=squash)
-    store.prune("suite", 1, world(five))
+    store.prune("suite", 1, context(five))
     assert Repo(hub).git("rev-list", "--count", DATA) == str(commits)
     assert noted(five) == ["run4"]
     assert save(five, made("next", "f" * 40)) is True
@@ -672,7 +672,7 @@ def test_no_token_stands_in_a_command_line(
     repo.git("remote", "set-url", "origin", "https://me:hunter22@localhost:1/o/r.git")
     env = {"PATH": f"{program.parent}:{real}", "GITHUB_TOKEN": TOKEN}
     env["GITHUB_SERVER_URL"] = "https://localhost:1"
-    here = world(repo, **env)
+    here = context(repo, **env)
     with pytest.raises(BaselineError) as caught:
         STORE.load(STORE.lineage(here), "suite", here)
     said = f"{caught.value} {caught.value.hint}"

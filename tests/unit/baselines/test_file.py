@@ -14,7 +14,7 @@ from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.model import Status
 from ci_eval.records.results import InvocationScore, Run
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 STORE = FileStore(path="base/line.json")
 NOT_ROOT = pytest.mark.skipif(
@@ -23,109 +23,111 @@ NOT_ROOT = pytest.mark.skipif(
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(env={}, root=tmp_path, now=lambda: 0.0)
+def context(tmp_path: Path) -> RunContext:
+    return RunContext(env={}, root=tmp_path, now=lambda: 0.0)
 
 
-def path(world: World) -> Path:
-    return world.root / "base" / "line.json"
+def path(context: RunContext) -> Path:
+    return context.root / "base" / "line.json"
 
 
-def written(world: World, text: str) -> Path:
-    path(world).parent.mkdir(exist_ok=True)
-    path(world).write_text(text)
-    return path(world)
+def written(context: RunContext, text: str) -> Path:
+    path(context).parent.mkdir(exist_ok=True)
+    path(context).write_text(text)
+    return path(context)
 
 
 def values(past: Past) -> dict[str, float | None]:
     return {case: cell.value for case, cell in past.columns.groups["a", "e", "c"].items()}
 
 
-def ids(store: FileStore, world: World) -> list[str]:
-    return [past.meta.run_id for past in store.load(Lineage(), "suite", world)]
+def ids(store: FileStore, context: RunContext) -> list[str]:
+    return [past.meta.run_id for past in store.load(Lineage(), "suite", context)]
 
 
-def refusal(world: World) -> list[str]:
+def refusal(context: RunContext) -> list[str]:
     with pytest.raises(BaselineError) as caught:
-        STORE.load(Lineage(), "suite", world)
+        STORE.load(Lineage(), "suite", context)
     return str(caught.value).splitlines()
 
 
 # --- Saving and loading ---------------------------------------------------------------------
 
 
-def test_a_file_of_another_suite_is_neither_compared_with_nor_overwritten(world: World) -> None:
-    STORE.save(make_run("greets 1", "r1"), world)
-    before = path(world).read_bytes()
+def test_a_file_of_another_suite_is_neither_compared_with_nor_overwritten(
+    context: RunContext,
+) -> None:
+    STORE.save(make_run("greets 1", "r1"), context)
+    before = path(context).read_bytes()
     said = "base/line.json: holds runs of another suite, 'suite'"
 
     with pytest.raises(BaselineError, match=said):
-        STORE.load(Lineage(), "other", world)
+        STORE.load(Lineage(), "other", context)
     with pytest.raises(BaselineError, match=said):
-        STORE.history("other", world)
+        STORE.history("other", context)
     with pytest.raises(BaselineError, match=said):
-        STORE.save(Run(meta("r2", suite="other"), lambda: results("greets 1")), world)
-    assert path(world).read_bytes() == before
-    assert ids(STORE, world) == ["r1"]
+        STORE.save(Run(meta("r2", suite="other"), lambda: results("greets 1")), context)
+    assert path(context).read_bytes() == before
+    assert ids(STORE, context) == ["r1"]
 
 
-def test_nothing_was_stored_yet(world: World) -> None:
-    assert STORE.load(Lineage(), "suite", world) == []
-    assert not path(world).parent.exists()
+def test_nothing_was_stored_yet(context: RunContext) -> None:
+    assert STORE.load(Lineage(), "suite", context) == []
+    assert not path(context).parent.exists()
 
 
-def test_what_is_saved_is_loaded(world: World) -> None:
-    assert STORE.save(make_run("greets 1 0.5\nrefunds error\nweather skip"), world) is True
-    (past,) = STORE.load(Lineage(), "suite", world)
+def test_what_is_saved_is_loaded(context: RunContext) -> None:
+    assert STORE.save(make_run("greets 1 0.5\nrefunds error\nweather skip"), context) is True
+    (past,) = STORE.load(Lineage(), "suite", context)
     assert past.meta == meta()
     assert values(past) == {"greets": 0.75, "refunds": None, "weather": None}
     assert past.columns.groups["a", "e", "c"]["refunds"].errors == 1
 
 
-def test_the_newest_run_comes_first(world: World) -> None:
+def test_the_newest_run_comes_first(context: RunContext) -> None:
     for number, value in enumerate((0.1, 0.2, 0.3)):
-        STORE.save(make_run(f"greets {value}", f"run{number}"), world)
-    found = STORE.load(Lineage(), "suite", world)
+        STORE.save(make_run(f"greets {value}", f"run{number}"), context)
+    found = STORE.load(Lineage(), "suite", context)
     assert [past.meta.run_id for past in found] == ["run2", "run1", "run0"]
     assert [values(past)["greets"] for past in found] == [0.3, 0.2, 0.1]
 
 
-def test_a_run_is_stored_once(world: World) -> None:
-    STORE.save(make_run("greets 1"), world)
-    before = path(world).read_bytes()
-    assert STORE.save(make_run("greets 0"), world) is False
-    assert path(world).read_bytes() == before
+def test_a_run_is_stored_once(context: RunContext) -> None:
+    STORE.save(make_run("greets 1"), context)
+    before = path(context).read_bytes()
+    assert STORE.save(make_run("greets 0"), context) is False
+    assert path(context).read_bytes() == before
 
 
-def test_the_oldest_runs_leave_the_window(world: World) -> None:
+def test_the_oldest_runs_leave_the_window(context: RunContext) -> None:
     for number in range(8):
-        STORE.save(make_run(f"greets 0.{number}", f"run{number}"), world)
-    found = STORE.load(Lineage(), "suite", world)
+        STORE.save(make_run(f"greets 0.{number}", f"run{number}"), context)
+    found = STORE.load(Lineage(), "suite", context)
     assert [past.meta.run_id for past in found] == [f"run{number}" for number in (7, 6, 5, 4, 3)]
     assert [values(past)["greets"] for past in found] == [0.7, 0.6, 0.5, 0.4, 0.3]
 
 
-def test_a_window_may_become_smaller_or_larger(world: World) -> None:
+def test_a_window_may_become_smaller_or_larger(context: RunContext) -> None:
     for number in range(4):
-        STORE.save(make_run("greets 1", f"run{number}"), world)
+        STORE.save(make_run("greets 1", f"run{number}"), context)
     small = STORE.model_copy(update={"window": 2})
-    assert ids(small, world) == ["run3", "run2"]
-    assert ids(STORE, world) == ["run3", "run2", "run1", "run0"]
-    small.save(make_run("greets 1", "run4"), world)
-    assert ids(STORE, world) == ["run4", "run3"]
-    STORE.save(make_run("greets 1", "run5"), world)
-    assert ids(STORE, world) == ["run5", "run4", "run3"]
+    assert ids(small, context) == ["run3", "run2"]
+    assert ids(STORE, context) == ["run3", "run2", "run1", "run0"]
+    small.save(make_run("greets 1", "run4"), context)
+    assert ids(STORE, context) == ["run4", "run3"]
+    STORE.save(make_run("greets 1", "run5"), context)
+    assert ids(STORE, context) == ["run5", "run4", "run3"]
 
 
-def test_a_window_of_one_keeps_the_last_run(world: World) -> None:
+def test_a_window_of_one_keeps_the_last_run(context: RunContext) -> None:
     one = STORE.model_copy(update={"window": 1})
     for number in range(3):
-        one.save(make_run(f"greets 0.{number}", f"run{number}"), world)
-    (past,) = one.load(Lineage(), "suite", world)
+        one.save(make_run(f"greets 0.{number}", f"run{number}"), context)
+    (past,) = one.load(Lineage(), "suite", context)
     assert (past.meta.run_id, values(past)) == ("run2", {"greets": 0.2})
 
 
-def test_a_case_has_a_line_and_no_evidence(world: World) -> None:
+def test_a_case_has_a_line_and_no_evidence(context: RunContext) -> None:
     part = InvocationScore(status=Status.FAILED, value=0.0, evidence={"actual": "secret"})
 
     def found() -> Any:
@@ -133,8 +135,8 @@ def test_a_case_has_a_line_and_no_evidence(world: World) -> None:
             score = each.scores[0].model_copy(update={"invocations": (part,), "reason": "why"})
             yield each.model_copy(update={"scores": (score,), "line": 7})
 
-    STORE.save(Run(meta(), found), world)
-    text = path(world).read_text()
+    STORE.save(Run(meta(), found), context)
+    text = path(context).read_text()
     assert "secret" not in text
     assert "why" not in text
     rows = [line for line in text.splitlines() if line.startswith("[0,")]
@@ -142,11 +144,11 @@ def test_a_case_has_a_line_and_no_evidence(world: World) -> None:
     assert json.loads(text)["results"][0][1]["line"] is None
 
 
-def test_two_saves_of_the_same_are_the_same_bytes(world: World, tmp_path: Path) -> None:
-    STORE.save(make_run("greets 1"), world)
-    other = World(env={}, root=tmp_path / "other", now=lambda: 0.0)
+def test_two_saves_of_the_same_are_the_same_bytes(context: RunContext, tmp_path: Path) -> None:
+    STORE.save(make_run("greets 1"), context)
+    other = RunContext(env={}, root=tmp_path / "other", now=lambda: 0.0)
     STORE.save(make_run("greets 1"), other)
-    assert path(world).read_bytes() == path(other).read_bytes()
+    assert path(context).read_bytes() == path(other).read_bytes()
 
 
 # --- What cannot be read --------------------------------------------------------------------
@@ -210,65 +212,67 @@ def document(**changes: object) -> str:
     ],
 )
 def test_what_is_broken_is_refused_and_never_overwritten(
-    world: World, text: str, said: str
+    context: RunContext, text: str, said: str
 ) -> None:
-    written(world, text)
-    found = "\n".join(refusal(world))
+    written(context, text)
+    found = "\n".join(refusal(context))
     assert found.startswith(said)
     with pytest.raises(BaselineError):
-        STORE.save(make_run("greets 1", "new"), world)
-    assert path(world).read_text() == text
-    assert list(path(world).parent.iterdir()) == [path(world)]
+        STORE.save(make_run("greets 1", "new"), context)
+    assert path(context).read_text() == text
+    assert list(path(context).parent.iterdir()) == [path(context)]
 
 
-def test_a_baseline_that_is_whole_is_read(world: World) -> None:
-    written(world, document())
-    assert ids(STORE, world) == ["now"]
+def test_a_baseline_that_is_whole_is_read(context: RunContext) -> None:
+    written(context, document())
+    assert ids(STORE, context) == ["now"]
 
 
-def test_the_order_of_the_members_matters_only_as_far_as_it_must(world: World) -> None:
+def test_the_order_of_the_members_matters_only_as_far_as_it_must(context: RunContext) -> None:
     text = document()
     version, rest = text.removeprefix("{").split(",\n", 1)
-    written(world, "{" + rest.removesuffix("}") + ",\n" + version + "}")
-    assert ids(STORE, world) == ["now"]
+    written(context, "{" + rest.removesuffix("}") + ",\n" + version + "}")
+    assert ids(STORE, context) == ["now"]
 
 
-def test_a_run_that_breaks_while_it_is_saved_leaves_the_baseline_as_it_was(world: World) -> None:
-    STORE.save(make_run("greets 1"), world)
-    before = path(world).read_bytes()
+def test_a_run_that_breaks_while_it_is_saved_leaves_the_baseline_as_it_was(
+    context: RunContext,
+) -> None:
+    STORE.save(make_run("greets 1"), context)
+    before = path(context).read_bytes()
 
     def broken() -> Any:
         yield from results("greets 1")
         raise UsageError("run.json:9: is not JSON")
 
     with pytest.raises(UsageError):
-        STORE.save(Run(meta("next"), broken), world)
-    assert path(world).read_bytes() == before
-    assert list(path(world).parent.iterdir()) == [path(world)]
+        STORE.save(Run(meta("next"), broken), context)
+    assert path(context).read_bytes() == before
+    assert list(path(context).parent.iterdir()) == [path(context)]
 
 
-def test_a_place_that_cannot_be_written_to_is_named(world: World) -> None:
-    (world.root / "base").write_text("a file where a folder should be")
+def test_a_place_that_cannot_be_written_to_is_named(context: RunContext) -> None:
+    (context.root / "base").write_text("a file where a folder should be")
     with pytest.raises(UsageError) as caught:
-        STORE.save(make_run("greets 1"), world)
+        STORE.save(make_run("greets 1"), context)
     assert str(caught.value).startswith("base/line.json: cannot be written: ")
 
 
 @NOT_ROOT
-def test_a_folder_that_is_read_only_is_named(world: World) -> None:
-    (world.root / "base").mkdir(mode=0o500)
+def test_a_folder_that_is_read_only_is_named(context: RunContext) -> None:
+    (context.root / "base").mkdir(mode=0o500)
     with pytest.raises(UsageError, match=r"^base/line.json: cannot be written: Permission denied$"):
-        STORE.save(make_run("greets 1"), world)
+        STORE.save(make_run("greets 1"), context)
 
 
 def test_a_link_that_leads_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     root = tmp_path / "suite"
     root.mkdir()
     (root / "base").symlink_to(tmp_path)
-    world = World(env={}, root=root, now=lambda: 0.0)
+    context = RunContext(env={}, root=root, now=lambda: 0.0)
     for act in (
-        lambda: STORE.load(Lineage(), "suite", world),
-        lambda: STORE.save(make_run("greets 1"), world),
+        lambda: STORE.load(Lineage(), "suite", context),
+        lambda: STORE.save(make_run("greets 1"), context),
     ):
         with pytest.raises(BaselineError, match=r"is a link that leads out of the repository$"):
             act()

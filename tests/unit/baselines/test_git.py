@@ -10,7 +10,7 @@ from ci_eval.baselines import git as store_module
 from ci_eval.baselines.file import FileStore
 from ci_eval.baselines.git import GitStore
 from ci_eval.records.errors import BaselineError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 STORE = GitStore(path="base.json")
 
@@ -22,25 +22,25 @@ def repo(tmp_path: Path) -> Repo:
     return made
 
 
-def world(folder: Path, **env: str) -> World:
-    return World(env=ENV | env, root=folder, now=lambda: 0.0, folder=folder.name)
+def context(folder: Path, **env: str) -> RunContext:
+    return RunContext(env=ENV | env, root=folder, now=lambda: 0.0, folder=folder.name)
 
 
 def save(repo: Repo, run_id: str, store: GitStore = STORE) -> str:
     """Store a run in the work tree and commit it."""
-    assert store.save(make_run("greets 1", run_id), world(repo.folder)) is True
+    assert store.save(make_run("greets 1", run_id), context(repo.folder)) is True
     return repo.commit(run_id)
 
 
 def ids(folder: Path, store: GitStore = STORE) -> list[str]:
-    here = world(folder)
+    here = context(folder)
     loaded = [past.meta.run_id for past in store.load(store.lineage(here), "suite", here)]
     assert loaded == [each.run_id for each in store.history("suite", here)][: store.window]
     return loaded
 
 
 def refusal(folder: Path, store: GitStore = STORE) -> str:
-    here = world(folder)
+    here = context(folder)
     with pytest.raises(BaselineError) as caught:
         store.load(store.lineage(here), "suite", here)
     return f"{caught.value} ({caught.value.hint})" if caught.value.hint else str(caught.value)
@@ -126,7 +126,7 @@ def test_the_configuration_may_be_in_a_folder(repo: Repo) -> None:
     folder = repo.folder / "evals" / "shop"
     folder.mkdir(parents=True)
     for store in (STORE, GitStore(), GitStore(path="../base.json"), GitStore(path="a b.json")):
-        assert store.save(make_run("greets 1", store.path), world(folder)) is True
+        assert store.save(make_run("greets 1", store.path), context(folder)) is True
         repo.commit(store.path)
         repo.commit("later")
         assert ids(folder, store) == [store.path]
@@ -202,8 +202,8 @@ def test_in_a_shallow_clone_it_is_said_what_is_missing(repo: Repo, tmp_path: Pat
 
 
 def test_saving_is_what_a_file_does(repo: Repo, tmp_path: Path) -> None:
-    STORE.save(make_run("greets 1"), world(repo.folder))
-    FileStore(path="base.json").save(make_run("greets 1"), world(tmp_path))
+    STORE.save(make_run("greets 1"), context(repo.folder))
+    FileStore(path="base.json").save(make_run("greets 1"), context(tmp_path))
     assert (repo.folder / "base.json").read_bytes() == (tmp_path / "base.json").read_bytes()
     assert repo.git("status", "--porcelain") == "?? base.json"
 
@@ -211,7 +211,7 @@ def test_saving_is_what_a_file_does(repo: Repo, tmp_path: Path) -> None:
 def test_a_file_of_another_suite_is_not_compared_with(repo: Repo) -> None:
     save(repo, "r1")
     repo.commit()
-    here = world(repo.folder)
+    here = context(repo.folder)
 
     with pytest.raises(BaselineError, match=r"base\.json: holds runs of another suite, 'suite'"):
         STORE.load(STORE.lineage(here), "other", here)

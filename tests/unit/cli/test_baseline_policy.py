@@ -8,7 +8,7 @@ import pytest
 from ci_eval.baselines.file import FileStore
 from ci_eval.cli.baseline_policy import check, tracked
 from ci_eval.records.errors import UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 MERGED = {"merged": True, "base": {"ref": "main"}}
 ON_MAIN = {"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "main"}
@@ -18,13 +18,15 @@ OF_PULL = {"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "7/merge", "GITHUB_HE
 
 
 @pytest.fixture
-def world(tmp_path):
-    """Return what makes a world of variables, and of the event that GitHub writes down."""
+def context(tmp_path):
+    """Return what makes a run context of variables, and of the event that GitHub writes down."""
 
     def make(env, payload=None):
         path = tmp_path / "event.json"
         path.write_text(json.dumps(payload or {}))
-        return World(env={**env, "GITHUB_EVENT_PATH": str(path)}, root=tmp_path, now=lambda: 0.0)
+        return RunContext(
+            env={**env, "GITHUB_EVENT_PATH": str(path)}, root=tmp_path, now=lambda: 0.0
+        )
 
     return make
 
@@ -61,8 +63,8 @@ OF_REPOSITORY = {"repository": {"default_branch": "main"}}
         ({}, None),
     ],
 )
-def test_what_was_merged_is_stored_and_what_no_workflow_runs(world, env, payload):
-    check(FileStore(), world(env, payload))
+def test_what_was_merged_is_stored_and_what_no_workflow_runs(context, env, payload):
+    check(FileStore(), context(env, payload))
 
 
 @pytest.mark.parametrize(
@@ -112,29 +114,29 @@ def test_what_was_merged_is_stored_and_what_no_workflow_runs(world, env, payload
         ),
     ],
 )
-def test_what_is_not_merged_is_refused(world, env, payload, why):
+def test_what_is_not_merged_is_refused(context, env, payload, why):
     with pytest.raises(UsageError, match=why) as refused:
-        check(FileStore(), world(env, payload))
+        check(FileStore(), context(env, payload))
 
     assert str(refused.value).startswith("not stored: ")
     assert refused.value.hint
     assert refused.value.exit_code == 4
 
 
-def test_a_pull_request_is_stored_where_that_is_asked_for(world):
+def test_a_pull_request_is_stored_where_that_is_asked_for(context):
     env = github("pull_request", **OF_PULL)
 
-    check(FileStore(), world(env, pull("opened")), from_pull_request=True)
+    check(FileStore(), context(env, pull("opened")), from_pull_request=True)
 
 
-def test_asking_for_pull_requests_lets_nothing_else_in(world):
+def test_asking_for_pull_requests_lets_nothing_else_in(context):
     for env in (github("merge_group", **ON_MAIN), github("push", **ON_TOPIC)):
         with pytest.raises(UsageError):
-            check(FileStore(), world(env, OF_REPOSITORY), from_pull_request=True)
+            check(FileStore(), context(env, OF_REPOSITORY), from_pull_request=True)
 
 
-def test_the_store_names_the_branches_that_are_tracked(world):
-    somewhere = world(github("push", **ON_TOPIC), OF_REPOSITORY)
+def test_the_store_names_the_branches_that_are_tracked(context):
+    somewhere = context(github("push", **ON_TOPIC), OF_REPOSITORY)
 
     assert tracked(FileStore(), somewhere) == ("main",)
     assert tracked(FileStore(base="stable"), somewhere) == ("stable",)
@@ -143,17 +145,17 @@ def test_the_store_names_the_branches_that_are_tracked(world):
     check(FileStore(base="topic"), somewhere)
 
 
-def test_where_no_branch_is_known_to_be_tracked_nothing_is_stored(world):
+def test_where_no_branch_is_known_to_be_tracked_nothing_is_stored(context):
     with pytest.raises(UsageError, match="nobody says which branch is tracked") as refused:
-        check(FileStore(), world(github("push", **ON_MAIN)))
+        check(FileStore(), context(github("push", **ON_MAIN)))
 
     assert "branches: [main]" in refused.value.hint
 
 
-def test_the_clone_tells_the_default_branch_where_the_event_does_not(world, tmp_path):
+def test_the_clone_tells_the_default_branch_where_the_event_does_not(context, tmp_path):
     subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     commit = ("commit", "-q", "--allow-empty", "-m", "a")
     subprocess.run(["git", "-C", str(tmp_path), *identity, *commit], check=True)
 
-    check(FileStore(), world({**github("push", **ON_MAIN), "PATH": "/usr/bin:/bin"}))
+    check(FileStore(), context({**github("push", **ON_MAIN), "PATH": "/usr/bin:/bin"}))

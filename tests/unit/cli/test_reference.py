@@ -20,7 +20,7 @@ from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
 from ci_eval.plugins import points
 from ci_eval.records.errors import ConfigError, UsageError
 from ci_eval.records.model import Record
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 SCHEMA = json_schema()
 
@@ -212,7 +212,9 @@ def loadable(section: dict[str, Any], folder: Path) -> bool:
     path = folder / "ci-eval.yaml"
     path.write_text(json.dumps({**base, **section}))
     try:
-        load(path, shown="c", world=World(env=dict(os.environ), root=folder, now=lambda: 0.0))
+        load(
+            path, shown="c", context=RunContext(env=dict(os.environ), root=folder, now=lambda: 0.0)
+        )
     except ConfigError:
         return False
     return True
@@ -319,12 +321,12 @@ def test_what_the_schema_has_as_a_default_is_one(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").touch()
     text = "agents: {a: {recorded: t.jsonl}}\nevalsets: {e: e.json}\n"
     text += "criteria: {response_match_score: 1}\n"
-    world = World(env={}, root=tmp_path, now=lambda: 0.0)
+    context = RunContext(env={}, root=tmp_path, now=lambda: 0.0)
     path = tmp_path / "ci-eval.yaml"
     path.write_text(text)
-    bare = load(path, shown="ci-eval.yaml", world=world)
+    bare = load(path, shown="ci-eval.yaml", context=context)
     defaults = {
         key: each["default"] for key, each in SCHEMA["$defs"]["RunOptions"]["properties"].items()
     }
     path.write_text(text + f"run: {json.dumps(defaults)}\n")
-    assert load(path, shown="ci-eval.yaml", world=world).run == bare.run
+    assert load(path, shown="ci-eval.yaml", context=context).run == bare.run

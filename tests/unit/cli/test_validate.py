@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_eval.cli.validate import Checked, check
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 HELLO = {"parts": [{"text": "Hello"}]}
 TURN = {
@@ -87,8 +87,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def world_of(path: Path) -> World:
-    return World(env={}, root=path.absolute().parent, now=lambda: 0.0)
+def world_of(path: Path) -> RunContext:
+    return RunContext(env={}, root=path.absolute().parent, now=lambda: 0.0)
 
 
 def checked(name: str, content: object) -> Checked:

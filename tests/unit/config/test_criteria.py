@@ -17,7 +17,7 @@ from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
 from ci_eval.criteria.agentflow_rouge_match import RougeMatch
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.yaml_files import parse_yaml
 
 Read = tuple[dict[str, AnyCriterion], list[str]]
@@ -25,14 +25,14 @@ KNOWN = sorted(set(bare_names()))
 UNKNOWN = f"unknown criterion; known: {', '.join(KNOWN[:20])} and {len(KNOWN) - 20} more"
 
 
-def world(folder: Path) -> World:
-    return World(env={}, root=folder, now=lambda: 0.0)
+def context(folder: Path) -> RunContext:
+    return RunContext(env={}, root=folder, now=lambda: 0.0)
 
 
 def from_yaml(folder: Path, text: str, dialect: Dialect | None = "adk") -> Read:
     """Read the lines under `criteria:`, and what stands behind them."""
     document = parse_yaml("criteria:\n" + text, shown="c.yaml")
-    read = read_criteria(document, dialect=dialect, world=world(folder))
+    read = read_criteria(document, dialect=dialect, context=context(folder))
     return read.found, said(read.problems)
 
 
@@ -148,7 +148,7 @@ def test_a_configuration_may_take_adks_own_file(tmp_path: Path) -> None:
 def test_problems_of_adks_file_are_named_in_it(tmp_path: Path) -> None:
     (tmp_path / "tc.json").write_text('{"criteria": {\n"nice": 0.5,}}')
     document = parse_yaml("criteria: {from: tc.json}", shown="c.yaml")
-    problems = read_criteria(document, dialect="adk", world=world(tmp_path)).problems
+    problems = read_criteria(document, dialect="adk", context=context(tmp_path)).problems
     assert [str(problem) for problem in problems] == [
         "tc.json:2: a comma, which ADK refuses in JSON",
         f"tc.json:2: criteria.nice: {UNKNOWN}",
@@ -165,7 +165,7 @@ def test_adks_file_must_be_there_and_be_one_of_the_repository(tmp_path: Path) ->
         ("link.json", "is a link that leads out of the repository"),
     ):
         document = parse_yaml(f"criteria:\n  from: {path}", shown="c.yaml")
-        problems = read_criteria(document, dialect="adk", world=world(root)).problems
+        problems = read_criteria(document, dialect="adk", context=context(root)).problems
         assert [str(problem) for problem in problems] == [
             f"c.yaml:2: criteria.from: {path} cannot be read",
             f"{path}: {why}",

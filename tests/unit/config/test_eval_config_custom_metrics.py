@@ -12,7 +12,7 @@ from ci_eval.config.load import load
 from ci_eval.config.model import Config
 from ci_eval.criteria.adk_custom_metric import CustomMetric
 from ci_eval.records.errors import ConfigError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 RANGE = {"interval": {"min_value": -10, "max_value": 10}}
 
@@ -227,8 +227,8 @@ def loaded(folder: Path, agents: str, criteria: str) -> Config:
     (folder / "test_config.json").write_text(json.dumps(content))
     path = folder / "ci-eval.yaml"
     path.write_text(f"agents: {{{agents}}}\nevalsets: {{e: e.json}}\ncriteria: {criteria}\n")
-    world = World(env={}, root=folder, now=lambda: 0.0)
-    return load(path, shown=path.name, world=world)
+    context = RunContext(env={}, root=folder, now=lambda: 0.0)
+    return load(path, shown=path.name, context=context)
 
 
 ONE = "{python: 'shop:answer', interpreter: ./one}"

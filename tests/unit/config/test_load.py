@@ -14,7 +14,7 @@ from ci_eval.config.load import load
 from ci_eval.config.model import Config
 from ci_eval.plugins import points
 from ci_eval.records.errors import ConfigError, UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 MINIMAL = """\
 agents:
@@ -37,8 +37,8 @@ def folder(tmp_path: Path) -> Path:
 def loaded(folder: Path, text: str) -> Config:
     path = folder / "ci-eval.yaml"
     path.write_text(text)
-    world = World(env=dict(os.environ), root=folder, now=lambda: 0.0)
-    return load(path, shown="ci-eval.yaml", world=world)
+    context = RunContext(env=dict(os.environ), root=folder, now=lambda: 0.0)
+    return load(path, shown="ci-eval.yaml", context=context)
 
 
 def refusal(folder: Path, text: str) -> list[str]:
@@ -304,9 +304,9 @@ def test_what_is_no_configuration_is_told_so(folder: Path, text: str, said: str)
 def test_a_file_that_is_not_there_or_no_yaml_is_told_so(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"^ci-eval.yaml:1: is not YAML: "):
         loaded(folder, "a: [")
-    world = World(env={}, root=folder, now=lambda: 0.0)
+    context = RunContext(env={}, root=folder, now=lambda: 0.0)
     with pytest.raises(UsageError, match=r"^x.yaml: no such file$"):
-        load(folder / "x.yaml", shown="x.yaml", world=world)
+        load(folder / "x.yaml", shown="x.yaml", context=context)
 
 
 def test_each_part_must_be_there(folder: Path) -> None:

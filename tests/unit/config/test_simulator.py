@@ -11,7 +11,7 @@ from ci_eval.config.load import load
 from ci_eval.config.model import Config
 from ci_eval.judges.openai import OpenAI
 from ci_eval.records.errors import ConfigError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.simulators.agentflow import AgentFlow
 from ci_eval.simulators.llm_backed import LlmBacked
 
@@ -24,8 +24,8 @@ def loaded(folder: Path, text: str, *, agent: str = "{python: 'bot:answer'}") ->
     head = f"agents: {{bot: {agent}}}\nevalsets: {{e: e.json}}\n"
     criteria = "" if "criteria:" in text else "criteria: {ci/latency_s: 5}\n"
     path.write_text(head + criteria + text)
-    world = World(env={}, root=folder, now=lambda: 0.0)
-    return load(path, shown="ci-eval.yaml", world=world)
+    context = RunContext(env={}, root=folder, now=lambda: 0.0)
+    return load(path, shown="ci-eval.yaml", context=context)
 
 
 def refusal(folder: Path, text: str) -> list[str]:

@@ -284,11 +284,11 @@ def test_where_and_how_long_it_runs_does_not_change_what_is_measured() -> None:
 
 def test_the_digest_is_of_the_module_that_has_the_code(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    assert metric().made_of(place.world) is None
+    assert metric().made_of(place.context) is None
     place.write("shop.py", "def kind(*_): ...")
-    before = metric().made_of(place.world)
+    before = metric().made_of(place.context)
     place.write("shop.py", "def kind(*_): return None")
-    assert metric().made_of(place.world) not in (None, before)
+    assert metric().made_of(place.context) not in (None, before)
 
 
 def test_a_python_without_google_adk_is_said_to_lack_it(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_python_without_google_adk_is_said_to_lack_it(tmp_path: Path) -> None:
     trace = Trace.model_validate({"key": KEY, "invocations": REFUNDS["conversation"]})
 
     async def main() -> None:
-        async with found.start(place.world) as scorer:
+        async with found.start(place.context) as scorer:
             await scorer.score(CASE, trace)
 
     with pytest.raises(TrialError, match=r"cannot load 'shop:kind': No module named 'google"):

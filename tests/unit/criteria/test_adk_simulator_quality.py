@@ -137,8 +137,8 @@ def test_the_evidence_tells_the_first_message_and_the_end():
 
 
 def test_only_a_scenario_can_be_judged():
-    assert Q.hindrance(expecting("a")) == "needs a scenario, which a simulated user plays"
-    assert Q.hindrance(case()) == ""
+    assert Q.skip_reason(expecting("a")) == "needs a scenario, which a simulated user plays"
+    assert Q.skip_reason(case()) == ""
     nothing = judged(Q, case(), said(), finding())
     assert (nothing.score.status, nothing.asked) == (Status.SKIPPED, [])
 

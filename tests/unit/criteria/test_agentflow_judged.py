@@ -224,8 +224,8 @@ def test_a_case_that_expects_no_response_is_skipped(semantics: str) -> None:
     case = expecting({"user_content": {"parts": [{"text": "Hi"}]}})
     found = made("response_match_score", semantics=semantics)
 
-    assert found.hindrance(case) == "expects no response"
-    assert found.hindrance(expecting(*TALK)) == ""
+    assert found.skip_reason(case) == "expects no response"
+    assert found.skip_reason(expecting(*TALK)) == ""
 
 
 def test_what_the_package_passes_for_want_of_a_reference_is_skipped() -> None:
@@ -235,8 +235,8 @@ def test_what_the_package_passes_for_want_of_a_reference_is_skipped() -> None:
     last_empty = expecting(*TALK, {**asked, "final_response": {"parts": [{"text": ""}]}})
     for case in (nothing, last_empty):
         for name in ("response_match_score", "llm_judge"):
-            assert made(name, semantics="observed").hindrance(case) == "expects no response"
-    assert made("llm_judge").hindrance(nothing) == ""
+            assert made(name, semantics="observed").skip_reason(case) == "expects no response"
+    assert made("llm_judge").skip_reason(nothing) == ""
 
 
 def test_an_empty_response_is_judged_and_as_observed_passed() -> None:

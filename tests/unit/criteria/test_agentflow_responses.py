@@ -110,7 +110,7 @@ def test_the_package_scores_what_expects_no_words(
 def test_what_the_package_scores_unseen_is_skipped(expected: tuple[str | None, ...]) -> None:
     observed = RougeMatch(semantics="observed")
 
-    assert observed.hindrance(case_of(*expected)) == "expects no response"
+    assert observed.skip_reason(case_of(*expected)) == "expects no response"
 
 
 def test_both_texts_are_kept_where_they_did_not_pass() -> None:

@@ -239,7 +239,7 @@ def test_a_turn_that_does_not_state_its_calls_is_left_out(
 ) -> None:
     unstated = EvalCase.model_validate({"eval_id": "c", "conversation": [invocation(None)]})
     criterion = model.model_validate({"semantics": semantics})
-    assert criterion.hindrance(unstated).startswith("does not state the expected tool calls")
+    assert criterion.skip_reason(unstated).startswith("does not state the expected tool calls")
 
     score = scored(model, ["a", None], ["a", "bc"], semantics=semantics)
     assert (score.value, [part.value for part in score.invocations]) == (1.0, [1.0, None])

@@ -53,8 +53,8 @@ def test_a_response_scores_the_words_it_shares(
 def test_in_files_that_are_not_adks_a_response_that_is_not_stated_is_left_out() -> None:
     criterion = ResponseMatch(threshold=0.5)
     for nothing in (None, ""):
-        assert criterion.hindrance(of_adk(nothing, of_adk=False)) == "expects no response"
-        assert criterion.hindrance(of_adk(nothing)) == ""
+        assert criterion.skip_reason(of_adk(nothing, of_adk=False)) == "expects no response"
+        assert criterion.skip_reason(of_adk(nothing)) == ""
     actual = [invocation("one"), invocation("two")]
     trace = Trace.model_validate({"key": KEY, "invocations": actual})
     found = criterion.score(of_adk("one", None, of_adk=False), trace)

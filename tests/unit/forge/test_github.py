@@ -38,7 +38,7 @@ from ci_eval.forge.github import GitHub, GitHubError, connected
 from ci_eval.forge.rest import LimitedError
 from ci_eval.records.model import Stored
 from ci_eval.runtime import http
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response
 
 READ = "actions: read"
@@ -62,15 +62,15 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
         yield found
 
 
-def world(env: dict[str, str], now: float | None = None) -> World:
-    return World(env, Path(), lambda: time.time() if now is None else now, say=SAID.append)
+def context(env: dict[str, str], now: float | None = None) -> RunContext:
+    return RunContext(env, Path(), lambda: time.time() if now is None else now, say=SAID.append)
 
 
 def asking(
     env: dict[str, str], work: Callable[[GitHub], Awaitable[Any]], now: float | None = None
 ) -> Any:
     async def main() -> Any:
-        async with connected(world(env, now)) as found:
+        async with connected(context(env, now)) as found:
             return await work(found)
 
     return asyncio.run(main())
@@ -390,7 +390,9 @@ def test_after_a_limit_that_lasts_too_long_nothing_is_sent_until_it_ends(fake: F
     limit = refusal(429, "API rate limit exceeded", **{"Retry-After": "3600"})
 
     async def main() -> None:
-        async with connected(World(fake.env, Path(), lambda: clock[0], say=SAID.append)) as found:
+        async with connected(
+            RunContext(fake.env, Path(), lambda: clock[0], say=SAID.append)
+        ) as found:
             with pytest.raises(LimitedError, match="exceeded; it may be asked again in 3600 s"):
                 await things()(found)
             clock[0] = 4599.0
@@ -828,13 +830,13 @@ import asyncio, os, time
 from pathlib import Path
 from ci_eval.forge import github, rest
 from ci_eval.records.model import Stored
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 class PullRequest(Stored):
     number: int
 
 async def main():
-    async with github.connected(World(os.environ, Path(), time.time)) as found:
+    async with github.connected(RunContext(os.environ, Path(), time.time)) as found:
         print((await found.one("pulls/1", PullRequest, needs="pull-requests: read")).number)
 
 rest._PAUSES_S = ()

@@ -20,7 +20,7 @@ from ci_eval.forge import rest
 from ci_eval.forge.gitlab import GitLab, connected, limited
 from ci_eval.forge.rest import HostError
 from ci_eval.records.model import Stored
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response
 
 NOTES = f"merge_requests/{NUMBER}/notes"
@@ -44,8 +44,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitLab]:
 
 def asking(env: dict[str, str], work: Work | None = None) -> Any:
     async def main() -> Any:
-        world = World(env, Path(), time.time, say=SAID.append)
-        async with connected(world, PROJECT) as found:
+        context = RunContext(env, Path(), time.time, say=SAID.append)
+        async with connected(context, PROJECT) as found:
             return await (work or things)(found)
 
     return asyncio.run(main())

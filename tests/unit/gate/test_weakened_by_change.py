@@ -8,7 +8,7 @@ from support.run_language import meta
 
 from ci_eval.config.load import load
 from ci_eval.gate.weakened_by_change import rewritten
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 CONFIG = """\
 name: shop
@@ -30,12 +30,12 @@ def said(
 ) -> list[str]:
     root = repo.folder / folder
     (root / "t.jsonl").touch()
-    world = World(env=ENV, root=root, now=lambda: 0.0)
-    config = load(root / name, shown=name, world=world)
+    context = RunContext(env=ENV, root=root, now=lambda: 0.0)
+    config = load(root / name, shown=name, context=context)
     store = {"store": "file"} if config.baseline else {}
     gate = config.gate.model_dump(mode="json", exclude_defaults=True)
     run = meta(gate=gate, store=store, repeats=config.run.repeats)
-    return [*rewritten(config, run, world, compared=compared)]
+    return [*rewritten(config, run, context, compared=compared)]
 
 
 @pytest.mark.parametrize("compared", [True, False])

@@ -101,10 +101,10 @@ def test_google_genai_is_not_imported_before_it_is_needed() -> None:
         "import pathlib, sys\n"
         "from ci_eval.judges.gemini import Gemini\n"
         "from ci_eval.judges.openai import OpenAI\n"
-        "from ci_eval.runtime.context import World\n"
-        "world = World({'GOOGLE_API_KEY': 'k'}, pathlib.Path(), lambda: 0.0)\n"
+        "from ci_eval.runtime.context import RunContext\n"
+        "context = RunContext({'GOOGLE_API_KEY': 'k'}, pathlib.Path(), lambda: 0.0)\n"
         "for judge in (Gemini(model='m'), OpenAI(model='m')):\n"
-        "    judge.missing(world.env)\n"
+        "    judge.missing(context.env)\n"
         "print({'google.genai', 'openai', 'aiohttp'} & sys.modules.keys())"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

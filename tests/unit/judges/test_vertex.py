@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from ci_eval.judges.vertex import Vertex, read_result
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 ENV = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "us-central1"}
 KEY = "AQ.the-key-of-this-test"
@@ -99,10 +99,10 @@ def ask(
     judge: Vertex | None = None, env: dict[str, str] | None = None, text: str | None = None
 ) -> Answer:
     question = Question("adk/x", "", json.dumps(TALK) if text is None else text, {})
-    world = World(env=ENV if env is None else env, root=Path(), now=lambda: 0.0)
+    context = RunContext(env=ENV if env is None else env, root=Path(), now=lambda: 0.0)
 
     async def asked() -> Answer:
-        async with (judge or Vertex(model="adk/x")).start(world) as client:
+        async with (judge or Vertex(model="adk/x")).start(context) as client:
             return await client.answer(question)
 
     return asyncio.run(asked())
@@ -223,8 +223,8 @@ def test_calls_do_not_wait_for_each_other(installed: Install) -> None:
 
     async def asked() -> list[Answer]:
         question = Question("adk/x", "", json.dumps(TALK), {})
-        world = World(env=ENV, root=Path(), now=lambda: 0.0)
-        async with Vertex(model="adk/x").start(world) as client:
+        context = RunContext(env=ENV, root=Path(), now=lambda: 0.0)
+        async with Vertex(model="adk/x").start(context) as client:
             return await asyncio.gather(*(client.answer(question) for _ in range(40)))
 
     assert len(asyncio.run(asked())) == 40

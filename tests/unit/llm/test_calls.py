@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support import jumping_clock
-from support.scripted_judge import judge, world
+from support.scripted_judge import context, judge
 
 from ci_eval.llm import calls as calling
 from ci_eval.llm.calls import Budget, Line, Meter
@@ -23,7 +23,7 @@ async def ask(told, count: int = 1, budget: Budget | None = None, **options):
     meter = Meter()
     async with AsyncExitStack() as stack:
         block = JudgeOptions.model_validate(options)
-        line = Line(told, block, world(Path()), stack)
+        line = Line(told, block, context(Path()), stack)
         calls = (line.call(question(n), meter, budget or Budget(None, None)) for n in range(count))
         return await asyncio.gather(*calls, return_exceptions=True), meter
 
@@ -101,7 +101,7 @@ def test_time_in_which_nobody_asked_does_not_count_against_a_provider():
         meter = Meter()
         async with AsyncExitStack() as stack:
             block = JudgeOptions(patience_s=20)
-            line = Line(told, block, world(Path()), stack)
+            line = Line(told, block, context(Path()), stack)
             budget = Budget(None, None)
             first = await line.call(question(), meter, budget)
             await asyncio.sleep(3600)

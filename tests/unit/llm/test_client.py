@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support import jumping_clock
 from support.case_language import did, expecting
-from support.scripted_judge import asker, judge, world
+from support.scripted_judge import asker, context, judge
 
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_final_response_match_v2 import read as read_match
@@ -335,14 +335,14 @@ def test_keys_may_stand_in_a_file_and_the_environment_comes_first(tmp_path: Path
     (tmp_path / "keys.env").write_text("# mine\nA='from file'\nB=${A} $(id)\nexport C=3\nD\n")
     judging = Judging(JudgeOptions(env_file="keys.env"))
 
-    found = environment(judging, world(tmp_path, A="from outside"))
+    found = environment(judging, context(tmp_path, A="from outside"))
 
     assert found == {"A": "from outside", "B": "${A} $(id)", "C": "3"}
 
 
 def test_a_file_of_keys_that_is_not_there_is_an_error(tmp_path: Path):
     with pytest.raises(UsageError, match=r"keys\.env"):
-        environment(Judging(JudgeOptions(env_file="keys.env")), world(tmp_path))
+        environment(Judging(JudgeOptions(env_file="keys.env")), context(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -368,10 +368,10 @@ def test_a_missing_key_is_told_before_anything_runs(tmp_path: Path, mode, kept, 
     judging = Judging(JudgeOptions(mode=mode), Keyed(model="m"))
     if refused:
         with pytest.raises(UsageError, match="the judge of adk/final_response_match_v2 lacks KEY"):
-            check(judging, [MATCH], world(tmp_path))
+            check(judging, [MATCH], context(tmp_path))
     else:
-        check(judging, [MATCH], world(tmp_path))
-    check(judging, [MATCH], world(tmp_path, KEY="k"))
+        check(judging, [MATCH], context(tmp_path))
+    check(judging, [MATCH], context(tmp_path, KEY="k"))
 
 
 def test_a_criterion_says_itself_whom_it_asks_and_how_often():

@@ -160,10 +160,10 @@ class Written(Always):
 
 def test_a_case_is_hindered_by_what_it_is_before_what_it_lacks() -> None:
     written = Written(threshold=1.0)
-    assert written.hindrance(SCENARIO) == "needs a written conversation, not a scenario"
-    assert written.hindrance(CASE) == "has no tags"
-    assert written.hindrance(CASE.model_copy(update={"tags": ("x",)})) == ""
-    assert Always(threshold=1.0).hindrance(SCENARIO) == ""
+    assert written.skip_reason(SCENARIO) == "needs a written conversation, not a scenario"
+    assert written.skip_reason(CASE) == "has no tags"
+    assert written.skip_reason(CASE.model_copy(update={"tags": ("x",)})) == ""
+    assert Always(threshold=1.0).skip_reason(SCENARIO) == ""
 
 
 def test_neither_threshold_nor_switch_decides_the_value() -> None:

@@ -22,7 +22,7 @@ from ci_eval.pull_requests.sections import read
 from ci_eval.pull_requests.sticky import Posted
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown, marker
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
 PASSED = make_report("greets pass 0.9")
@@ -64,8 +64,10 @@ class Step:
             "GITHUB_RUN_ID": "77",
             "GITHUB_SHA": sha(11),
         }
-        world = World(self.fake.env | given | env, self.folder, lambda: 0.0, say=self.said.append)
-        return post([report], options, world)
+        context = RunContext(
+            self.fake.env | given | env, self.folder, lambda: 0.0, say=self.said.append
+        )
+        return post([report], options, context)
 
 
 @pytest.fixture
@@ -217,9 +219,9 @@ def test_the_comment_is_of_the_newest_commit_and_of_this_attempt(step: Step) -> 
 def test_on_gitlab_it_is_of_the_pipeline_and_the_job(tmp_path: Path) -> None:
     with gitlab() as fake:
         env = {**fake.env, "CI_PIPELINE_ID": "2200000000", "CI_JOB_ID": "12300000000"}
-        world = World(env, tmp_path, lambda: 0.0, say=lambda _: None)
-        assert post([REPORT], UPDATE, world).status == "created"
-        older = replace(world, env=env | {"CI_JOB_ID": "12299999999"})
+        context = RunContext(env, tmp_path, lambda: 0.0, say=lambda _: None)
+        assert post([REPORT], UPDATE, context).status == "created"
+        older = replace(context, env=env | {"CI_JOB_ID": "12299999999"})
         assert post([PASSED], UPDATE, older).status == "unchanged"
         (section,) = read("shop", fake.bodies[0])
     assert (section.run, section.attempt) == (2_200_000_000, 12_300_000_000)
@@ -232,9 +234,9 @@ def test_the_job_of_a_fork_on_gitlab_has_no_token_and_is_told_without_a_warning(
         said: list[str] = []
         source = {"CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "4712"}
         env = {**fake.env, "GITLAB_TOKEN": ""}
-        assert post([REPORT], UPDATE, World(env, tmp_path, lambda: 0.0)) == Posted("failed")
-        world = World(env | source, tmp_path, lambda: 0.0, say=said.append)
-        assert post([REPORT], UPDATE, world) == Posted("deferred")
+        assert post([REPORT], UPDATE, RunContext(env, tmp_path, lambda: 0.0)) == Posted("failed")
+        context = RunContext(env | source, tmp_path, lambda: 0.0, say=said.append)
+        assert post([REPORT], UPDATE, context) == Posted("deferred")
     assert said[0].startswith("no comment yet: ")
 
 
@@ -243,8 +245,8 @@ def test_jobs_that_are_told_together_are_written_once(step: Step) -> None:
         each.model_copy(update={"meta": each.meta.model_copy(update={"job": job})})
         for each, job in ((REPORT, "small"), (PASSED, "large"))
     ]
-    world = World(step.fake.env, step.folder, lambda: 0.0, say=step.said.append)
-    assert post(jobs, Options("update", "failure", 1), world).status == "created"
+    context = RunContext(step.fake.env, step.folder, lambda: 0.0, say=step.said.append)
+    assert post(jobs, Options("update", "failure", 1), context).status == "created"
     assert len(step.fake.writes()) == 1
     sections = read("shop", step.fake.bodies()[0])
     assert {each.job: each.outcome for each in sections} == {"small": "failed", "large": "passed"}

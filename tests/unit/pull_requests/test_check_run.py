@@ -16,7 +16,7 @@ from ci_eval.pull_requests import check_run
 from ci_eval.pull_requests.check_run import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES
 from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 FAILED = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
 
@@ -31,7 +31,7 @@ def made(fake: FakeGitHub, report: Report, details: str = "") -> dict[str, Any]:
     """Make the check run of `report`, and return it with its annotations."""
 
     async def make() -> None:
-        async with connected(World(fake.env, Path(), lambda: 0.0)) as found:
+        async with connected(RunContext(fake.env, Path(), lambda: 0.0)) as found:
             await check_run.make(found, report, sha(10), details)
 
     asyncio.run(make())

@@ -22,7 +22,7 @@ from ci_eval.pull_requests.sections import Section, read
 from ci_eval.pull_requests.sticky import Posted
 from ci_eval.pull_requests.thread import PostingError
 from ci_eval.reporters.markdown import marker
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 NOT_OURS = "Resource not accessible by integration"
 EARLIER = "userContentEdits"
@@ -54,8 +54,8 @@ async def no_pause(_: float) -> None:
 
 def with_thread(fake: FakeGitHub, work: Callable[[GitHubThread], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        world = World(fake.env, Path(), time.time)
-        async with connected(world) as found:
+        context = RunContext(fake.env, Path(), time.time)
+        async with connected(context) as found:
             return await work(GitHubThread(found, 1))
 
     return asyncio.run(main())

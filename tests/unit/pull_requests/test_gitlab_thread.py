@@ -16,7 +16,7 @@ from ci_eval.pull_requests.gitlab_thread import GitLabThread, is_of_fork, merge_
 from ci_eval.pull_requests.options import Options
 from ci_eval.pull_requests.sections import Section, read
 from ci_eval.pull_requests.thread import Comment, PostingError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 FIRST = "<!-- ci-eval:v1 id=shop -->"
 Work = Callable[[GitLabThread], Awaitable[Any]]
@@ -31,8 +31,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitLab]:
 
 def talking(env: dict[str, str], work: Work, said: list[str] | None = None) -> Any:
     async def main() -> Any:
-        world = World(env, Path(), time.time, say=(said if said is not None else []).append)
-        async with opened(world) as found:
+        context = RunContext(env, Path(), time.time, say=(said if said is not None else []).append)
+        async with opened(context) as found:
             assert found is not None
             return await work(found[0])
 

@@ -20,7 +20,7 @@ from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.github_errors import GitHubError
 from ci_eval.pull_requests.pull_request import PullRequest, find, of_branch
 from ci_eval.pull_requests.thread import PostingError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 EVENTS = json.loads(Path(__file__).with_name("events.json").read_text(encoding="utf-8"))
 HEAD, MERGE = sha(10), sha(11)
@@ -37,7 +37,7 @@ Found = Callable[..., PullRequest | None]
 
 def asked(fake: FakeGitHub, folder: Path, work: Callable[[GitHub, Mapping[str, str]], Any]) -> Any:
     async def ask(env: Mapping[str, str]) -> Any:
-        async with connected(World(env, folder, lambda: 0.0)) as client:
+        async with connected(RunContext(env, folder, lambda: 0.0)) as client:
             return await work(client, env)
 
     return asyncio.run(ask(fake.env))

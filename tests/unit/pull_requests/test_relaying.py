@@ -21,7 +21,7 @@ from ci_eval.pull_requests.thread import PostingError
 from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import marker
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 HEAD, MERGE, RUN = sha(10), sha(11), 4242
 UPDATE = Options("update")
@@ -50,8 +50,8 @@ class Publisher:
         path = self.folder / "event.json"
         path.write_text(json.dumps({"workflow_run": {"id": RUN, "head_sha": head}}))
         given = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(path)}
-        world = World(self.fake.env | given, self.folder, lambda: 0.0, say=self.said.append)
-        return relay(options, "ci-eval-report*", world)
+        context = RunContext(self.fake.env | given, self.folder, lambda: 0.0, say=self.said.append)
+        return relay(options, "ci-eval-report*", context)
 
     def left(self, *reports: Report) -> None:
         """Let the run leave an artifact with each."""
@@ -174,7 +174,7 @@ def test_a_report_is_not_looked_for_outside_of_such_a_workflow(
         "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
     }
     with pytest.raises(UsageError, match="tells of no workflow run"):
-        relay(UPDATE, "*", World(fake.env | given, tmp_path, lambda: 0.0))
+        relay(UPDATE, "*", RunContext(fake.env | given, tmp_path, lambda: 0.0))
     assert fake.requests == []
 
 

@@ -15,7 +15,7 @@ from ci_eval.agents.recorded import Recorded
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Recording
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 TEXT: dict[str, Any] = {"type": "text", "content": "Hi"}
 SPANS = (
@@ -189,8 +189,8 @@ def read(path: Path) -> None:
     for problem in problems_of_evalset(path):
         assert problem.message
         assert problem.line
-    world = World(env={}, root=path.parent, now=lambda: 0.0)
-    for field, message in Recorded(recorded=path.name).check(world):
+    context = RunContext(env={}, root=path.parent, now=lambda: 0.0)
+    for field, message in Recorded(recorded=path.name).check(context):
         assert field == "recorded"
         assert message.startswith(f"{path.name}:")
 
@@ -221,8 +221,8 @@ def test_a_file_that_is_cut_or_has_odd_bytes_is_read_or_refused(
 def test_the_files_are_right_as_they_are(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(json.dumps(FILES[name]), encoding="utf-8")
-    world = World(env={}, root=tmp_path, now=lambda: 0.0)
-    problems = list(Recorded(recorded=name).check(world))
+    context = RunContext(env={}, root=tmp_path, now=lambda: 0.0)
+    problems = list(Recorded(recorded=name).check(context))
     if name in ("cases.json", "trpc.json"):
         assert len(list(open_evalset(path, shown=name).cases())) >= 1
         assert len(problems) == 1

@@ -10,13 +10,13 @@ from ci_eval.records.findings import Report
 from ci_eval.reporters import markdown
 from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
 from ci_eval.reporters.summary import Summary
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import folders
 
 
 def made(folder: Path, source: str, report: Report, kind: type[Markdown | Summary]) -> str:
     (folder / "own.md.j2").write_text(source)
-    reporter = kind(template="own.md.j2").prepared(World({}, folder, lambda: 0.0))
+    reporter = kind(template="own.md.j2").prepared(RunContext({}, folder, lambda: 0.0))
     return "".join(reporter.render(report, lambda: iter(())))
 
 

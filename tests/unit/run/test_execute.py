@@ -15,7 +15,7 @@ from ci_eval.records.model import Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.execute import MAX_DISTURBANCES, Conduct, execute, observe
 from ci_eval.run_files.resume import Begun
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 Answer = Callable[["Scripted", Content], Awaitable[str]]
 
@@ -35,8 +35,8 @@ class Scripted:
         self.most_at_once = 0
 
     @asynccontextmanager
-    async def start(self, world: World) -> AsyncIterator["Scripted"]:
-        del world
+    async def start(self, context: RunContext) -> AsyncIterator["Scripted"]:
+        del context
         yield self
 
     async def open(
@@ -92,13 +92,13 @@ def run(agent: Scripted, count: int = 1, turns: int = 1, **options: object) -> l
         assert trace.key == trial.key
         found[number] = trace
 
-    world = World(env={}, root=Path(), now=lambda: 0.0)
+    context = RunContext(env={}, root=Path(), now=lambda: 0.0)
     jumping_clock.run(
         execute(
             iter([(number, trial, None) for number, trial in enumerate(trials(count, turns))]),
             {"bot": agent},
             Conduct(RunOptions.model_validate(options)),
-            world,
+            context,
             landed,
         )
     )
@@ -249,7 +249,7 @@ def test_a_scenario_cannot_be_held_without_a_simulated_user():
             iter([(0, Trial(TrialKey(agent="bot", evalset="e", case="x"), case), None)]),
             {"bot": agent},
             Conduct(RunOptions()),
-            World(env={}, root=Path(), now=lambda: 0.0),
+            RunContext(env={}, root=Path(), now=lambda: 0.0),
             landed,
         )
     )

@@ -13,7 +13,7 @@ from ci_eval.config.selection import Selection
 from ci_eval.plugins import points
 from ci_eval.records.errors import EvalSetError, NothingSelectedError, UsageError
 from ci_eval.run.plan import Plan, plan
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 CONFIG = """\
 agents:
@@ -67,9 +67,9 @@ class Suite:
 
     def plan(self, *, repeats: int | None = None, **selected: Any) -> Plan:
         path = self.folder / "ci-eval.yaml"
-        world = World(env={}, root=self.folder, now=lambda: 0.0)
-        config = load(path, shown="ci-eval.yaml", world=world)
-        return plan(config, world, selection=Selection(**selected), repeats=repeats)
+        context = RunContext(env={}, root=self.folder, now=lambda: 0.0)
+        config = load(path, shown="ci-eval.yaml", context=context)
+        return plan(config, context, selection=Selection(**selected), repeats=repeats)
 
     def refusal(self, **selected: Any) -> list[str]:
         with pytest.raises(UsageError) as caught:

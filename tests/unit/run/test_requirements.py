@@ -12,7 +12,7 @@ from ci_eval.config.selection import Meant, PlannedEvalSet
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
 from ci_eval.records.model import EvalCase
 from ci_eval.run import requirements
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 SCENARIO = {
     "eval_id": "leads",
@@ -46,8 +46,8 @@ class Suite:
         lines = ["agents: {bot: {recorded: traces.jsonl}}", "evalsets: {e: e.json}", "criteria:"]
         path = self.folder / "ci-eval.yaml"
         path.write_text("\n".join((*lines, *(f"  {each}" for each in criteria), self.more)))
-        world = World(env={}, root=self.folder, now=lambda: 0.0)
-        return load(path, shown="ci-eval.yaml", world=world)
+        context = RunContext(env={}, root=self.folder, now=lambda: 0.0)
+        return load(path, shown="ci-eval.yaml", context=context)
 
     def problems(
         self, *evalsets: PlannedEvalSet, criteria: tuple[str, ...], **how: bool
@@ -236,8 +236,8 @@ class Talks(Suite):
         path = self.folder / "ci-eval.yaml"
         lines = ["agents: {bot: {python: 'bot:x'}}", "evalsets: {e: e.json}", "criteria:"]
         path.write_text("\n".join((*lines, *(f"  {each}" for each in criteria), self.more)))
-        world = World(env={}, root=self.folder, now=lambda: 0.0)
-        return load(path, shown="ci-eval.yaml", world=world)
+        context = RunContext(env={}, root=self.folder, now=lambda: 0.0)
+        return load(path, shown="ci-eval.yaml", context=context)
 
 
 LENGTH = "ci/latency_s: 5"
@@ -269,7 +269,7 @@ def test_a_state_that_an_agent_cannot_be_given_is_told_with_its_line(tmp_path: P
         "agents: {far: {a2a: 'http://127.0.0.1:1'}, near: {python: 'bot:x'}}\n"
         f"evalsets: {{e: e.json}}\ncriteria: {{{LENGTH}}}\n"
     )
-    config = load(path, shown=path.name, world=World(env={}, root=tmp_path, now=lambda: 0.0))
+    config = load(path, shown=path.name, context=RunContext(env={}, root=tmp_path, now=lambda: 0.0))
     given = {"app_name": "shop", "user_id": "u", "state": {"cart": []}}
     evalset = planned("e", GREETS, {**GREETS, "eval_id": "b", "session_input": given})
     pairs = {(agent, "e"): config.criteria for agent in config.agents}

@@ -15,7 +15,7 @@ from ci_eval.gate.compare import Examined, examine
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.rerun import Redraw, affordable, wanted
 from ci_eval.run_files.score_table import Columns, Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 RERUN = GateOptions(on_inconclusive="rerun")
 
@@ -131,9 +131,9 @@ def planned(tmp_path: Path) -> Plan:
     (tmp_path / "e.json").write_text(json.dumps({"eval_set_id": "e", "eval_cases": cases}))
     (tmp_path / "traces.jsonl").touch()
     (tmp_path / "ci-eval.yaml").write_text(CONFIG)
-    world = World(env={}, root=tmp_path, now=lambda: 0.0)
-    config = load(tmp_path / "ci-eval.yaml", shown="ci-eval.yaml", world=world)
-    return plan(config, world, selection=Selection(), repeats=None)
+    context = RunContext(env={}, root=tmp_path, now=lambda: 0.0)
+    config = load(tmp_path / "ci-eval.yaml", shown="ci-eval.yaml", context=context)
+    return plan(config, context, selection=Selection(), repeats=None)
 
 
 BOTH = frozenset({("live", "e"), ("told", "e")})

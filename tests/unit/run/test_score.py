@@ -158,7 +158,7 @@ class Elsewhere(WorkerCriterion):
     """A criterion that is scored by something that was started."""
 
     @asynccontextmanager
-    async def start(self, world):
+    async def start(self, context):
         yield self
 
 

@@ -9,7 +9,7 @@ from ci_eval.records.findings import Counts, Noted
 from ci_eval.records.results import JudgeUsage, Run
 from ci_eval.run_files.run_summary import note, note_run
 from ci_eval.run_files.score_table import Past
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 TEXT = "greets 1 0.5\nrefunds 0\nweather error\ntracks skip"
 
@@ -53,12 +53,12 @@ def test_what_was_drawn_again_for_one_case_is_in_no_mean() -> None:
 
 
 def test_the_history_of_a_file_is_its_runs_in_short(tmp_path: Path) -> None:
-    world = World(env={}, root=tmp_path, now=lambda: 0.0)
+    context = RunContext(env={}, root=tmp_path, now=lambda: 0.0)
     store = FileStore()
-    assert store.history("suite", world) == []
+    assert store.history("suite", context) == []
     for run_id in ("old", "new"):
-        store.save(make_run(TEXT, run_id), world)
-    assert store.history("suite", world) == [note_run(make_run(TEXT, i)) for i in ("new", "old")]
+        store.save(make_run(TEXT, run_id), context)
+    assert store.history("suite", context) == [note_run(make_run(TEXT, i)) for i in ("new", "old")]
 
 
 def test_a_note_survives_json() -> None:

@@ -17,7 +17,7 @@ from support.git_repositories import git_init
 
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime import isolation
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment
 from ci_eval.runtime.isolation import Account
 from ci_eval.runtime.workspace import MAX_FILE, room_for_agents
@@ -39,8 +39,8 @@ needs_root = pytest.mark.skipif(
 NAMED = {isolation.INTERPRETER: "/opt/hostedtoolcache/bin/python"}
 
 
-def world(root: Path, **env: str) -> World:
-    return World(env=env, root=root, now=time.time)
+def context(root: Path, **env: str) -> RunContext:
+    return RunContext(env=env, root=root, now=time.time)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_without_the_account_agents_run_as_we_do(tmp_path: Path) -> None:
     assert isolation.child_options() == {}
     assert isolation.interpreter({}) == sys.executable
     before = tmp_path.stat().st_mode
-    with room_for_agents(world(tmp_path), {}):
+    with room_for_agents(context(tmp_path), {}):
         assert list(tmp_path.iterdir()) == []
         assert tmp_path.stat().st_mode == before
 
@@ -109,7 +109,7 @@ SCRIPT = """
     from pathlib import Path
     from ci_eval.runtime import isolation, workspace
     from ci_eval.runtime.processes import Child, Launch
-    from ci_eval.runtime.context import World
+    from ci_eval.runtime.context import RunContext
 
     agent = isolation.Account(*{agent!r})
     isolation.account = lambda: agent
@@ -133,7 +133,8 @@ SCRIPT = """
 
     found, said, files = {{}}, [], {{}}
     isolation.become_owner(root)
-    world = World(env={{"GITHUB_WORKSPACE": str(root)}}, root=root, now=None, say=said.append)
+    env = {{"GITHUB_WORKSPACE": str(root)}}
+    context = RunContext(env=env, root=root, now=None, say=said.append)
     {body}
     print(json.dumps(found))
 """
@@ -204,7 +205,7 @@ def test_agents_cannot_read_end_or_change_what_is_not_theirs(workspace: Path) ->
             tried(lambda: os.mkdir(".ci-eval/mine")),
             tried(lambda: os.mkdir("mine")),
         ]))'''.replace("\\n        ", "\\n")
-        with workspace.room_for_agents(world, files):
+        with workspace.room_for_agents(context, files):
             found["tried"] = asyncio.run(run(code))
         """,
     )
@@ -226,7 +227,7 @@ def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path
         print(json.dumps(left.pid))'''.replace("\\n        ", "\\n")
         modes = lambda: [oct(path.stat().st_mode & 0o7777) for path in (root, root / ".git")]
         found["before"] = modes()
-        with workspace.room_for_agents(world, files):
+        with workspace.room_for_agents(context, files):
             [pid] = asyncio.run(run(code))
             found["during"] = modes()
             found["alive"] = Path(f"/proc/{pid}").exists()
@@ -283,7 +284,7 @@ def test_nothing_is_changed_that_an_agent_only_left_a_way_to(workspace: Path) ->
             tried(lambda: os.link("kept", "inside/kept")),
             tried(lambda: os.link(".git/config", "inside/config")),
         ]))'''.replace("\\n        ", "\\n")
-        with workspace.room_for_agents(world, files):
+        with workspace.room_for_agents(context, files):
             found["tried"] = asyncio.run(run(code))
         found["said"] = said
         found["modes"] = [
@@ -324,7 +325,7 @@ def test_a_git_folder_at_any_depth_is_closed_and_opened_again(workspace: Path) -
             tried(lambda: open("deps/link/.git/config").read()),
             tried(lambda: os.listdir("deps/lib/sub/.git")),
         ]))'''.replace("\\n        ", "\\n").replace("import json", "import json, os")
-        with workspace.room_for_agents(world, files):
+        with workspace.room_for_agents(context, files):
             found["tried"] = asyncio.run(run(code))
         found["after"] = oct((root / "deps/lib/.git").stat().st_mode)
         """,
@@ -348,7 +349,7 @@ def test_a_file_that_a_handed_variable_names_can_be_read_by_agents_while_they_ru
         f"""
         files["CREDENTIALS"] = Path({str(closed / "credentials.json")!r})
         files["OPEN"] = root / "kept"
-        with workspace.room_for_agents(world, files) as around:
+        with workspace.room_for_agents(context, files) as around:
             given = around.env["CREDENTIALS"]
             code = f"import json; print(json.dumps(open({{given!r}}).read()))"
             found["read"] = asyncio.run(run(code))
@@ -378,7 +379,7 @@ def test_a_file_that_is_too_long_to_be_handed_over_is_refused(workspace: Path) -
         from ci_eval.records.errors import UsageError
         files["LONG"] = Path({str(workspace.parent / "long")!r})
         try:
-            with workspace.room_for_agents(world, files):
+            with workspace.room_for_agents(context, files):
                 found["said"] = "it ran"
         except UsageError as exc:
             found["said"] = str(exc)
@@ -404,7 +405,7 @@ def test_a_link_is_not_handed_over(workspace: Path, target: str) -> None:
         for name in ("credentials.json", "folder/secret"):
             files["CREDENTIALS"] = root / name
             try:
-                with workspace.room_for_agents(world, files):
+                with workspace.room_for_agents(context, files):
                     found[name] = "it ran"
             except UsageError as exc:
                 found[name] = str(exc).rpartition(" ")[2]
@@ -423,7 +424,7 @@ def test_a_file_that_only_root_could_read_is_not_handed_over(workspace: Path) ->
         from ci_eval.records.errors import UsageError
         files["ROOTS"] = root.parent / "roots"
         try:
-            with workspace.room_for_agents(world, files):
+            with workspace.room_for_agents(context, files):
                 found["said"] = "it ran"
         except UsageError as exc:
             found["said"] = str(exc)
@@ -438,7 +439,7 @@ def test_what_cannot_be_handed_over_is_said_and_changes_nothing(workspace: Path)
         workspace,
         """
         code = "import os; os.mkdir('made'); print(1)"
-        with workspace.room_for_agents(world, files):
+        with workspace.room_for_agents(context, files):
             asyncio.run(run("import os\\n" + code))
             real, os.chown = os.chown, lambda *_, **__: (_ for _ in ()).throw(OSError(30, "no"))
         os.chown = real
@@ -453,7 +454,7 @@ def test_a_folder_of_ours_that_leads_out_of_the_repository_is_refused(tmp_path: 
     (tmp_path / "repo/.ci-eval").symlink_to(tmp_path)
     with (
         pytest.raises(UsageError, match="is a link that leads out of the repository"),
-        room_for_agents(world(tmp_path / "repo"), {}),
+        room_for_agents(context(tmp_path / "repo"), {}),
     ):
         pytest.fail("it ran")
 
@@ -492,7 +493,7 @@ def test_agents_that_kill_all_they_can_are_ended_and_nobody_else(workspace: Path
         f"""
         code = {KILLER!r}
         ours = subprocess.Popen(["/bin/sleep", "60"])
-        with workspace.room_for_agents(world, files):
+        with workspace.room_for_agents(context, files):
             asyncio.run(run(code))
             found["began"] = (root / "left").exists()
             found["alive"] = isolation._any_runs(agent)
@@ -527,7 +528,7 @@ def test_what_is_closed_to_agents_stays_closed_while_one_runs(workspace: Path) -
         isolation._SECONDS_TO_DIE = 0.1
         kill, isolation._kill_all = isolation._kill_all, lambda agent: None
         try:
-            with workspace.room_for_agents(world, files):
+            with workspace.room_for_agents(context, files):
                 left = subprocess.Popen(["/bin/sleep", "60"], cwd="/", **isolation.child_options())
         except MachineError as exc:
             found["said"], found["code"] = str(exc), exc.exit_code

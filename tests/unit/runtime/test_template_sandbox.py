@@ -17,7 +17,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Totals
 from ci_eval.records.model import Status
 from ci_eval.runtime import template_sandbox
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.template_sandbox import (
     Limits,
     Template,
@@ -241,9 +241,9 @@ def test_an_error_tells_its_line(source: str, line: int) -> None:
 
 
 def problem(folder: Path, given: str) -> str:
-    world = World(env={}, root=folder, now=lambda: 0.0)
+    context = RunContext(env={}, root=folder, now=lambda: 0.0)
     with pytest.raises(UsageError) as caught:
-        read_template(given, world)
+        read_template(given, context)
     return str(caught.value)
 
 

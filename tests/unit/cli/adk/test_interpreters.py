@@ -7,7 +7,7 @@ import pytest
 from support.git_repositories import git_init
 
 from ci_eval.cli.adk.interpreters import interpreter_of
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def program(path: Path, text: str = "") -> Path:
 
 def found(agent: Path, *path: Path) -> str | None:
     env = {"PATH": os.pathsep.join(map(str, path))}
-    return interpreter_of(agent, World(env=env, root=agent, now=lambda: 0.0))
+    return interpreter_of(agent, RunContext(env=env, root=agent, now=lambda: 0.0))
 
 
 @pytest.mark.parametrize("folder", ["agents/shop", "agents", "."])
@@ -50,10 +50,12 @@ def test_what_lies_outside_of_the_repository_is_not_its_own(agent, tmp_path):
 def test_outside_of_a_repository_the_folder_where_one_stands_is_the_last(tmp_path):
     (tmp_path / "agents/shop").mkdir(parents=True)
     own = program(tmp_path / ".venv/bin/python")
-    world = World(env={"PATH": ""}, root=tmp_path, now=lambda: 0.0)
+    context = RunContext(env={"PATH": ""}, root=tmp_path, now=lambda: 0.0)
 
-    assert interpreter_of(tmp_path / "agents/shop", world) == str(own)
-    assert interpreter_of(tmp_path / "agents/shop", World({}, tmp_path / "agents", time)) is None
+    assert interpreter_of(tmp_path / "agents/shop", context) == str(own)
+    assert (
+        interpreter_of(tmp_path / "agents/shop", RunContext({}, tmp_path / "agents", time)) is None
+    )
 
 
 def time() -> float:

@@ -8,7 +8,7 @@ from support.git_repositories import git_init
 
 from ci_eval.cli.adk.options import Options, agent_of, configured
 from ci_eval.records.errors import UsageError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment
 
 MEASURED = [
@@ -20,14 +20,14 @@ MEASURED = [
 
 
 @pytest.fixture
-def world(tmp_path, monkeypatch) -> World:
+def context(tmp_path, monkeypatch) -> RunContext:
     """A folder with an agent that has an evalset."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "agents/shop").mkdir(parents=True)
     (tmp_path / "agents/shop/agent.py").write_text("root_agent = None\n")
     evalset = {"eval_set_id": "s", "eval_cases": []}
     (tmp_path / "agents/shop/s.evalset.json").write_text(json.dumps(evalset))
-    return World(env={"PATH": ""}, root=tmp_path, now=lambda: 0.0)
+    return RunContext(env={"PATH": ""}, root=tmp_path, now=lambda: 0.0)
 
 
 def options(**more) -> Options:
@@ -36,13 +36,13 @@ def options(**more) -> Options:
     )
 
 
-def environment(world: World, **more) -> dict[str, str]:
-    env = agent_of(options(**more), world)["env"]
-    return agent_environment(world.env, env)
+def environment(context: RunContext, **more) -> dict[str, str]:
+    env = agent_of(options(**more), context)["env"]
+    return agent_environment(context.env, env)
 
 
-def test_the_agent_is_the_one_in_the_folder_and_called_like_it(world):
-    config = configured(options(agent="agents/shop/"), world)
+def test_the_agent_is_the_one_in_the_folder_and_called_like_it(context):
+    config = configured(options(agent="agents/shop/"), context)
 
     (agent,) = config.agents.values()
     assert list(config.agents) == ["shop"]
@@ -51,8 +51,8 @@ def test_the_agent_is_the_one_in_the_folder_and_called_like_it(world):
     assert config.shown == ""
 
 
-def test_without_an_eval_config_adks_defaults_are_judged_and_its_measures_taken(world):
-    config = configured(options(), world)
+def test_without_an_eval_config_adks_defaults_are_judged_and_its_measures_taken(context):
+    config = configured(options(), context)
 
     thresholds = {name: each.threshold for name, each in config.criteria.items()}
     judged = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -62,21 +62,21 @@ def test_without_an_eval_config_adks_defaults_are_judged_and_its_measures_taken(
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_an_eval_config_that_is_given_or_lies_beside_takes_their_place(world, given):
-    beside = world.root / "agents/shop/test_config.json"
+def test_an_eval_config_that_is_given_or_lies_beside_takes_their_place(context, given):
+    beside = context.root / "agents/shop/test_config.json"
     beside.write_text('{"criteria": {"response_match_score": 0.3}}')
     chosen = {"config_file": str(beside)} if given else {"sets": ("agents/shop/s.evalset.json",)}
 
-    config = configured(options(**chosen), world)
+    config = configured(options(**chosen), context)
 
     assert list(config.criteria) == ["response_match_score", *MEASURED]
     assert config.criteria["response_match_score"].threshold == 0.3
 
 
-def test_an_eval_config_is_adks_where_nothing_else_tells(world):
-    (world.root / "mine.json").write_text('{"criteria": {"safety_v1": {"threshold": 0.5}}}')
+def test_an_eval_config_is_adks_where_nothing_else_tells(context):
+    (context.root / "mine.json").write_text('{"criteria": {"safety_v1": {"threshold": 0.5}}}')
 
-    config = configured(options(config_file="mine.json"), world)
+    config = configured(options(config_file="mine.json"), context)
 
     assert config.criteria["safety_v1"].type_name == "adk/safety_v1"
 
@@ -89,23 +89,25 @@ def test_an_eval_config_is_adks_where_nothing_else_tells(world):
         ({"agent": "agents", "sets": ("agents/shop/s.evalset.json",)}, "AGENT_DIR: agents has "),
     ],
 )
-def test_what_is_wrong_is_told_by_the_option(world, wrong, message):
+def test_what_is_wrong_is_told_by_the_option(context, wrong, message):
     with pytest.raises(UsageError) as raised:
-        configured(options(**wrong), world)
+        configured(options(**wrong), context)
 
     assert str(raised.value.problems[0]).startswith(message)
 
 
-def test_the_agent_has_our_environment_but_for_what_acts_as_the_job(world):
-    world = World({"PATH": "", "MY_KEY": "k", "GITHUB_TOKEN": "t"}, world.root, world.now)
+def test_the_agent_has_our_environment_but_for_what_acts_as_the_job(context):
+    context = RunContext(
+        {"PATH": "", "MY_KEY": "k", "GITHUB_TOKEN": "t"}, context.root, context.now
+    )
 
-    assert environment(world) == {"PATH": "", "MY_KEY": "k"}
+    assert environment(context) == {"PATH": "", "MY_KEY": "k"}
 
 
-def test_features_are_switched_by_what_adk_reads_and_the_environment_has_no_say(world):
-    world = World({"ADK_DISABLE_A": "1", "ADK_ENABLE_C": "1"}, world.root, world.now)
+def test_features_are_switched_by_what_adk_reads_and_the_environment_has_no_say(context):
+    context = RunContext({"ADK_DISABLE_A": "1", "ADK_ENABLE_C": "1"}, context.root, context.now)
 
-    found = environment(world, enable=("A, B", "D"), disable=("C,", "D"))
+    found = environment(context, enable=("A, B", "D"), disable=("C,", "D"))
 
     assert found == {
         "ADK_ENABLE_A": "1",
@@ -120,16 +122,16 @@ def test_features_are_switched_by_what_adk_reads_and_the_environment_has_no_say(
 
 
 @pytest.mark.parametrize("name", ["agent state", "A=B", "\0", "-"])
-def test_what_cannot_be_a_feature_is_refused(world, name):
+def test_what_cannot_be_a_feature_is_refused(context, name):
     with pytest.raises(UsageError, match="cannot be the name of a feature of ADK"):
-        agent_of(options(enable=(name,)), world)
+        agent_of(options(enable=(name,)), context)
 
 
-def test_the_interpreter_is_looked_for_where_none_is_named(world):
-    own = world.root / "agents/.venv/bin/python"
+def test_the_interpreter_is_looked_for_where_none_is_named(context):
+    own = context.root / "agents/.venv/bin/python"
     own.parent.mkdir(parents=True)
     own.symlink_to(sys.executable)
-    git_init(world.root)
+    git_init(context.root)
 
-    assert agent_of(options(interpreter=None), world)["interpreter"] == str(own)
-    assert agent_of(options(interpreter="python3"), world)["interpreter"] == "python3"
+    assert agent_of(options(interpreter=None), context)["interpreter"] == str(own)
+    assert agent_of(options(interpreter="python3"), context)["interpreter"] == "python3"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ci_eval.cli.init.surveying import Survey, survey
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 
 
 @pytest.fixture
-def world(tmp_path) -> World:
-    return World(env={}, root=tmp_path, now=lambda: 0.0)
+def context(tmp_path) -> RunContext:
+    return RunContext(env={}, root=tmp_path, now=lambda: 0.0)
 
 
 @pytest.fixture

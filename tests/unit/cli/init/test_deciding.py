@@ -24,12 +24,12 @@ def evalset(*cases):
 
 
 @pytest.fixture
-def decided(repository, world):
+def decided(repository, context):
     """Decide on the first agent that is offered."""
 
     def draft(files, preset: str | None = None) -> Draft:
         found = repository(files)
-        return decide(found, next(candidates(found, world)), preset, world)
+        return decide(found, next(candidates(found, context)), preset, context)
 
     return draft
 
@@ -184,12 +184,12 @@ def test_an_evalset_that_the_planner_refuses_is_left_out_with_the_reason(decided
     assert why.startswith("Left out: evals/odd.yaml:1:")
 
 
-def test_what_cannot_be_mended_is_an_error(repository, world):
+def test_what_cannot_be_mended_is_an_error(repository, context):
     found = repository({"s.evalset.json": evalset(GREETS)})
     gone = Candidate("a recording", ("s.evalset.json",), recording="gone.jsonl")
 
     with pytest.raises(UsageError, match=r"gone\.jsonl"):
-        decide(found, gone, None, world)
+        decide(found, gone, None, context)
 
 
 @pytest.mark.parametrize("code", ["shop/agent.py", "bot.py", "other.py"])
@@ -277,17 +277,17 @@ NAMES = st.text(st.sampled_from("aé'\"[]*?#:{}&!%@ -.\\"), min_size=1, max_size
     preset=st.sampled_from([None, "regression", "correctness", "quality", "high_risk"]),
 )
 def test_whatever_files_are_called_and_cases_expect_the_configuration_can_be_planned(
-    sets, preset, tmp_path_factory, world
+    sets, preset, tmp_path_factory, context
 ):
     root = tmp_path_factory.mktemp("repository")
     for name, cases in sets.items():
         (root / f"{name}.evalset.json").write_text(json.dumps(evalset(*cases)))
-    around = replace(world, root=root)
+    context = replace(context, root=root)
     found = survey(root)
 
-    draft = decide(found, next(candidates(found, around)), preset, around)
+    draft = decide(found, next(candidates(found, context)), preset, context)
 
     (root / "ci-eval.yaml").write_text(config_text(draft))
-    planned = plan(load(root / "ci-eval.yaml", shown="ci-eval.yaml", world=around), around)
+    planned = plan(load(root / "ci-eval.yaml", shown="ci-eval.yaml", context=context), context)
     assert planned.count == sum(map(len, sets.values()))
-    assert try_out(config_text(draft), around) == ((), draft.asked)
+    assert try_out(config_text(draft), context) == ((), draft.asked)

@@ -12,14 +12,14 @@ SET_UP = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_CLOUD_LOCATION": "l"}
 
 
 @pytest.fixture
-def tried(repository, world):
+def tried(repository, context):
     """Try the configuration with some criteria, in an environment."""
 
     def made(criteria: str, *cases, **env: str) -> Tried:
         evalset = {"eval_set_id": "s", "eval_cases": list(cases or CASES)}
         repository({"s.evalset.json": evalset, "t.jsonl": ""})
         head = "agents: {a: {recorded: t.jsonl}}\nevalsets: {s: s.evalset.json}\n"
-        return try_out(f"{head}criteria: {criteria}\n", replace(world, env=env))
+        return try_out(f"{head}criteria: {criteria}\n", replace(context, env=env))
 
     return made
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from support.agent_sessions import ENVIRONMENT, dies, is_dead, passing, until
 
 from ci_eval.records.errors import TrialError
-from ci_eval.runtime.context import World
+from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.setup import TIMEOUT_S, Command, SetUp
 
 NOTE = "import sys; open('done', 'a').write(sys.argv[1])"
@@ -26,10 +26,10 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.said: list[str] = []
-        self.world = World(env=ENVIRONMENT, root=root, now=time.time, say=self.said.append)
+        self.context = RunContext(env=ENVIRONMENT, root=root, now=time.time, say=self.said.append)
 
     def setup(self, *commands: tuple[str, ...], interpreter: str | None = None) -> SetUp:
-        return SetUp(commands, interpreter, {}, self.world)
+        return SetUp(commands, interpreter, {}, self.context)
 
     def noting(self, what: str = "x", *more: str) -> SetUp:
         return self.setup((PYTHON, "-c", NOTE, what, *more))
@@ -119,9 +119,9 @@ def test_commands_run_one_after_the_other_in_the_folder_with_the_agents_environm
     folder: Folder,
 ) -> None:
     code = "import os; open('done', 'a').write(os.environ['MODEL'] + str('HIDDEN' in os.environ))"
-    world = replace(folder.world, env={**ENVIRONMENT, "HIDDEN": "1"})
+    context = replace(folder.context, env={**ENVIRONMENT, "HIDDEN": "1"})
     commands = ((PYTHON, "-c", code), (PYTHON, "-c", NOTE, ", then"))
-    assert do(SetUp(commands, None, {"MODEL": "small"}, world)) == []
+    assert do(SetUp(commands, None, {"MODEL": "small"}, context)) == []
     assert folder.done == "smallFalse, then"
 
 
