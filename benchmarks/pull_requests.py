@@ -19,8 +19,9 @@ from ci_eval.config.schema import GateOptions
 from ci_eval.gate.compare import examine
 from ci_eval.records.findings import Report
 from ci_eval.records.results import CriterionFacts, Run, RunMeta
-from ci_eval.run.collect import Observed, Tally
-from ci_eval.run.pipeline import Before, judge
+from ci_eval.run.baseline import Baseline
+from ci_eval.run.collect import Collected, Tally
+from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.plan import Plan
 from ci_eval.run.rerun import affordable, wanted
 from ci_eval.run_files.score_table import Cell, Column, Columns, Past
@@ -140,12 +141,14 @@ class _PullRequest:
         self._gate = GateOptions(
             mode="regression", on_inconclusive="rerun" if scene.reruns else "warn"
         )
-        self._before = Before([Past(_META, columns_of(values)) for values in self.draws.past])
+        self._before = Baseline([Past(_META, columns_of(values)) for values in self.draws.past])
         self.tally = Tally(columns=columns_of(self.draws.now), trials=scene.planned)
 
     def report(self) -> Report:
         """Compare and decide."""
-        return judge(Observed(Run(_META, lambda: iter(())), self.tally), self._gate, self._before)
+        return compare_and_decide(
+            Collected(Run(_META, lambda: iter(())), self.tally), self._gate, self._before
+        )
 
     def rerun(self) -> None:
         """Draw again what the gate wants and can afford, until it wants no more."""

@@ -20,6 +20,7 @@ from ci_eval.plugins.points import baseline
 from ci_eval.records.errors import BaselineError, Problem, UsageError
 from ci_eval.records.model import Status, Stored
 from ci_eval.records.results import Run
+from ci_eval.run_files.names import RUN_FILE
 from ci_eval.run_files.run_file import read_run, replacing
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.runtime.context import RunContext
@@ -28,8 +29,6 @@ from ci_eval.text.templates import counted
 
 DOCUMENT = "baseline.json"
 """What `save` writes."""
-RUN = "run.json"
-"""What a run leaves, which is as good where it is complete."""
 MAX_LISTED = 1000
 """How many artifacts are looked at, the newest first."""
 MAX_UNPACKED = 256 * 1024 * 1024
@@ -194,7 +193,7 @@ def _read(archive: bytes, shown: str) -> Past:
     try:
         with _unpacked(archive, shown) as path:
             name = f"{shown}/{path.name}"
-            if path.name == RUN:
+            if path.name == RUN_FILE:
                 return _complete(read_run(path, shown=name, error=BaselineError))
             runs = stored_runs(path, name)
             if not runs:
@@ -219,11 +218,11 @@ def _unpacked(archive: bytes, shown: str) -> Iterator[Path]:
     """Give the one document in an archive a file of our own naming for as long as it is read."""
     with tempfile.TemporaryDirectory(prefix="ci-eval-") as folder:
         with _opened(archive, shown) as zipped:
-            members = [each for each in zipped.infolist() if each.filename in (DOCUMENT, RUN)]
+            members = [each for each in zipped.infolist() if each.filename in (DOCUMENT, RUN_FILE)]
             if len(members) != 1:
-                message = f"expected one {DOCUMENT} or {RUN} in it, found {len(members)}"
+                message = f"expected one {DOCUMENT} or {RUN_FILE} in it, found {len(members)}"
                 raise _error(message, shown)
-            path = Path(folder) / (DOCUMENT if members[0].filename == DOCUMENT else RUN)
+            path = Path(folder) / (DOCUMENT if members[0].filename == DOCUMENT else RUN_FILE)
             _unpack(zipped, members[0], path, shown)
         yield path
 

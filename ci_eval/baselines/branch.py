@@ -17,6 +17,7 @@ from ci_eval.records.errors import BaselineError, Problem, UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run
 from ci_eval.run_files import badge
+from ci_eval.run_files.names import RUN_FILE
 from ci_eval.run_files.run_summary import note_run
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
@@ -158,7 +159,7 @@ class _Suite:
         named = next((each for each in runs if each.commit == noted.commit), None)
         if named and not self.branch.has(path):
             raise self._lost(named)
-        document = drafts / "run.json"
+        document = drafts / RUN_FILE
         dropped = frozenset(self._write(run, path, document))
         left = [noted, *(each for each in runs if each.run_id not in dropped)]
         left.sort(key=lambda each: each.created, reverse=True)

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from ci_eval.pull_requests.options import MODES, WHENS
 from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.run_files.names import REPORT_FOLDER
 from ci_eval.runtime import isolation
 from ci_eval.runtime.paths import contained
 from ci_eval.text.suggest import did_you_mean
@@ -140,7 +141,7 @@ def _run(env: Mapping[str, str]) -> int:
     annotate(command.problems, env)
     console.say_problems(command.problems)
     if any(problem.severity == "error" for problem in command.problems):
-        publish(None, command.folder / cli.DEFAULT_OUT, ExitCode.USAGE_ERROR, env, ())
+        publish(None, command.folder / REPORT_FOLDER, ExitCode.USAGE_ERROR, env, ())
         return ExitCode.USAGE_ERROR
     try:
         _become_owner(env)

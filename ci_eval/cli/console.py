@@ -9,6 +9,7 @@ from ci_eval.records.errors import Problem
 from ci_eval.records.findings import Comparison, GroupSummary, Report
 from ci_eval.records.model import Status
 from ci_eval.records.results import JudgeUsage, TrialResult
+from ci_eval.run import collect
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import wording
 from ci_eval.text.sanitize import one_line
@@ -53,13 +54,7 @@ def say_list(title: str, lines: Sequence[str]) -> None:
         say(f"… and {len(lines) - MAX_LISTED} more; --json has all")
 
 
-def say_taken_over(trials: int, invocations: int) -> None:
-    """Say how much of a resumed run an earlier one had observed."""
-    begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
-    say(f"taken over from the run before: {counted(trials, 'trial')}{begun}")
-
-
-class Progress:
+class Progress(collect.Progress):
     """Says how far a run is: a bar where somebody watches, else a bounded number of lines."""
 
     def __init__(self, count: int, *, grouped: bool) -> None:
@@ -92,7 +87,7 @@ class Progress:
         elif self._grouped:
             sys.stderr.write("::endgroup::\n")
 
-    def __call__(self, result: TrialResult) -> None:
+    def landed(self, result: TrialResult) -> None:
         """Count a result, and say what is worth saying."""
         self._done += 1
         self._ended[result.status] += 1
@@ -107,14 +102,19 @@ class Progress:
         elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
             say(f"{self._done}/{self._count}: {self._so_far()}")
 
-    def more(self, count: int) -> None:
-        """Learn that so many trials are drawn again."""
-        if not count:
+    def rerun(self, trials: int) -> None:
+        """Add trials, and say why."""
+        if not trials:
             return
-        self._count += count
+        self._count += trials
         if self._bar:
             self._bar.update(self._bar.task_ids[0], total=self._count)
-        self._print(f"in doubt: {counted(count, 'more trial')}")
+        self._print(f"in doubt: {counted(trials, 'more trial')}")
+
+    def reused(self, trials: int, invocations: int) -> None:
+        """Say how much was reused from the run that this one resumes."""
+        begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
+        say(f"taken over from the run before: {counted(trials, 'trial')}{begun}")
 
     def _is_news(self, result: TrialResult) -> bool:
         """Say whether no other trial of the agent was an error for the same cause."""

@@ -2,37 +2,40 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ci_eval.cli.adk.command import adk
+from ci_eval.cli.baseline.command import baseline
 from ci_eval.cli.evalset.commands import evalsets
 from ci_eval.cli.exit_codes import (
     EXIT_CODES,
-    apart_from_json,
     complain,
     guarded,
     naming_files,
     print_json,
 )
-from ci_eval.cli.gate.baselines import baseline
 from ci_eval.cli.gate.command import compare, gate
 from ci_eval.cli.init.command import init
 from ci_eval.cli.judge_check.command import judge
-from ci_eval.cli.publish.command import publish as publish_stored
-from ci_eval.cli.publish.options import posting_options, tell, tell_none
+from ci_eval.cli.options import (
+    config_option,
+    json_option,
+    out_option,
+    repeats_option,
+    selection_options,
+)
+from ci_eval.cli.publish.command import publish
+from ci_eval.cli.run.command import run
 from ci_eval.records.errors import CiEvalError, ExitCode, UsageError
-from ci_eval.runtime.context import RunContext
+from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
 
 if TYPE_CHECKING:
-    from ci_eval.plugins.points import Reporter
-    from ci_eval.records.findings import Report
+    pass
 
-DEFAULT_CONFIG = "ci-eval.yaml"
-DEFAULT_OUT = "ci-eval-report"
 MAX_LINE = 5_000
 """Characters of a line that names all there is."""
 
@@ -66,47 +69,6 @@ def _main(arguments: list[str]) -> int:
         return complain(exc, os.environ, as_json=as_json)
 
 
-Command = Callable[..., Any]
-
-
-def _config_option(command: Command) -> Command:
-    option = click.option(
-        "-c",
-        "--config",
-        default=DEFAULT_CONFIG,
-        show_default=True,
-        help="The configuration file.",
-    )
-    return option(command)
-
-
-def _json_option(command: Command) -> Command:
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")(
-        command
-    )
-
-
-def _out_option(command: Command) -> Command:
-    return click.option(
-        "--out",
-        default=DEFAULT_OUT,
-        show_default=True,
-        help="The folder that receives every document.",
-    )(command)
-
-
-def _selection_options(command: Command) -> Command:
-    for name, what in (
-        ("tag", "Only cases with this tag; repeated, with all of them."),
-        ("criterion", "Only this criterion; may be repeated."),
-        ("case", "Only this case, by id or pattern; may be repeated."),
-        ("evalset", "Only this evalset; may be repeated."),
-        ("agent", "Only this agent; may be repeated."),
-    ):
-        command = click.option(f"--{name}", multiple=True, help=what)(command)
-    return command
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="ci-eval", message="%(version)s")
 def cli() -> None:
@@ -117,132 +79,22 @@ def cli() -> None:
     """
 
 
-for command in (adk, baseline, compare, evalsets, gate, init, judge, publish_stored):
+for command in (adk, baseline, compare, evalsets, gate, init, judge, publish, run):
     cli.add_command(command)
 
 
 @cli.command()
-@_config_option
-@_selection_options
-@click.option("--repeats", type=click.IntRange(1, 1000), help="How often each case is tried.")
-@click.option("--failed", is_flag=True, help="Only what did not pass in the run that --out holds.")
-@click.option("--resume", is_flag=True, help="Try only what --out does not hold yet.")
-@click.option("--record", type=click.Path(), help="Write the traces here, for a recorded agent.")
-@click.option(
-    "--judge-mode",
-    type=click.Choice(["auto", "record", "replay", "off"]),
-    help="Whether kept answers of judges are used again; replay asks nobody.",
-)
-@click.option(
-    "--adk-results", metavar="DIR", help="Write ADK's result files, which `adk web DIR` shows."
-)
-@click.option(
-    "--baseline-save",
-    type=click.Choice(["auto", "always"]),
-    is_flag=False,
-    flag_value="always",
-    help="Store the run in the baseline afterwards; auto: where CI runs what was merged.",
-)
-@click.option("--section", default="", help="What the job is called, or its matrix as JSON.")
-@posting_options(default="off")
-@_out_option
-@_json_option
-def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
-    """Run the agents, score what they did, compare, decide, and write the reports."""
-    from ci_eval.pull_requests.github_runner import publish
-
-    env, folder = dict(os.environ), Path(out)
-    try:
-        with naming_files():
-            ended = _run(config, folder, options)
-    except CiEvalError as exc:
-        publish(None, folder, exc.exit_code, env, ())
-        # That nothing was left to run is no news of the change.
-        is_news = exc.exit_code is not ExitCode.NOTHING_SELECTED
-        with apart_from_json(as_json=as_json):
-            tell_none(_why(exc), config, options, is_news=is_news)
-        raise
-    report = ended.report
-    if report is None:
-        publish(None, folder, ExitCode.INTERRUPTED, env, ())
-        with apart_from_json(as_json=as_json):
-            tell_none("the run was interrupted", config, options, is_news=False)
-        return ExitCode.INTERRUPTED
-    code = EXIT_CODES[report.verdict.outcome]
-    with apart_from_json(as_json=as_json):
-        publish(report, folder, code, env, tuple(ended.reports))
-        tell(report, options, ended.context, ended.reports.get("markdown"))
-    if as_json:
-        _print_report(report)
-    return code
-
-
-def _why(error: CiEvalError) -> str:
-    """Return what is wrong as the end of a sentence."""
-    from ci_eval.text.templates import counted
-
-    first, *others = error.problems or (str(error),)
-    more = f", and {counted(len(others), 'more problem')}" if others else ""
-    return f"{first}{more}{error.hint and f'; {error.hint}'}"
-
-
-class _Ended(NamedTuple):
-    """What a run came to."""
-
-    report: "Report | None"
-    """None where it was interrupted."""
-    reports: "Mapping[str, Reporter]"
-    """What of it is published, and how that is written."""
-    context: RunContext
-
-
-def _run(config: str, folder: Path, options: dict[str, Any]) -> _Ended:
-    from ci_eval.cli import console, load
-    from ci_eval.run import collect
-    from ci_eval.runtime.paths import refuse_links_out
-    from ci_eval.text.redact import Secrets
-
-    refuse_links_out(str(folder), options["record"], options["adk_results"])
-    context, plan = load.plan(config, options, again=folder if options["failed"] else None)
-    reports = plan.config.reports
-    if options["baseline_save"] == "always":
-        load.require_baseline(plan.config)
-    outputs = collect.Outputs(
-        folder=folder,
-        secrets=Secrets(context.env),
-        record=Path(options["record"]).absolute() if options["record"] else None,
-        resume=options["resume"],
-        taken_over=console.say_taken_over,
-    )
-    if options["adk_results"]:
-        from ci_eval.cli.adk.results import run_and_write
-
-        report = run_and_write(plan, context, outputs, options["adk_results"])
-    else:
-        report = load.run(plan, context, outputs)
-    if report is None:
-        console.say("run again with --resume, and it goes on from there")
-        return _Ended(None, reports, context)
-    console.say_report(report, str(folder))
-    if options["baseline_save"] == "auto":
-        load.save_of_itself(plan.config, str(folder), context)
-    elif options["baseline_save"]:
-        load.save_after_run(plan.config, str(folder), context)
-    return _Ended(report, reports, context)
-
-
-@cli.command()
-@_config_option
-@_selection_options
-@click.option("--repeats", type=click.IntRange(1, 1000), help="How often each case is tried.")
-@_json_option
+@config_option
+@selection_options
+@repeats_option
+@json_option
 def plan(config: str, *, as_json: bool, **options: Any) -> int:
     """Show what `run` would try, without running anything."""
     from ci_eval.cli import console, load
     from ci_eval.run.cost_estimate import estimate
     from ci_eval.text.templates import counted, terminal
 
-    _, planned = load.plan(config, options)
+    planned, _ = load.planned(config, options)
     console.say_problems(planned.warnings)
     asked = estimate(planned)
     if as_json:
@@ -277,14 +129,14 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
 
 @cli.command()
 @click.argument("files", nargs=-1, type=click.Path())
-@_json_option
+@json_option
 def validate(files: tuple[str, ...], *, as_json: bool) -> int:
     """Check configurations, evalsets and ADK's eval configs: all problems, with their lines."""
     from ci_eval.cli import console, load
     from ci_eval.cli.validate import check
     from ci_eval.text.templates import terminal
 
-    found = [check(name, load.context_of) for name in files or (DEFAULT_CONFIG,)]
+    found = [check(name, load.context_of) for name in files or (CONFIG_FILE,)]
     if as_json:
         print_json([each.as_json() for each in found])
     else:
@@ -298,7 +150,7 @@ def validate(files: tuple[str, ...], *, as_json: bool) -> int:
 @cli.command(name="list")
 @click.argument("kind", required=False)
 @click.argument("name", required=False)
-@_json_option
+@json_option
 def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
     """List what a configuration can name, or tell all about one: `list criteria ci/regex`.
 
@@ -332,10 +184,10 @@ def schema() -> int:
 
 
 @cli.command()
-@click.argument("run", default=DEFAULT_OUT, type=click.Path())
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @click.option("-c", "--config", help="Judge by this configuration and its baseline.")
-@_out_option
-@_json_option
+@out_option
+@json_option
 def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
     """Judge a stored run again, and write its reports.
 
@@ -343,23 +195,20 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
     """
     from ci_eval.cli import console, load
     from ci_eval.config.schema import GateOptions
-    from ci_eval.run import pipeline
+    from ci_eval.run.pipeline import compare_and_decide
+    from ci_eval.run.report import write_report
     from ci_eval.runtime.paths import refuse_links_out
-    from ci_eval.text.redact import Secrets
 
     refuse_links_out(out)
-    observed = load.recall(run)
-    if config or Path(DEFAULT_CONFIG).exists():
-        found, loaded = load.judge_again(observed, config or DEFAULT_CONFIG)
+    collected = load.stored_run(run)
+    if config or Path(CONFIG_FILE).exists():
+        found, loaded, context = load.judge_again(collected, config or CONFIG_FILE)
         reports = loaded.reports
     else:
-        found, reports = pipeline.judge(observed, GateOptions(), None), {}
-    pipeline.write_report(found, observed.run, Path(out), reports, Secrets(os.environ))
+        found, reports = compare_and_decide(collected, GateOptions(), None), {}
+        context = load.context_of(Path(CONFIG_FILE))
+    write_report(found, collected.run, Path(out), reports, context.secrets)
     console.say_report(found, out)
     if as_json:
-        _print_report(found)
+        print_json(found.model_dump(mode="json"))
     return EXIT_CODES[found.verdict.outcome]
-
-
-def _print_report(report: "Report") -> None:
-    print_json(report.model_dump(mode="json"))

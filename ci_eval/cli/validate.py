@@ -8,13 +8,13 @@ from typing import Any, Literal
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.load import gcs_options, load
 from ci_eval.config.open_evalset import open_evalset, open_stored, reader_of
-from ci_eval.config.schema import DEFAULT_FILE
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.records.errors import CiEvalError, NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.run.plan import plan
 from ci_eval.run.requirements import wrong_cases
+from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import is_place
@@ -70,7 +70,7 @@ def check(name: str, world_of: Callable[[Path], RunContext]) -> Checked:
     kind: Kind = "evalset" if is_place(name) else _likely(path)
     try:
         if is_place(name):
-            here = world_of(Path(DEFAULT_FILE))
+            here = world_of(Path(CONFIG_FILE))
             return _evalset(open_stored(name, Storage(gcs_options(here), here.env)), name)
         head = _head(path, name)
         if reader_of(head, syntax_of(path)):

@@ -1,31 +1,38 @@
-"""What a configuration confides to agents, models and git, and nobody else is to learn."""
+"""Secrets that a configuration hands to agents, models and git."""
 
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from ci_eval.config.model import Config
 from ci_eval.llm.client import environment
 from ci_eval.plugins.points import Agent
+from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment
-from ci_eval.text.redact import Secrets, logins, passed_on
+from ci_eval.text.redact import Secrets, logins, passed_on, print_none_of
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _OF_GIT = re.compile(r"remote\..*url|http\..*extraheader|url\..*insteadof")
 """The settings of git that may hold a login."""
 
 
-def secrets(config: Config, context: RunContext, known: Secrets) -> Secrets:
-    """Return the secrets that are `known`, and those that the configuration hands on.
+def with_secrets(context: RunContext, config: Config) -> RunContext:
+    """Return `context` with the secrets that `config` hands on; none is printed from now on.
 
     They are the variables that an agent gets by its `env:` or that its address and headers name,
     what a file of keys holds, and the logins that git has been given.
     """
     handed = [each for agent in config.agents.values() for each in _handed(agent, context)]
-    of_file = Secrets(environment(config.judging, context)).given
-    return known.with_more([*of_file, *handed, *_of_git(context)])
+    of_file = Secrets({})
+    with suppress(UsageError):  # it is raised where the keys are needed
+        of_file = Secrets(environment(config.judging, context))
+    found = context.secrets.with_more([*of_file.given, *handed, *_of_git(context)])
+    print_none_of(found)
+    return replace(context, secrets=found)
 
 
 def _handed(agent: Agent, context: RunContext) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,6 @@ from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge import read_judging, read_simulation
 from ci_eval.config.model import Config
 from ci_eval.config.schema import (
-    DEFAULT_FILE,
     REPORTS,
     ConfigFile,
     EvalSetSpec,
@@ -26,6 +25,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin, PluginRegistry
 from ci_eval.plugins.points import Agent, JudgedCriterion, Reporter
 from ci_eval.records.errors import ConfigError, Problem, UnknownPluginError, UsageError
+from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import GcsOptions
 from ci_eval.text.suggest import did_you_mean
@@ -43,10 +43,10 @@ def gcs_options(context: RunContext) -> GcsOptions:
         UsageError: it cannot be read.
 
     """
-    path = context.root / DEFAULT_FILE
+    path = context.root / CONFIG_FILE
     if not path.is_file():
         return GcsOptions()
-    document = read_yaml(path, shown=context.shown(DEFAULT_FILE))
+    document = read_yaml(path, shown=context.shown(CONFIG_FILE))
     try:
         return GcsOptions.model_validate(_dict(document.value).get("gcs", {}))
     except ValidationError as exc:

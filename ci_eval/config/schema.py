@@ -12,7 +12,6 @@ from ci_eval.records.model import Record, ToolMocks
 from ci_eval.storage.gcs import GcsOptions
 from ci_eval.text.validation_messages import describe
 
-DEFAULT_FILE = "ci-eval.yaml"
 REPORTS = ("junit", "markdown", "summary", "annotations")
 """What is published where nothing else is said."""
 Choice = Literal["pass", "warn", "fail"]

@@ -40,12 +40,8 @@ _ENDED = {
 
 
 @asynccontextmanager
-async def asking(
-    judging: Judging, context: RunContext, secrets: Secrets | None = None
-) -> AsyncIterator["Asker"]:
+async def asking(judging: Judging, context: RunContext) -> AsyncIterator["Asker"]:
     """Be ready to ask; nobody is connected before the first question.
-
-    Of `secrets`, by default those of the environment, none is kept with an answer.
 
     Raises:
         UsageError: the cassette or the file of keys cannot be read.
@@ -53,7 +49,7 @@ async def asking(
     """
     options = judging.options
     context = replace(context, env=environment(judging, context))
-    cassette = _cassette(judging, context, secrets or Secrets(context.env))
+    cassette = _cassette(judging, context)
     async with AsyncExitStack() as stack:
         yield Asker(judging, context, cassette, stack)
         if cassette and options.mode == "record":
@@ -77,7 +73,7 @@ def environment(judging: Judging, context: RunContext) -> Mapping[str, str]:
     text = read_text(contained(context.root, given), shown=context.shown(given))
     values = dotenv_values(stream=io.StringIO(text), interpolate=False)
     found = {name: value for name, value in values.items() if value}
-    print_none_of(found)
+    print_none_of(Secrets(found))
     return {**found, **context.env}
 
 
@@ -118,15 +114,13 @@ def check(
         raise UsageError(f"the judge of {name} lacks {missing}", hint=hint)
 
 
-def _cassette(
-    judging: Judging, context: RunContext, secrets: Secrets | None = None
-) -> Cassette | None:
+def _cassette(judging: Judging, context: RunContext) -> Cassette | None:
     options = judging.options
     if options.mode == "off":
         return None
     written = options.mode != "replay"
     path = contained(context.root, options.cassette, written=written)
-    cassette = Cassette(path, shown=context.shown(options.cassette), secrets=secrets)
+    cassette = Cassette(path, shown=context.shown(options.cassette), secrets=context.secrets)
     cassette.load()
     if written:
         cassette.begin()

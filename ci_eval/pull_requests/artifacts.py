@@ -19,7 +19,8 @@ from ci_eval.records.errors import CiEvalError, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.model import Stored
 from ci_eval.reporters.markdown import Markdown
-from ci_eval.run_files.report_file import REPORT_FILE, Limits, report_in
+from ci_eval.run_files.names import REPORT_FILE
+from ci_eval.run_files.report_file import Limits, report_in
 from ci_eval.runtime.http import MAX_BODY
 
 NEEDS = "actions: read"

@@ -15,6 +15,7 @@ from pathlib import Path
 from ci_eval.plugins import points
 from ci_eval.records.errors import ExitCode, Problem
 from ci_eval.records.findings import Report
+from ci_eval.runtime.context import in_actions
 from ci_eval.text.templates import code, markdown, workflow_command
 
 MAX_SUMMARY_BYTES = 1024 * 1024
@@ -46,7 +47,7 @@ def publish(
     if report is not None:
         if "summary" in reports and env.get("GITHUB_STEP_SUMMARY"):
             _append_summary(_document(out, "summary"), Path(env["GITHUB_STEP_SUMMARY"]), env)
-        if "annotations" in reports and _in_actions(env):
+        if "annotations" in reports and in_actions(env):
             lines = _document(out, "annotations").read_text(encoding="utf-8").splitlines()
             _print(line for line in lines if line.startswith(_COMMANDS))
     append_outputs(outputs(report, out, exit_code, env), env)
@@ -68,7 +69,7 @@ def summarise(text: str, env: Mapping[str, str]) -> None:
 
 def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
     """Show `problems` on the lines they stand on, as many as the runner shows."""
-    if not _in_actions(env):
+    if not in_actions(env):
         return
     shown = {"error": 0, "warning": 0}
     lines = []
@@ -111,10 +112,6 @@ def _regressions(report: Report | None) -> int | None:
 
 def _document(out: Path, reporter: str) -> Path:
     return out / points.reporter[reporter].file
-
-
-def _in_actions(env: Mapping[str, str]) -> bool:
-    return env.get("GITHUB_ACTIONS") == "true"
 
 
 def _in_repository(path: str, env: Mapping[str, str]) -> str:

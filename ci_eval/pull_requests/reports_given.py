@@ -6,7 +6,8 @@ from pathlib import Path
 from ci_eval.pull_requests.artifacts import LIMITS, MAX_ARTIFACTS, checked
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.run_files.report_file import REPORT_FILE, read_report
+from ci_eval.run_files.names import REPORT_FILE
+from ci_eval.run_files.report_file import read_report
 
 
 def reports_in(given: Sequence[str]) -> Iterator[tuple[Report | None, UsageError | None]]:

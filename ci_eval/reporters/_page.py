@@ -36,13 +36,13 @@ from ci_eval.reporters._history import History, history_of
 from ci_eval.reporters._reasons import reasons_of
 from ci_eval.reporters._rows import Row, first_rows, judged_by_threshold, rows_of
 from ci_eval.run_files import wording
+from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.text.templates import code, render
 
 T = TypeVar("T")
 
 MAX_REASONS = 5
 """Reasons of one severity that a document begins with."""
-_DEFAULT_CONFIG = "ci-eval.yaml"
 _MAX_COMMAND = 200
 
 
@@ -218,4 +218,4 @@ def _save_command(meta: RunMeta) -> str:
 
 
 def _config(meta: RunMeta) -> list[str]:
-    return [] if meta.config in ("", _DEFAULT_CONFIG) else ["-c", meta.config]
+    return [] if meta.config in ("", CONFIG_FILE) else ["-c", meta.config]

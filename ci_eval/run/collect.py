@@ -1,57 +1,68 @@
-"""Trials to a run: they are tried, scored as they land, and written down in their order."""
+"""What a run collects: traces as they land, results in the order of the trials."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from types import TracebackType
+from typing import IO, NamedTuple, Self
 
-from ci_eval.records.findings import GroupKey, Totals
+from ci_eval.records.findings import GroupKey, Report, Totals
 from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.records.trials import Trace, Trial
-from ci_eval.run import participants
-from ci_eval.run.execute import Conduct, ToTry, execute
-from ci_eval.run.participants import Team
+from ci_eval.run.execute import ToTry
 from ci_eval.run.plan import Plan
-from ci_eval.run.rerun import Redraw
-from ci_eval.run.score import score
 from ci_eval.run_files import wording
 from ci_eval.run_files.journal import Journal, trace_line
+from ci_eval.run_files.names import RUN_FILE, TRACES_FILE
 from ci_eval.run_files.resume import Begun
 from ci_eval.run_files.run_file import RunWriter, read_run, replacing
 from ci_eval.run_files.score_table import Columns
-from ci_eval.runtime.context import RunContext
-from ci_eval.text import templates
 from ci_eval.text.redact import Secrets
 
 _MAX_NAMED = 5
-"""How many cases a warning names at most."""
+"""The most cases that a warning names."""
+
+
+class Progress:
+    """Follows a run; this one shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop following, whatever ended the run."""
+
+    def landed(self, result: TrialResult) -> None:
+        """Take note of a result."""
+
+    def rerun(self, trials: int) -> None:
+        """Take note of trials that are added because the verdict is inconclusive."""
+
+    def reused(self, trials: int, invocations: int) -> None:
+        """Take note of what was reused from the run that this one resumes.
+
+        `invocations` belong to trials that were not over.
+        """
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a run leaves what it found."""
+    """Where a run leaves what it collected."""
 
     folder: Path
-    secrets: Secrets
-    """What must not get into any document; what the configuration hands to agents is added."""
     record: Path | None = None
-    """A file for the traces, in the order of the cases; `recorded` agents read it."""
+    """A file for the traces, in the order of the trials; `recorded` agents read it."""
     resume: bool = False
-    """Whether traces that the folder holds already are taken as they are."""
-    watch: Callable[[TrialResult], None] = lambda _: None
-    """Sees each result as it is there."""
-    more: Callable[[int], None] = lambda _: None
-    """Learns how many trials are drawn again."""
-    taken_over: Callable[[int, int], None] = lambda _trials, _invocations: None
-    """Learns how many trials of an earlier run were taken over, and how many invocations of
-    others."""
+    """Whether traces that the folder already holds are reused."""
+    progress: Progress = field(default_factory=Progress)
+    publish: Callable[[Report], None] = lambda _: None
+    """Called with the report once its documents are written."""
 
 
 @dataclass
 class Tally:
-    """Counts what lands, and keeps the values."""
+    """Counts and values of the results so far."""
 
     columns: Columns = field(default_factory=Columns)
     trials: int = 0
@@ -60,7 +71,7 @@ class Tally:
     judging: dict[GroupKey, JudgeUsage] = field(default_factory=dict)
     simulation: JudgeUsage | None = None
     cut_off: dict[str, list[str]] = field(default_factory=dict)
-    """The cases of responses that ended before they were whole, by why."""
+    """The cases whose responses were cut off, by the reason."""
 
     def add(self, result: TrialResult) -> None:
         """Add one result."""
@@ -84,7 +95,7 @@ class Tally:
         return cases.model_copy(update=counted)
 
     def warnings(self) -> Iterator[str]:
-        """Yield what is to be told of the observations, beside their scores."""
+        """Yield warnings about the traces that no score tells."""
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             shown = ", ".join(names[:_MAX_NAMED])
@@ -93,126 +104,92 @@ class Tally:
             yield f"{wording.cut_off([reason] * len(those))} ({cases} {shown}{more})"
 
 
-class Observed(NamedTuple):
-    """A run with its values at hand."""
+class Collected(NamedTuple):
+    """A run and the tally of its results."""
 
     run: Run
     tally: Tally
 
 
-def observe(
-    plan: Plan,
-    meta: RunMeta,
-    context: RunContext,
-    outputs: Outputs,
-    again: Callable[[Tally], Redraw],
-) -> Observed:
-    """Try every trial, score each trace as it lands, and return what was observed.
+def collected_from(run: Run) -> Collected:
+    """Return a stored run with the tally of its results."""
+    tally = Tally()
+    for result in run.results():
+        tally.add(result)
+    return Collected(run, tally)
 
-    When all have landed, `again` says what is to be drawn again; nothing ends it.
-    """
-    path = outputs.folder / "run.json"
-    with ExitStack() as stack:
-        traces = outputs.folder / "traces.jsonl"
-        journal = stack.enter_context(
-            Journal(traces, suite=plan.config.suite, resume=outputs.resume, secrets=outputs.secrets)
+
+class Collector:
+    """Keeps each trace as it lands, and writes results in the order of the trials."""
+
+    def __init__(self, plan: Plan, meta: RunMeta, outputs: Outputs, secrets: Secrets) -> None:
+        self._outputs = outputs
+        self._secrets = secrets
+        self._path = outputs.folder / RUN_FILE
+        traces = outputs.folder / TRACES_FILE
+        self._journal = Journal(
+            traces, suite=plan.config.suite, resume=outputs.resume, secrets=secrets
         )
-        writer = stack.enter_context(RunWriter(path, outputs.secrets.cleaned(meta)))
-        line = _Line(plan, journal, writer, outputs, stack)
-        asyncio.run(_try_all(plan, context, line, again))
-    if outputs.resume:
-        outputs.taken_over(*line.taken_over)
-    return Observed(read_run(path, shown=str(path)), line.tally)
-
-
-async def _try_all(
-    plan: Plan, context: RunContext, line: "_Line", again: Callable[[Tally], Redraw]
-) -> None:
-    """Try every trial; what the reports will need is loaded while the agents are waited for."""
-    loading = asyncio.create_task(asyncio.to_thread(templates.prepare))
-    try:
-        async with participants.started(plan, context, line.secrets) as found:
-            await _try_these(plan.trials(), plan, context, line, found)
-            while redraw := again(line.tally):
-                await _try_these(redraw.trials(plan), plan, context, line, found)
-    finally:
-        await loading
-
-
-async def _try_these(
-    trials: Iterator[Trial], plan: Plan, context: RunContext, line: "_Line", taking_part: Team
-) -> None:
-    # Agents do not wait until a trace is scored, but for so many they run no further ahead.
-    slots = asyncio.Semaphore(max(plan.config.run.concurrency, plan.config.judging.concurrency))
-    agents = {name: plan.config.agents[name] for name, _ in plan.pairs}
-    async with asyncio.TaskGroup() as scoring:
-
-        async def landed(number: int, trial: Trial, trace: Trace) -> None:
-            line.keep(number, trial, trace)
-            await slots.acquire()
-            task = scoring.create_task(line.score(taking_part, number, trial, trace))
-            task.add_done_callback(lambda _: slots.release())
-
-        conduct = Conduct(plan.config.run, taking_part.users, line.journal.keep)
-        await execute(line.to_try(trials), agents, conduct, context, landed)
-
-
-class _Line:
-    """What happens to a trace when it lands."""
-
-    def __init__(
-        self, plan: Plan, journal: Journal, writer: RunWriter, outputs: Outputs, stack: ExitStack
-    ) -> None:
-        self._plan = plan
-        self.secrets = outputs.secrets
-        self.journal = journal
-        self._writer = writer
-        self._watch = outputs.watch
-        self._record = stack.enter_context(replacing(outputs.record)) if outputs.record else None
+        self._writer = RunWriter(self._path, secrets.cleaned(meta))
+        self._record: IO[str] | None = None
+        self._open = ExitStack()
         self._waiting: dict[int, tuple[TrialResult, str]] = {}
+        """Results, and lines of the record, of trials that are not next in the order."""
         self._next = 0
         self._earlier: dict[int, Trace | Begun] = {}
-        """What the journal holds from an earlier run, until the trial has landed."""
-        self._trials_taken_over = 0
-        self._invocations_taken_over = 0
+        """What the journal holds of trials that have not landed yet."""
+        self._reused_trials = 0
+        self._reused_invocations = 0
         self.tally = Tally()
 
-    @property
-    def taken_over(self) -> tuple[int, int]:
-        """How many trials an earlier run observed, and how many invocations of others."""
-        return self._trials_taken_over, self._invocations_taken_over
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self._journal)
+            stack.enter_context(self._writer)
+            if self._outputs.record:
+                self._record = stack.enter_context(replacing(self._outputs.record))
+            stack.enter_context(self._outputs.progress)
+            self._open = stack.pop_all()
+        return self
 
-    def to_try(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
-        """Yield numbered trials, with what an earlier run observed of them."""
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, value, traceback)
+
+    def numbered(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
+        """Yield each trial with its number, and what an earlier run observed of it."""
         for number, trial in enumerate(trials, start=self._next):
-            earlier = self.journal.observed(trial)
+            earlier = self._journal.observed(trial)
             if earlier:
                 self._earlier[number] = earlier
             yield number, trial, earlier
 
-    def keep(self, number: int, trial: Trial, trace: Trace) -> None:
-        """Keep a trace that has landed."""
+    def begun(self, trial: Trial, begun: Begun) -> None:
+        """Keep a conversation that is not over."""
+        self._journal.keep(trial, begun)
+
+    def landed(self, number: int, trial: Trial, trace: Trace) -> None:
+        """Keep a trace."""
         earlier = self._earlier.pop(number, None)
         if earlier is trace:
-            self._trials_taken_over += 1
+            self._reused_trials += 1
             return
         if earlier:
-            # Where the conversation began anew after all, none of them is the same.
+            # A conversation that began anew after all shares no invocation with the earlier one.
             pairs = zip(earlier.invocations, trace.invocations, strict=False)
-            self._invocations_taken_over += sum(one is other for one, other in pairs)
-        self.journal.add(trace, trial.fingerprint)
+            self._reused_invocations += sum(one is other for one, other in pairs)
+        self._journal.add(trace, trial.fingerprint)
 
-    async def score(self, taking_part: Team, number: int, trial: Trial, trace: Trace) -> None:
-        """Score a trace, and write down its result when its turn has come."""
-        criteria = self._plan.pairs[trial.key.agent, trial.key.evalset]
-        result = await score(trial, trace, criteria, taking_part.scorers)
-        if spent := taking_part.spent(trial.key):
-            result = result.model_copy(update={"simulation": spent})
-        result = self.secrets.cleaned(result)
-        self._watch(result)
-        line = trace_line(self.secrets.cleaned(trace)) if self._record else ""
+    def scored(self, number: int, trace: Trace, result: TrialResult) -> None:
+        """Count and write a result, as soon as all before it are there."""
+        result = self._secrets.cleaned(result)
+        self._outputs.progress.landed(result)
+        line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
         self._waiting[number] = result, line
-        # Results are counted and written in the order of the cases, whichever ends first.
         while self._next in self._waiting:
             ready, line = self._waiting.pop(self._next)
             self.tally.add(ready)
@@ -220,3 +197,9 @@ class _Line:
             if self._record:
                 self._record.write(line)
             self._next += 1
+
+    def collected(self) -> Collected:
+        """Return the run, which is written."""
+        if self._outputs.resume:
+            self._outputs.progress.reused(self._reused_trials, self._reused_invocations)
+        return Collected(read_run(self._path, shown=str(self._path)), self.tally)

@@ -95,7 +95,7 @@ class Conversation:
             if self.session.memento is not None:
                 self._keep_so_far()
             self._refuse_waiting(message)
-            found = await self._sent(message)
+            found = _marked_unseen(await self.session.send(message))
             self.seen.append(await self._followed(found))
         self._refuse_waiting(None)
 
@@ -163,21 +163,21 @@ class Conversation:
     async def _answer(self, found: Invocation, message: Content) -> Invocation:
         """Return `found` with what the agent does on `message`, which answers it."""
         try:
-            return joined(found, message, await self._sent(message))
+            return joined(found, message, _marked_unseen(await self.session.send(message)))
         except TrialError as exc:
             exc.seen = joined(found, message, exc.seen) if exc.seen else found
             raise
-
-    async def _sent(self, message: Content) -> Invocation:
-        """Return what the agent does on `message`, and note where it does not tell of its tools."""
-        found = await self.session.send(message)
-        is_told = found.intermediate_data is not None
-        return found if is_told else found.model_copy(update={"unseen": True})
 
     def _response(self, call: FunctionCall) -> FunctionResponse:
         response = self._human.answer(call) or {}
         self._answered.append(Answered(call=call, response=response))
         return FunctionResponse(id=call.id, name=call.name, response=response)
+
+
+def _marked_unseen(found: Invocation) -> Invocation:
+    """Return `found`, marked as `unseen` if the agent does not report its tool calls."""
+    reports = found.intermediate_data is not None
+    return found if reports else found.model_copy(update={"unseen": True})
 
 
 def can_go_on(begun: Begun, case: EvalCase) -> bool:

@@ -1,4 +1,4 @@
-"""Trials to traces: the agents are asked, so many at a time, and what they did is kept."""
+"""Trials to traces: agents are run, a bounded number of trials at a time."""
 
 import asyncio
 import time
@@ -18,9 +18,9 @@ from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 
 ToTry = tuple[int, Trial, Trace | Begun | None]
-"""The how-manieth trial it is, the trial, and what an earlier run observed of it, all or a part."""
+"""A trial with its number, and all or a part of what an earlier run observed of it."""
 Landed = Callable[[int, Trial, Trace], Awaitable[None]]
-"""Takes the how-manieth trial it was, the trial, and what was observed."""
+"""Takes the number of a trial, the trial, and what was observed."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Conduct:
 
     options: RunOptions
     users: Users = Scripted
-    """Who talks to the agents."""
+    """Makes the user who talks to the agent."""
     keep: Callable[[Trial, Begun], None] = lambda _trial, _begun: None
-    """Takes down how far a conversation has come that is not over yet."""
+    """Keeps a conversation that is not over."""
 
 
 MAX_DISTURBANCES = 3
@@ -39,7 +39,7 @@ MAX_DISTURBANCES = 3
 _FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported", "waiting", "unmocked"})
 """Failures that would only repeat themselves."""
 _NOT_THE_AGENTS = frozenset({"waiting", "simulator"})
-"""Failures that tell nothing of whether an agent could go on from where it was."""
+"""Failures that do not show whether an agent could go on from where it was."""
 
 
 async def execute(
@@ -49,7 +49,7 @@ async def execute(
     context: RunContext,
     landed: Landed,
 ) -> None:
-    """Try every numbered trial, so many at once, and hand on each as it ends.
+    """Run every trial, and hand on each trace as it lands.
 
     A trial that could not be observed becomes a trace with an error; nothing that an agent
     does ends the others.
@@ -64,7 +64,7 @@ async def execute(
             if isinstance(earlier, Trace):
                 trace = earlier
             else:
-                trace = await observe(running[trial.key.agent], trial, conduct, earlier)
+                trace = await execute_trial(running[trial.key.agent], trial, conduct, earlier)
             await landed(number, trial, trace)
 
     async with AsyncExitStack() as stack:
@@ -77,19 +77,19 @@ async def execute(
                 group.create_task(work(running))
 
 
-async def observe(
+async def execute_trial(
     agent: RunningAgent, trial: Trial, conduct: Conduct, begun: Begun | None = None
 ) -> Trace:
-    """Try `trial`, again where that is allowed, and return the last trace.
+    """Run one trial, retry it where that is allowed, and return the last trace.
 
-    What an earlier run has `begun` is gone on with, where that can be.
+    What an earlier run has `begun` is continued, where that is possible.
     """
     tries, disturbances, alone = 0, 0, False
     if begun and not can_go_on(begun, trial.case):
         begun = None
     while True:
         try:
-            trace = await _Attempt(agent, trial, conduct, begun).trace(alone=alone)
+            trace = await _Attempt(agent, trial, conduct, begun).run(alone=alone)
         except DisturbedError as exc:
             _stop_if_cancelled()
             disturbances += 1
@@ -108,7 +108,7 @@ async def observe(
 
 
 def _stop_if_cancelled() -> None:
-    """Go on being cancelled, where what the cancelling disturbed hid that."""
+    """Raise `CancelledError` again if a disturbance hid that the task was cancelled."""
     task = asyncio.current_task()
     if task and task.cancelling():
         raise asyncio.CancelledError
@@ -116,14 +116,14 @@ def _stop_if_cancelled() -> None:
 
 @dataclass
 class _Unhurried:
-    """A user whose thinking takes none of the time that a trial has."""
+    """A user whose thinking does not count towards the time limit of a trial."""
 
     user: User
     clock: asyncio.Timeout
     thought_s: float = 0.0
 
     async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
-        """Return what the user says next; the clock stands still until it is there."""
+        """Return the next message of the user; the time limit is paused until then."""
         now = asyncio.get_running_loop().time
         began = now()
         left = (self.clock.when() or began) - began
@@ -137,7 +137,7 @@ class _Unhurried:
 
 @dataclass
 class _Attempt:
-    """One try of a trial."""
+    """One attempt at a trial."""
 
     agent: RunningAgent
     trial: Trial
@@ -145,17 +145,17 @@ class _Attempt:
     begun: Begun | None
     seen: list[Invocation] = field(default_factory=list)
     took: float | None = None
-    """How long the conversation took, where it was held already."""
+    """Seconds that a recorded conversation took."""
     session: Session | None = None
     user: _Unhurried | None = None
 
-    async def trace(self, *, alone: bool) -> Trace:
-        """Return what was observed."""
+    async def run(self, *, alone: bool) -> Trace:
+        """Hold the conversation, and return what was observed."""
         started = time.perf_counter()
         final_state: dict[str, Json] | None = None
         error: Failure | None = None
         try:
-            final_state = await self._final_state(alone=alone)
+            final_state = await self._converse(alone=alone)
         except TimeoutError:
             message = f"not done after {self.conduct.options.timeout_s:g} s"
             error = Failure(kind="timeout", message=message)
@@ -178,32 +178,32 @@ class _Attempt:
             output=self.session.output if self.session else "",
         )
 
-    async def _final_state(self, *, alone: bool) -> dict[str, Json] | None:
+    async def _converse(self, *, alone: bool) -> dict[str, Json] | None:
         """Hold the conversation, and return the final state."""
         memento = self.begun.memento if self.begun else None
-        # A worker's start is nobody's turn: it has a limit of its own.
-        self.session = await self.agent.open(self.trial, alone=alone, memento=memento)
-        self.took = _took(self.session.held)
+        # The start of a worker has a limit of its own, and takes none of the trial's time.
+        session = await self.agent.open(self.trial, alone=alone, memento=memento)
+        self.session, self.took = session, _took(session.held)
         async with asyncio.timeout(self.conduct.options.timeout_s) as clock:
             try:
-                await self._converse(self.session, clock)
+                if session.held is None:
+                    self.user = _Unhurried(self.conduct.users(self.trial), clock)
+                    keep = partial(self.conduct.keep, self.trial)
+                    conversation = Conversation(
+                        session, self.trial.case, self.user, self.seen, keep
+                    )
+                    await conversation.hold(self.begun)
+                else:
+                    _take_held(session.held, self.trial, self.seen)
             except BaseException:
                 with suppress(TrialError):
-                    await self.session.close()
+                    await session.close()
                 raise
-            return await self.session.close()
-
-    async def _converse(self, session: Session, clock: asyncio.Timeout) -> None:
-        if session.held is not None:
-            _take_held(session.held, self.trial, self.seen)
-            return
-        self.user = _Unhurried(self.conduct.users(self.trial), clock)
-        keep = partial(self.conduct.keep, self.trial)
-        await Conversation(session, self.trial.case, self.user, self.seen, keep).hold(self.begun)
+            return await session.close()
 
 
 def _took(held: Sequence[Invocation] | None) -> float | None:
-    """Return the seconds that a conversation took which is over; `None` where nothing tells."""
+    """Return the seconds that a recorded conversation took, or `None` if they are unknown."""
     known = [each.duration for each in held or () if each.duration is not None]
     return min(sum(known), MAX_SECONDS) if known else None
 

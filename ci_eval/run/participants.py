@@ -1,4 +1,4 @@
-"""Who takes part in a run beside the agents: what scores, and who talks to the agents."""
+"""Scorers and simulated users: who takes part in a run beside the agents."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,29 +12,25 @@ from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.conversation import Scripted, Users
 from ci_eval.run.plan import Plan
-from ci_eval.run.score import Scorers
 from ci_eval.run.simulated_users import Simulating
 from ci_eval.runtime.context import RunContext
-from ci_eval.text.redact import Secrets
 
 
-class Team(NamedTuple):
-    """All of them, ready."""
+class Participants(NamedTuple):
+    """Scorers and users, started."""
 
-    scorers: Scorers
+    scorers: Mapping[str, Scorer]
+    """The criteria that had to be started, by the names that the configuration gives them."""
     users: Users
 
     def spent(self, key: TrialKey) -> JudgeUsage | None:
-        """Return what it took to ask what the user of a trial says, which is over."""
+        """Return what the simulated user of a trial cost; the trial is over."""
         return self.users.spent(key) if isinstance(self.users, Simulating) else None
 
 
 @asynccontextmanager
-async def started(plan: Plan, context: RunContext, secrets: Secrets) -> AsyncIterator[Team]:
-    """Start the criteria that need it, and who asks models; leaving the context stops them.
-
-    Of `secrets` none is kept with the answers of models.
-    """
+async def started(plan: Plan, context: RunContext) -> AsyncIterator[Participants]:
+    """Start the criteria and the client of models; leaving the context stops them."""
     judged, simulation = _judged(plan), _simulation(plan)
     users: Users = Scripted
     async with AsyncExitStack() as stack:
@@ -44,11 +40,11 @@ async def started(plan: Plan, context: RunContext, secrets: Secrets) -> AsyncIte
             if isinstance(criterion, WorkerCriterion)
         }
         if judged or simulation:
-            asking_all = client.asking(plan.config.judging, context, secrets)
+            asking_all = client.asking(plan.config.judging, context)
             asker = await stack.enter_async_context(asking_all)
             scorers |= {name: client.Judged(each, asker) for name, each in judged.items()}
             users = Simulating(simulation, asker) if simulation else users
-        yield Team(scorers, users)
+        yield Participants(scorers, users)
 
 
 def check(plan: Plan, context: RunContext) -> None:

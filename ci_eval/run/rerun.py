@@ -5,13 +5,16 @@ failed: repeats of failures alone would let them pass by chance.  A single case 
 to be broken is confirmed by trials of its own, which count for that and for no mean.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ci_eval.config.schema import GateOptions
-from ci_eval.gate.compare import Examined
+from ci_eval.gate.compare import Examined, examine
+from ci_eval.records.results import RunMeta
 from ci_eval.records.trials import Trial
+from ci_eval.run.collect import Progress, Tally
 from ci_eval.run.plan import Plan
+from ci_eval.run_files.score_table import Past
 
 Place = tuple[str, str, str]
 """Agent, evalset and case."""
@@ -48,6 +51,26 @@ class Redraw:
         """Return how many trials they are."""
         drawn = sum(plan.evalsets[evalset].count for _, evalset in self.pairs) * plan.repeats
         return drawn + sum(self.confirming.values())
+
+
+class Reruns:
+    """Decides round by round what is drawn again."""
+
+    def __init__(self, plan: Plan, meta: RunMeta, past: Sequence[Past], progress: Progress) -> None:
+        self._plan = plan
+        self._meta = meta
+        self._past = past
+        self._progress = progress
+
+    def trials(self, tally: Tally) -> Iterator[Trial] | None:
+        """Return the trials of the next round, or `None` if the verdict needs none."""
+        gate = self._plan.config.gate
+        if gate.on_inconclusive != "rerun" or gate.mode == "threshold" or not self._past:
+            return None
+        examined = examine(self._meta, tally.columns, self._past, gate)
+        redraw = affordable(wanted(examined, gate), self._plan, tally.trials)
+        self._progress.rerun(redraw.count(self._plan))
+        return redraw.trials(self._plan) if redraw else None
 
 
 def wanted(examined: Examined, gate: GateOptions) -> Redraw:

@@ -1,6 +1,8 @@
 """Traces to results: one score for each criterion."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any
 
@@ -10,6 +12,10 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json, Status
 from ci_eval.records.results import InvocationScore, Score, TrialResult
 from ci_eval.records.trials import Trace, Trial
+from ci_eval.run.collect import Collector
+from ci_eval.run.execute import Landed
+from ci_eval.run.participants import Participants
+from ci_eval.run.plan import Plan
 
 MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
@@ -17,12 +23,39 @@ MAX_EVIDENCE_ITEMS = 1_000
 """How much of a list or an object is kept as evidence."""
 _UNSEEN = "the agent does not tell which tools it called, so nothing can be said of them"
 
-Scorers = Mapping[str, Scorer]
-"""The criteria that had to be started, by the names that the configuration gives them."""
+
+@asynccontextmanager
+async def scoring(
+    plan: Plan, participants: Participants, collector: Collector
+) -> AsyncIterator[Landed]:
+    """Score traces while others are executed; leaving the context waits for the last.
+
+    The context is the function that takes each trace.  It makes agents wait only if as many traces
+    as may be scored at once are waiting already.
+    """
+    options = plan.config
+    slots = asyncio.Semaphore(max(options.run.concurrency, options.judging.concurrency))
+
+    async def work(number: int, trial: Trial, trace: Trace) -> None:
+        criteria = plan.pairs[trial.key.agent, trial.key.evalset]
+        result = await score(trial, trace, criteria, participants.scorers)
+        if spent := participants.spent(trial.key):
+            result = result.model_copy(update={"simulation": spent})
+        collector.scored(number, trace, result)
+
+    async with asyncio.TaskGroup() as group:
+
+        async def landed(number: int, trial: Trial, trace: Trace) -> None:
+            collector.landed(number, trial, trace)
+            await slots.acquire()
+            task = group.create_task(work(number, trial, trace))
+            task.add_done_callback(lambda _: slots.release())
+
+        yield landed
 
 
 async def score(
-    trial: Trial, trace: Trace, criteria: Mapping[str, AnyCriterion], scorers: Scorers
+    trial: Trial, trace: Trace, criteria: Mapping[str, AnyCriterion], scorers: Mapping[str, Scorer]
 ) -> TrialResult:
     """Score `trace` by every criterion; what cannot be scored is an error that says why."""
     scores = [

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from ci_eval.records.model import Json
 from ci_eval.records.trials import Trace, Trial, TrialKey
+from ci_eval.run_files.names import UNDERWAY_FILE
 from ci_eval.run_files.resume import Begun
 from ci_eval.text.fingerprint import of_question
 from ci_eval.text.json_text import TRACE_DEPTH, parse_json
@@ -43,7 +44,7 @@ class Journal:
         self._suite = suite
         self._secrets = secrets or Secrets({})
         self._traces = _Lines(path, resume=resume)
-        self._begun = _Lines(path.with_name("underway.jsonl"), resume=resume)
+        self._begun = _Lines(path.with_name(UNDERWAY_FILE), resume=resume)
         self._open = ExitStack()
 
     def __enter__(self) -> Self:

@@ -14,8 +14,6 @@ from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_j
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import Loc, dotted, read_text
 
-REPORT_FILE = "report.json"
-
 
 class Limits(NamedTuple):
     """What a report of strangers may hold."""

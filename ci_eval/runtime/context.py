@@ -1,4 +1,4 @@
-"""What the outside gives to those who may not look for themselves."""
+"""Run context: what a command was started with, read once and passed down."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -6,14 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_eval.runtime.clone import NO_CLONE, Clone
+from ci_eval.text.redact import Secrets
+
+_NO_SECRETS = Secrets({})
+
+
+def in_actions(env: Mapping[str, str]) -> bool:
+    """Return True if a GitHub workflow runs a process with the environment `env`."""
+    return env.get("GITHUB_ACTIONS") == "true"
 
 
 @dataclass(frozen=True)
 class RunContext:
-    """What the outside gives: the environment, the folder, the clock."""
+    """Environment, root, clock and clone of a command, and the secrets that it knows."""
 
     env: Mapping[str, str]
-    """The environment of this process, as `cli` read it."""
+    """The environment variables of this process."""
     root: Path
     """The folder of the configuration; relative paths in it start here."""
     now: Callable[[], float]
@@ -21,16 +29,25 @@ class RunContext:
     folder: str = ""
     """The same folder as the user named it; empty where that is the current one."""
     job: str = ""
-    """What CI calls the job that this runs in; empty where nothing tells."""
+    """The name of the CI job; empty outside CI."""
     say: Callable[[str], None] = lambda _: None
-    """Tells whoever watches what goes on, in one line."""
+    """Shows the user one line."""
     clone: Clone = NO_CLONE
-    """The clone that `root` belongs to; found by itself if left out."""
+    """The clone that `root` belongs to; found when it is first used, if left out."""
+    secrets: Secrets = _NO_SECRETS
+    """The values that no output may hold; by default those in `env`."""
 
     def __post_init__(self) -> None:
-        """Look for the clone, once somebody asks about it."""
+        """Fill in what follows from the other fields."""
         if self.clone is NO_CLONE:
             object.__setattr__(self, "clone", Clone(self.root, self.env))
+        if self.secrets is _NO_SECRETS:
+            object.__setattr__(self, "secrets", Secrets(self.env))
+
+    @property
+    def in_actions(self) -> bool:
+        """True if a GitHub workflow runs this."""
+        return in_actions(self.env)
 
     def shown(self, given: str) -> str:
         """Return what the user calls the file that the configuration calls `given`."""

@@ -300,11 +300,11 @@ def printing(env: Mapping[str, str]) -> Iterator[None]:
                 each.write_held()
 
 
-def print_none_of(env: Mapping[str, str]) -> None:
-    """Keep the secrets of another environment out of what is printed from now on, too."""
+def print_none_of(secrets: Secrets) -> None:
+    """Keep more secrets out of what is printed from now on."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, _Stream):
-            stream.secrets = stream.secrets.with_more(Secrets(env).given)
+            stream.secrets = stream.secrets.with_more(secrets.given)
 
 
 class _Stream:

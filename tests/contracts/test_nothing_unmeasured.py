@@ -19,7 +19,9 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run import pipeline
-from ci_eval.run.collect import Observed, Tally
+from ci_eval.run.baseline import Baseline
+from ci_eval.run.collect import Collected, Tally
+from ci_eval.run.describe import describe
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run.score import score
 from ci_eval.run_files.score_table import Columns, Past
@@ -200,7 +202,7 @@ def planned(suite: Suite, folder: Path) -> tuple[Plan, RunMeta]:
     context = RunContext(env={}, root=folder, now=lambda: 0.0)
     config = load(folder / "ci-eval.yaml", shown="ci-eval.yaml", context=context)
     found = plan(config, context)
-    return found, pipeline.describe(found, context)
+    return found, describe(found, context)
 
 
 def trace_of(trial: Trial, does: str) -> Trace:
@@ -267,9 +269,9 @@ def outcome_of(suite: Suite) -> Outcome | None:
     tally = Tally()
     for result in results:
         tally.add(result)
-    observed = Observed(Run(meta, lambda: iter(results)), tally)
-    before = pipeline.Before(past) if suite.before else None
-    return Outcome(pipeline.judge(observed, found.config.gate, before), results)
+    observed = Collected(Run(meta, lambda: iter(results)), tally)
+    before = Baseline(past) if suite.before else None
+    return Outcome(pipeline.compare_and_decide(observed, found.config.gate, before), results)
 
 
 # --- What must hold -------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """What the README and the contributor guide promise, done."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -12,6 +13,7 @@ from support.copied_examples import copy_examples
 
 from ci_eval.cli.main import main
 from ci_eval.records.errors import ExitCode
+from ci_eval.run.pipeline import run
 from ci_eval.text.yaml_files import parse_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -87,6 +89,17 @@ def test_the_guide_shows_the_layers_that_are_checked():
     shown = GUIDE.split("stands below it.\n\n", 1)[1].split("\n\n", 1)[0]
 
     assert [re.split(r"  +", line.strip())[0] for line in shown.splitlines()] == contract["layers"]
+
+
+def test_the_guide_shows_the_stages_of_the_pipeline():
+    stages = re.findall(r"^\| `(\w+)` \|.*\| `(\S+\.py)` \|$", GUIDE, re.MULTILINE)
+    assert len(stages) == 8
+    for name, module in stages:
+        defined = (ROOT / "ci_eval" / module).read_text(encoding="utf-8")
+        assert re.search(rf"^(async )?def {name}\(", defined, re.MULTILINE), name
+    body = inspect.getsource(run).split('"""')[2]
+    names = [name for name, _ in stages[2:]]
+    assert re.findall("|".join(f"{name}(?=_|\\()" for name in names), body) == names
 
 
 def test_a_criterion_is_added_in_one_file(tmp_path, monkeypatch, capsys):

@@ -18,6 +18,7 @@ from ci_eval.baselines import artifact, check_run
 from ci_eval.baselines._document import stored_runs, with_run
 from ci_eval.baselines._runs_index import index_text, read_index
 from ci_eval.cli import console, validate
+from ci_eval.cli.baseline import shown_runs
 from ci_eval.cli.evalset import given
 from ci_eval.cli.gate import (
     comparing,
@@ -26,7 +27,6 @@ from ci_eval.cli.gate import (
     outlook_shown,
     reading,
     showing,
-    shown_runs,
 )
 from ci_eval.cli.gate.costs import taken
 from ci_eval.cli.judge_check.choosing import choose_of
@@ -42,9 +42,9 @@ from ci_eval.pull_requests.artifacts import LIMITS
 from ci_eval.records.errors import CiEvalError, TrialError
 from ci_eval.records.model import EvalCase
 from ci_eval.records.trials import Trace, Trial, TrialKey
-from ci_eval.run import pipeline
-from ci_eval.run.collect import Observed
-from ci_eval.run.pipeline import Before
+from ci_eval.run.baseline import Baseline
+from ci_eval.run.collect import Collected, collected_from
+from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.score import score
 from ci_eval.run_files.journal import Journal
 from ci_eval.run_files.report_file import read_report, report_in
@@ -115,12 +115,12 @@ def context(path: Path) -> RunContext:
 
 def run_json(path: Path) -> None:
     """`report`, `compare`, `baseline save` and the others that read a run."""
-    observed = pipeline.recall(read_run(path, shown=SHOWN))
+    observed = collected_from(read_run(path, shown=SHOWN))
     meta = observed.run.meta
     note_run(observed.run)
     past = Past(meta.model_copy(update={"run_id": "before"}), observed.tally.columns)
     for rules in RULES:
-        report = pipeline.judge(observed, rules, Before([past], history=[note(past)]))
+        report = compare_and_decide(observed, rules, Baseline([past], history=[note(past)]))
         _show(report, observed)
     out = path.with_name("stored")
     with replacing(out) as file:
@@ -128,7 +128,7 @@ def run_json(path: Path) -> None:
     assert stored_runs(out, SHOWN)[0].meta.run_id == meta.run_id, "what is stored is read again"
 
 
-def _show(report: Any, observed: Observed) -> None:
+def _show(report: Any, observed: Collected) -> None:
     for name in points.reporter:
         for _ in points.reporter[name]().render(report, observed.run.results):
             pass
@@ -141,7 +141,7 @@ def _show(report: Any, observed: Observed) -> None:
 def baseline(path: Path) -> None:
     """`baseline show`, `baseline diff`, `gate power`, and a run that is compared."""
     runs = stored_runs(path, SHOWN)
-    before = Before(runs, history=[note(each) for each in runs])
+    before = Baseline(runs, history=[note(each) for each in runs])
     shown_runs.show_runs(shown_runs.shown_runs(before, 1.8e9), Lineage(), "shop")
     known = taken(runs, before.history, None, judged=False)
     for past in runs[:1]:
@@ -156,8 +156,8 @@ def _compared(path: Path, past: Past, runs: list[Past]) -> None:
     from ci_eval.run.collect import Tally
 
     meta = past.meta.model_copy(update={"run_id": "now", "suite": past.meta.suite})
-    observed = Observed(Run(meta, lambda: iter(())), Tally(columns=past.columns))
-    report = pipeline.judge(observed, RULES[0], Before(runs))
+    observed = Collected(Run(meta, lambda: iter(())), Tally(columns=past.columns))
+    report = compare_and_decide(observed, RULES[0], Baseline(runs))
     _show(report, observed)
     for _ in with_run(observed.run, runs, path, SHOWN, window=5):
         pass

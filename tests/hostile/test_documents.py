@@ -15,11 +15,11 @@ from hostile.runner import STEERING, commands, values
 from lxml import etree
 from support.report_language import streamed
 
+from ci_eval.cli.baseline.shown_runs import ShownRun, show_runs
 from ci_eval.cli.console import Progress, say_problems, say_report
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate import explaining, showing
 from ci_eval.cli.gate.comparing import show_comparison
-from ci_eval.cli.gate.shown_runs import ShownRun, show_runs
 from ci_eval.forge.lineage import Lineage
 from ci_eval.pull_requests.github_runner import annotate, publish
 from ci_eval.records.errors import ExitCode, Problem

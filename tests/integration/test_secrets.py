@@ -7,6 +7,7 @@ file that it left, and all that it printed.
 import base64
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,51 @@ def test_a_secret_that_the_command_line_quotes_is_not_printed(
 
     assert "Zq4wv" not in printed
     assert "[SHOP_API_KEY]" in printed
+
+
+HANDED = "blue-giraffe-4471"
+"""A value that only `env:` makes a secret: its variable has no name that says so."""
+
+
+def test_a_secret_that_an_older_baseline_holds_is_in_no_document(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = CONFIG.replace("[SHOP_API_KEY]", "[SHOP_API_KEY, HANDED]")
+    (shop / "ci-eval.yaml").write_text(f"{config}baseline: {{store: file, path: base.json}}\n")
+    cases = CASES.replace("prompt: fail", "prompt: Hi")
+    (shop / "cases.yaml").write_text(f"{cases}- {{id: {HANDED}, prompt: Hi, expected: Hello}}\n")
+    main(["run", "--out", "old"])
+    main(["baseline", "save", "old"])
+    document = json.loads((shop / "base.json").read_text())
+    (meta,) = document["runs"]
+    planted = {"branch": HANDED, "job": HANDED, "config": HANDED, "warnings": [f"saw {HANDED}"]}
+    meta |= {**planted, "agents": ["bot", HANDED]}
+    (shop / "base.json").write_text(json.dumps(document))
+    assert len(re.findall(HANDED, json.dumps(document))) > 5
+    capsys.readouterr()
+
+    (shop / "cases.yaml").write_text(cases)  # so that a case is reported as vanished
+    monkeypatch.setenv("HANDED", HANDED)
+    main(["run"])
+    main(["run", "--json"])
+    main(["report", "--out", "again"])
+    main(["baseline", "show"])
+    main(["baseline", "show", "--json"])
+    main(["baseline", "diff", "--json"])
+    main(["compare", "old", "ci-eval-report", "-c", "ci-eval.yaml"])
+    main(["gate", "explain", "-c", "ci-eval.yaml"])
+    written = {
+        path.relative_to(shop): path.read_text()
+        for folder in ("ci-eval-report", "again")
+        for path in (shop / folder).iterdir()
+    }
+    printed = "".join(capsys.readouterr())
+
+    assert len(written) > 10
+    assert {str(name) for name, text in written.items() if HANDED in text} == set()
+    assert HANDED not in printed
+    assert "[HANDED]" in printed
+    assert "[HANDED]" in written[Path("ci-eval-report/comment.md")]
 
 
 # --- A run with everything ------------------------------------------------------------------

@@ -9,6 +9,7 @@ import click
 
 from ci_eval.cli.exit_codes import EXIT_CODES
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
 
 if TYPE_CHECKING:
     from ci_eval.cli.adk.options import Options
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from ci_eval.run.plan import Plan
     from ci_eval.runtime.context import RunContext
 
-CONFIG = "ci-eval.yaml"
-DEFAULT_OUT = "ci-eval-report"
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -59,7 +58,7 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 @click.option("--record", type=click.Path(), help="Write the traces here, for a recorded agent.")
 @click.option(
     "--out",
-    default=DEFAULT_OUT,
+    default=REPORT_FOLDER,
     show_default=True,
     help="The folder that receives every document.",
 )
@@ -82,7 +81,6 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     from ci_eval.run.collect import Outputs
     from ci_eval.runtime import isolation
     from ci_eval.runtime.paths import refuse_links_out
-    from ci_eval.text.redact import Secrets
 
     options = Options(
         agent=agent_dir,
@@ -93,13 +91,13 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
         enable=given["enable_features"],
         disable=given["disable_features"],
     )
-    folder, context = Path(out), replace(load.context_of(Path(CONFIG)), folder="")
+    folder, context = Path(out), replace(load.context_of(Path(CONFIG_FILE)), folder="")
     env = context.env
     record = Path(given["record"]).absolute() if given["record"] else None
     isolation.close_memory()
     try:
         refuse_links_out(out, given["record"])
-        outputs = Outputs(folder=folder, secrets=Secrets(env), record=record)
+        outputs = Outputs(folder=folder, record=record)
         report, failed = _run(options, context, outputs, detailed=given["print_detailed_results"])
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, env, ())
@@ -119,14 +117,18 @@ def _run(
 
     There is no report if the run was interrupted.
     """
-    from ci_eval.cli import console, load
+    from ci_eval.cli import console
     from ci_eval.cli.adk.options import configured
     from ci_eval.cli.adk.results import history, results_of, with_record, write_results
     from ci_eval.cli.adk.summary import criteria_line
+    from ci_eval.cli.run.watched import run_watched
+    from ci_eval.config.handed_secrets import with_secrets
     from ci_eval.run.plan import plan
     from ci_eval.storage.gcs import Storage
 
-    planned = plan(configured(options, context), context, as_adk=True)
+    config = configured(options, context)
+    context = with_secrets(context, config)
+    planned = plan(config, context, as_adk=True)
     _refuse_same_ids(planned)
     kept = history(
         options.storage_uri or str(options.folder.parent),
@@ -136,7 +138,7 @@ def _run(
     kept.check(options.app)  # before anything is paid for
     click.echo(criteria_line(planned.config.criteria))
     with with_record(outputs) as (recorded, record):
-        report = load.run(planned, context, recorded)
+        report = run_watched(planned, context, recorded, lambda _: None)
         if report is None:
             return None, 0
         results = results_of(planned, context, outputs, record)

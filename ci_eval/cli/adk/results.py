@@ -8,20 +8,21 @@ traces are ever held all at once.
 import json
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval.cli import console, load
+from ci_eval.cli import console
 from ci_eval.cli.adk.case_results import CaseResult, case_result
-from ci_eval.config import handed_secrets
+from ci_eval.cli.run.watched import run_watched
 from ci_eval.records.findings import Report
 from ci_eval.records.trials import Recording
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan
+from ci_eval.run_files.names import RUN_FILE, TRACES_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.adk_storage import BucketHistory, FolderHistory, History
@@ -74,20 +75,27 @@ class Results:
 
 def results_of(plan: Plan, context: RunContext, outputs: Outputs, record: Path) -> Results:
     """Return the results of a run that left these `outputs` and this record."""
-    secrets = handed_secrets.secrets(plan.config, context, outputs.secrets)
-    return Results(plan, outputs.folder / "run.json", record, secrets)
+    return Results(plan, outputs.folder / RUN_FILE, record, context.secrets)
 
 
 @contextmanager
 def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
     """Give `outputs` a record, and its path: one for the time being where none is asked for."""
     with tempfile.TemporaryDirectory() as scratch:
-        record = outputs.record or Path(scratch, "traces.jsonl")
+        record = outputs.record or Path(scratch, TRACES_FILE)
         yield replace(outputs, record=record), record
 
 
-def run_and_write(plan: Plan, context: RunContext, outputs: Outputs, agents: str) -> Report | None:
-    """Run, and write ADK's results below `agents`, a folder or bucket; no report if interrupted.
+def run_and_write(
+    plan: Plan,
+    context: RunContext,
+    outputs: Outputs,
+    agents: str,
+    publish: Callable[[Report], None],
+) -> Report | None:
+    """Run, and write ADK's results below `agents`, a folder or bucket, before publishing.
+
+    Returns `None` if the run was interrupted.
 
     Raises:
         UsageError: nothing could be written there; then nothing is run.
@@ -97,12 +105,14 @@ def run_and_write(plan: Plan, context: RunContext, outputs: Outputs, agents: str
     for agent in plan.config.agents:
         kept.check(agent)
     with with_record(outputs) as (recorded, record):
-        report = load.run(plan, context, recorded)
-        if report:
+
+        def write_and_publish(report: Report) -> None:
             results = results_of(plan, context, outputs, record)
             for each in write_results(results, kept, context):
                 console.say(f"results: {each}")
-    return report
+            publish(report)
+
+        return run_watched(plan, context, recorded, write_and_publish)
 
 
 def history(agents: str, storage: Storage, context: RunContext) -> History:

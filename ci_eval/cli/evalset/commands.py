@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.options import json_option
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is 
 
 @evalsets.command(name="list")
 @click.argument("folder", default=".", metavar="[DIR]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
+@json_option
 def list_sets(folder: str, *, as_json: bool) -> int:
     """List the evalsets in a folder and below it: their ids, formats and numbers of cases."""
     from ci_eval.cli.evalset.finding import evalset_files

@@ -151,9 +151,9 @@ def bucket_at(place: Place) -> Bucket:
     """
     from ci_eval.cli import load
     from ci_eval.config.load import gcs_options
-    from ci_eval.config.schema import DEFAULT_FILE
+    from ci_eval.run_files.names import CONFIG_FILE
 
-    here = load.context_of(Path(DEFAULT_FILE))
+    here = load.context_of(Path(CONFIG_FILE))
     return Storage(gcs_options(here), here.env).bucket(place.bucket)
 
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
-from ci_eval.cli.gate.baselines import CONFIG, OUT, config_option, json_option
+from ci_eval.cli.options import config_option, json_option
 from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
 
 if TYPE_CHECKING:
     from ci_eval.config.schema import GateOptions
-    from ci_eval.run.collect import Observed
+    from ci_eval.run.collect import Collected
 
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -28,14 +29,15 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
     """Compare the run AFTER with the run BEFORE: each a run.json, or the folder that it is in."""
     from ci_eval.cli import console, load
     from ci_eval.cli.gate.comparing import print_comparison, show_comparison
-    from ci_eval.run import pipeline
+    from ci_eval.run.baseline import Baseline
+    from ci_eval.run.pipeline import compare_and_decide
     from ci_eval.run_files.score_table import Past
 
     by = _gate(options["config"], options["false_block"], options["max_drop"])
-    base, observed = load.recall(before), load.recall(after)
+    base, observed = load.stored_run(before), load.stored_run(after)
     _refuse_strangers(base, observed, before, after)
     runs = [Past(base.run.meta, base.tally.columns)]
-    found = pipeline.judge(observed, by, pipeline.Before(runs), worst=0)
+    found = compare_and_decide(observed, by, Baseline(runs), worst=0)
     if as_json:
         print_comparison(found)
     else:
@@ -57,7 +59,7 @@ def _gate(config: str | None, false_block: float | None, max_drop: float | None)
     return gate.model_copy(update={"mode": mode, **said})
 
 
-def _refuse_strangers(base: "Observed", observed: "Observed", before: str, after: str) -> None:
+def _refuse_strangers(base: "Collected", observed: "Collected", before: str, after: str) -> None:
     """Refuse two runs that say nothing of each other.
 
     Raises:
@@ -72,7 +74,7 @@ def _refuse_strangers(base: "Observed", observed: "Observed", before: str, after
         raise UsageError(message, hint=f"they are of {_told(base)} and of {_told(observed)}")
 
 
-def _told(observed: "Observed") -> str:
+def _told(observed: "Collected") -> str:
     meta = observed.run.meta
     agents, evalsets = ", ".join(meta.agents), ", ".join(meta.evalsets)
     return f"{meta.suite!r} ({agents} on {evalsets} by {', '.join(meta.criteria)})"
@@ -84,7 +86,7 @@ def gate() -> None:
 
 
 @gate.command()
-@click.argument("run", default=OUT, type=click.Path())
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @click.option("-c", "--config", help="Judge again by this configuration and its baseline.")
 @json_option
 def explain(run: str, config: str | None, *, as_json: bool) -> int:
@@ -96,7 +98,9 @@ def explain(run: str, config: str | None, *, as_json: bool) -> int:
     from ci_eval.cli.gate.reading import report_of
     from ci_eval.cli.gate.showing import show
 
-    found = explain(report_of(run, config, usual=CONFIG if Path(CONFIG).exists() else None))
+    found = explain(
+        report_of(run, config, usual=CONFIG_FILE if Path(CONFIG_FILE).exists() else None)
+    )
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:
@@ -123,14 +127,14 @@ def power(config: str, drop: float | None, *, power: float, run: str | None, as_
 
     loaded, context = load.load(config)
     store = load.require_baseline(loaded)
-    before = load.stored(loaded, context)
-    observed = load.recall(run) if run else None
+    stored = load.stored_baseline(loaded, context)
+    observed = load.stored_run(run) if run else None
     if observed:
         load.require_suite(loaded, observed.run.meta)
     history = store.history(loaded.suite, context)
     judged = any(each.judged for each in loaded.criteria.values())
     asked = Asked(loaded.suite, loaded.gate, loaded.run.repeats, store.window, power, drop)
-    found = outlook(asked, before, taken(before.runs, history, observed, judged=judged))
+    found = outlook(asked, stored, taken(stored.runs, history, observed, judged=judged))
     if as_json:
         print_json(found.model_dump(mode="json"))
     else:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ci_eval.records.findings import Noted
 from ci_eval.records.model import Record
 from ci_eval.records.results import JudgeUsage
-from ci_eval.run.collect import Observed
+from ci_eval.run.collect import Collected
 from ci_eval.run_files.score_table import Past
 
 _COST, _LATENCY = "ci/cost_usd", "ci/latency_s"
@@ -40,7 +40,7 @@ class Taken(Record):
 
 
 def taken(
-    runs: Sequence[Past], history: Sequence[Noted], observed: Observed | None, *, judged: bool
+    runs: Sequence[Past], history: Sequence[Noted], observed: Collected | None, *, judged: bool
 ) -> Taken:
     """Return what a trial takes.
 

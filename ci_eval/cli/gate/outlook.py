@@ -17,7 +17,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import GroupKey
 from ci_eval.records.model import Record
 from ci_eval.records.results import Tier
-from ci_eval.run.pipeline import Before
+from ci_eval.run.baseline import Baseline
 from ci_eval.run_files.score_table import Cell
 from ci_eval.stats.intervals import at_least, most_probable_break
 
@@ -121,7 +121,7 @@ class Asked:
     """A share of each criterion's interval."""
 
 
-def outlook(asked: Asked, before: Before, taken: Taken) -> Outlook:
+def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
     """Return what the gate sees, from how much the cases vary in the baseline.
 
     Raises:

@@ -5,7 +5,8 @@ from pathlib import Path
 from ci_eval.cli import load
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.run_files.report_file import REPORT_FILE, read_report
+from ci_eval.run_files.names import REPORT_FILE
+from ci_eval.run_files.report_file import read_report
 from ci_eval.text.json_stream import JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH
 
@@ -24,12 +25,12 @@ def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
     written = path / REPORT_FILE if path.is_dir() else path
     if config is None and written.is_file() and _is_report(written):
         return _with_criteria(read_report(written, shown=str(written)), str(written))
-    observed = load.recall(given)
+    collected = load.stored_run(given)
     by = config or usual
     if by is None:
         message = f"{given} holds no report, and no configuration says how to judge its run"
         raise UsageError(message, hint="name one: -c FILE")
-    return load.judge_again(observed, by)[0]
+    return load.judge_again(collected, by)[0]
 
 
 def _with_criteria(report: Report, shown: str) -> Report:

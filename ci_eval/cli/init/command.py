@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_eval.records.errors import ExitCode, Problem, UsageError
+from ci_eval.run_files.names import CONFIG_FILE
 
 if TYPE_CHECKING:
     from ci_eval.cli.init.choosing import Candidate
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ci_eval.cli.init.workflow import Packages
     from ci_eval.runtime.context import RunContext
 
-CONFIG = "ci-eval.yaml"
 AGENT = "ci_eval_agent.py"
 STARTER = "evals/smoke.yaml"
 GUIDE = ("regression", "correctness", "quality", "tool_heavy", "high_risk")
@@ -55,7 +55,7 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     if not Path(folder).is_dir():
         raise UsageError(f"{folder} is no folder, so nothing was written")
     root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
-    context = replace(context_of(root / CONFIG), folder="")
+    context = replace(context_of(root / CONFIG_FILE), folder="")
     found = survey(context.root)
     for line in _found(found):
         _say(line)
@@ -63,7 +63,7 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     names, draft = _write_all(found, context, asks=asks, force=force)
     for name in names:
         _say(f"wrote {os.path.normpath(Path(folder) / name)}")
-    _say(f"It runs {draft.agent_name} on {', '.join(draft.evalsets)}; {CONFIG} says the rest.")
+    _say(f"It runs {draft.agent_name} on {', '.join(draft.evalsets)}; {CONFIG_FILE} says the rest.")
     there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
     for model in draft.asked:
         _say(model.told(context.env))
@@ -91,7 +91,7 @@ def _write_all(
     )
     workflow, folder = _workflow_place(found.root)
     texts = _beside(candidate)
-    names = [CONFIG, *texts, *([workflow] if wanted else [])]
+    names = [CONFIG_FILE, *texts, *([workflow] if wanted else [])]
     _refuse_there(found.root, names, force=force)
     _write(found.root, texts)  # the configuration is tried with them
     if not candidate.evalsets:
@@ -99,7 +99,7 @@ def _write_all(
         candidate = replace(candidate, evalsets=(STARTER,))
     branch = default_branch(context.clone) if wanted else None
     draft = replace(decide(found, candidate, preset, context), stores_itself=branch is not None)
-    texts = {CONFIG: drafting.config_text(draft)}
+    texts = {CONFIG_FILE: drafting.config_text(draft)}
     if wanted:
         texts[workflow] = workflow_text(
             folder=folder,

@@ -14,6 +14,7 @@ from ci_eval.plugins import points
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import Json
+from ci_eval.run_files.names import REPORT_FOLDER
 
 MAX_FILES = 50_000
 """How many files are looked at."""
@@ -26,7 +27,7 @@ MAX_LOOKED_INTO = 2_000
 INTERPRETER = ".venv/bin/python"
 _SKIPPED = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "dist", "build", "target"}
-    | {"vendor", "ci-eval-report"}
+    | {"vendor", REPORT_FOLDER}
 )
 """Folders of what is made or fetched; our own reports would only tell of themselves."""
 _HIDDEN = frozenset({".adk"})

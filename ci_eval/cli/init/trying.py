@@ -11,6 +11,7 @@ from ci_eval.config.model import Config
 from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.errors import CiEvalError, Problem
 from ci_eval.run.plan import plan
+from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 
 _NAMED = 5
@@ -48,7 +49,7 @@ class Tried(NamedTuple):
 def try_out(config: str, context: RunContext) -> Tried:
     """Try the text `config`; only a key of a model's may be missing, which a workflow can have."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "ci-eval.yaml"
+        path = Path(folder) / CONFIG_FILE
         path.write_text(config, encoding="utf-8")
         try:
             loaded = load(path, shown=path.name, context=context)

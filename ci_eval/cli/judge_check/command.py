@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.options import config_option, json_option
 from ci_eval.records.errors import ExitCode
 
 if TYPE_CHECKING:
     from ci_eval.cli.judge_check.calibration import Calibration
 
-CONFIG = "ci-eval.yaml"
 EXIT_CODES = {
     "passed": ExitCode.PASSED,
     "failed": ExitCode.FAILED,
@@ -26,7 +26,7 @@ def judge() -> None:
 
 @judge.command()
 @click.argument("labels", type=click.Path())
-@click.option("-c", "--config", default=CONFIG, show_default=True, help="The configuration file.")
+@config_option
 @click.option("--criterion", help="The criterion to check, where several ask a model.")
 @click.option("--run", "run_file", type=click.Path(), help="The run.json that labels point into.")
 @click.option("--min-kappa", type=click.FloatRange(-1, 1), help="Exit with 1 where kappa is less.")
@@ -40,7 +40,7 @@ def judge() -> None:
     show_default=True,
     help="Exit with 6 where the judge leaves a larger share undecided.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
+@json_option
 def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **options: Any) -> int:
     """Compare what a judge says with what people say: LABELS has one JSON object a line.
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ci_eval.cli.exit_codes import apart_from_json, print_json
+from ci_eval.cli.options import json_option
 from ci_eval.cli.publish.options import posting_options, wanted
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.run_files.names import CONFIG_FILE
 
 if TYPE_CHECKING:
     from ci_eval.pull_requests.options import Options
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     metavar="NAME",
     help="The artifacts to look into, by name or pattern.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
+@json_option
 def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options: Any) -> int:
     """Tell of stored reports on the pull request they are of.
 
@@ -35,7 +37,7 @@ def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options
     """
     from ci_eval.cli import load
 
-    context, asked = load.context_of(Path("ci-eval.yaml")), wanted(options)
+    context, asked = load.context_of(Path(CONFIG_FILE)), wanted(options)
     with apart_from_json(as_json=as_json):
         found = _stored(reports, asked, context) if reports else _relayed(artifact, asked, context)
         code = ExitCode.USAGE_ERROR if _has_failed(found) else ExitCode.PASSED

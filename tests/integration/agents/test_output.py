@@ -12,7 +12,7 @@ from ci_eval.config.schema import RunOptions
 from ci_eval.plugins.points import Agent, RunningAgent
 from ci_eval.records.model import Content, Invocation
 from ci_eval.records.trials import Trace
-from ci_eval.run.execute import Conduct, observe
+from ci_eval.run.execute import Conduct, execute_trial
 from ci_eval.runtime.workers import link
 
 ENV = ["COVERAGE_*"]
@@ -26,7 +26,7 @@ def traces(place: Place, agent: Agent, *messages: str, tries: int = 1) -> list[T
         asked = trial(message)
         turn = Invocation(user_content=Content.of_text(message, role="user"))
         case = asked.case.model_copy(update={"conversation": (turn,)})
-        return await observe(running, asked._replace(case=case), conduct)
+        return await execute_trial(running, asked._replace(case=case), conduct)
 
     async def hold(running: RunningAgent) -> list[Trace]:
         each = [observed(running, message) for message in messages for _ in range(tries)]

@@ -84,9 +84,9 @@ def test_the_defaults_in_action_yml_are_those_of_the_command_line(
         name: given["default"] for name, given in documented["inputs"].items() if "default" in given
     }
     assert defaults == {
-        "config": main.DEFAULT_CONFIG,
+        "config": main.CONFIG_FILE,
         "working-directory": ".",
-        "out": main.DEFAULT_OUT,
+        "out": main.REPORT_FOLDER,
         "failed": "false",
         "resume": "false",
         "baseline-save": "auto",

@@ -21,7 +21,7 @@ def result(case: str, kind: str, *, agent: str = "weather", words: str = "") -> 
 def shown(capsys: pytest.CaptureFixture[str], *results: TrialResult) -> list[str]:
     with Progress(len(results), grouped=False) as progress:
         for each in results:
-            progress(each)
+            progress.landed(each)
     return capsys.readouterr().err.splitlines()[1:]
 
 

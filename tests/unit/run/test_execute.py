@@ -13,7 +13,7 @@ from ci_eval.plugins.points import Session
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.model import Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.trials import Trace, Trial, TrialKey
-from ci_eval.run.execute import MAX_DISTURBANCES, Conduct, execute, observe
+from ci_eval.run.execute import MAX_DISTURBANCES, Conduct, execute, execute_trial
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 
@@ -280,7 +280,7 @@ def begun(count: int, *, waits: bool = False, memento: object = "from before") -
 def go_on(agent: Scripted, earlier: Begun) -> Trace:
     """Try a trial of three messages of which an earlier run has begun a part."""
     (trial,) = trials(1, turns=3)
-    return jumping_clock.run(observe(agent, trial, Conduct(RunOptions()), earlier))
+    return jumping_clock.run(execute_trial(agent, trial, Conduct(RunOptions()), earlier))
 
 
 def test_a_trial_goes_on_behind_what_was_begun_and_its_time_counts():
@@ -366,7 +366,7 @@ def test_what_is_not_over_is_handed_on_as_it_comes():
         kept.append((trial.key.case, len(so_far.invocations)))
 
     conduct = Conduct(RunOptions(), keep=keep)
-    jumping_clock.run(observe(Scripted(hello), trials(1, 3)[0], conduct))
+    jumping_clock.run(execute_trial(Scripted(hello), trials(1, 3)[0], conduct))
 
     assert kept == [("case0", 1), ("case0", 2)]
 
@@ -391,7 +391,7 @@ class Thoughtful:
 def test_while_a_user_thinks_the_clock_of_the_trial_stands_still():
     agent = Scripted(hello)
     conduct = Conduct(RunOptions(timeout_s=20), lambda _: Thoughtful(3, thought_s=10))
-    trace = jumping_clock.run(observe(agent, trials(1)[0], conduct))
+    trace = jumping_clock.run(execute_trial(agent, trials(1)[0], conduct))
 
     assert trace.error is None
     assert len(trace.invocations) == 3
@@ -404,7 +404,7 @@ def test_the_time_of_the_agent_adds_up_whatever_its_user_takes():
         return message.text
 
     conduct = Conduct(RunOptions(timeout_s=25), lambda _: Thoughtful(9, thought_s=7))
-    trace = jumping_clock.run(observe(Scripted(slow), trials(1)[0], conduct))
+    trace = jumping_clock.run(execute_trial(Scripted(slow), trials(1)[0], conduct))
 
     assert trace.error
     assert trace.error.kind == "timeout"

@@ -325,8 +325,8 @@ def test_what_comes_to_be_known_as_secret_is_not_printed_from_then_on(
 ) -> None:
     with printing({}):
         sys.stdout.write("sk-12345678\n")
-        print_none_of({"API_KEY": "sk-12345678"})
-        print_none_of({"API_KEY": "sk-12345678", "SHOP": "sk-none-of-them"})
+        print_none_of(Secrets({"API_KEY": "sk-12345678"}))
+        print_none_of(Secrets({"API_KEY": "sk-12345678", "SHOP": "sk-none-of-them"}))
         sys.stdout.write("sk-12345678 sk-none-of-them\n")
     assert capsys.readouterr().out == "sk-12345678\n[API_KEY] sk-none-of-them\n"
-    print_none_of({"API_KEY": "sk-12345678"})  # streams that are not ours stay as they are
+    print_none_of(Secrets({"API_KEY": "sk-12345678"}))  # streams that are not ours stay as they are

@@ -6,7 +6,9 @@ from support.run_language import make_run, past
 from ci_eval.cli.gate.comparing import case_line, print_comparison, say_list, show_comparison
 from ci_eval.config.schema import GateOptions
 from ci_eval.records.findings import CaseChange, GroupKey
-from ci_eval.run.pipeline import Before, judge, recall
+from ci_eval.run.baseline import Baseline
+from ci_eval.run.collect import collected_from
+from ci_eval.run.pipeline import compare_and_decide
 
 CHANGE = CaseChange(
     group=GroupKey(agent="a", evalset="e", criterion="c"),
@@ -47,7 +49,9 @@ def test_a_long_list_is_cut_and_says_so(capsys):
 
 
 def compared(text, *texts, **gate):
-    return judge(recall(make_run(text)), GateOptions(**gate), Before(past(*texts)))
+    return compare_and_decide(
+        collected_from(make_run(text)), GateOptions(**gate), Baseline(past(*texts))
+    )
 
 
 def test_everything_that_changed_beside_the_means_has_its_list(capsys):

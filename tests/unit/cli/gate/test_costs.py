@@ -6,7 +6,7 @@ from support.run_language import FACTS, make_run, past
 from ci_eval.cli.gate.costs import Taken, taken
 from ci_eval.records.findings import GroupKey, Noted, NotedGroup
 from ci_eval.records.results import JudgeUsage
-from ci_eval.run.pipeline import recall
+from ci_eval.run.collect import collected_from
 
 GROUP = GroupKey(agent="a", evalset="e", criterion="c")
 COST = FACTS.model_copy(update={"criterion": "ci/cost_usd", "interval": None, "threshold": None})
@@ -40,7 +40,7 @@ def test_the_nearest_run_of_which_it_is_known_tells_what_judges_cost():
 
 
 def observed(**usage):
-    found = recall(make_run("x 1 1\ny 1 1"))
+    found = collected_from(make_run("x 1 1\ny 1 1"))
     found.tally.duration_s = 12.0
     found.tally.judging[GROUP] = JudgeUsage(**usage)
     return found

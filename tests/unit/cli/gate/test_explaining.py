@@ -6,7 +6,9 @@ from support.run_language import FACTS, make_run, meta, past
 from ci_eval.cli.gate.explaining import explain
 from ci_eval.config.schema import GateOptions
 from ci_eval.records.errors import UsageError
-from ci_eval.run.pipeline import Before, judge, recall
+from ci_eval.run.baseline import Baseline
+from ci_eval.run.collect import collected_from
+from ci_eval.run.pipeline import compare_and_decide
 
 BEFORE = "\n".join(f"c{n} {n % 2} 1 1" for n in range(30))
 WORSE = "\n".join(f"c{n} 0 {n % 3 % 2} 0" for n in range(30))
@@ -17,7 +19,9 @@ def explained(text, *texts, facts=FACTS, **gate):
     run = make_run(text, facts=facts)
     by = options.model_dump(mode="json", exclude_defaults=True)
     run = run._replace(meta=run.meta.model_copy(update={"gate": by}))
-    return explain(judge(recall(run), options, Before(past(*texts, facts=facts))))
+    return explain(
+        compare_and_decide(collected_from(run), options, Baseline(past(*texts, facts=facts)))
+    )
 
 
 def test_a_regression_stands_with_its_level_and_why_it_is_that():
@@ -110,7 +114,7 @@ def test_reruns_spread_the_rate_over_looks():
 
 def test_a_verdict_without_a_baseline_is_explained_by_its_floor():
     run = make_run("a 1\nb 0")
-    found = explain(judge(recall(run), GateOptions(), None))
+    found = explain(compare_and_decide(collected_from(run), GateOptions(), None))
 
     assert (found.criteria, found.comparison) == ((), None)
     (floor,) = found.floors
@@ -119,7 +123,9 @@ def test_a_verdict_without_a_baseline_is_explained_by_its_floor():
 
 
 def test_a_report_at_odds_with_itself_is_refused():
-    report = judge(recall(make_run("a 1")), GateOptions(), Before(past("a 1")))
+    report = compare_and_decide(
+        collected_from(make_run("a 1")), GateOptions(), Baseline(past("a 1"))
+    )
     strange = report.model_copy(update={"meta": meta(criteria={})})
     with pytest.raises(UsageError, match="the report compares 'c'"):
         explain(strange)

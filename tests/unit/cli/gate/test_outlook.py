@@ -10,7 +10,7 @@ from ci_eval.cli.gate.costs import Taken
 from ci_eval.cli.gate.outlook import Asked, outlook
 from ci_eval.config.schema import GateOptions
 from ci_eval.records.errors import UsageError
-from ci_eval.run.pipeline import Before
+from ci_eval.run.baseline import Baseline
 from ci_eval.run_files.score_table import Columns, Past
 
 NOISY = "\n".join(f"c{n} {n % 2} 1 1" for n in range(60))
@@ -21,7 +21,7 @@ RERUN = GateOptions(on_inconclusive="rerun")
 
 def seen(*texts, facts=FACTS, **changes):
     found = outlook(
-        replace(ASKED, **changes), Before(past(*texts, facts=facts)), Taken(seconds=2.0)
+        replace(ASKED, **changes), Baseline(past(*texts, facts=facts)), Taken(seconds=2.0)
     )
     (only,) = found.criteria
     return found, only
@@ -29,7 +29,7 @@ def seen(*texts, facts=FACTS, **changes):
 
 def test_without_a_stored_run_nothing_can_be_told():
     with pytest.raises(UsageError, match="nothing is stored of 'suite'") as refused:
-        outlook(ASKED, Before(()), Taken())
+        outlook(ASKED, Baseline(()), Taken())
 
     assert "--baseline-save" in refused.value.hint
 
@@ -37,7 +37,7 @@ def test_without_a_stored_run_nothing_can_be_told():
 def test_one_run_with_each_case_tried_once_tells_nothing():
     text = "\n".join(f"c{n} {n % 2}" for n in range(60))
     with pytest.raises(UsageError, match="has one run, with each case tried once") as refused:
-        outlook(ASKED, Before(past(text)), Taken())
+        outlook(ASKED, Baseline(past(text)), Taken())
 
     assert "repeats: 2" in refused.value.hint
 
@@ -157,7 +157,7 @@ def test_runs_of_other_options_tell_nothing():
     other = FACTS.model_copy(update={"fingerprint": "g"})
     runs = [*past(NOISY), Past(meta("old", other), past(NOISY, facts=other)[0].columns)]
 
-    one, both = outlook(ASKED, Before(runs[:1]), Taken()), outlook(ASKED, Before(runs), Taken())
+    one, both = outlook(ASKED, Baseline(runs[:1]), Taken()), outlook(ASKED, Baseline(runs), Taken())
     assert one.criteria == both.criteria
 
 
@@ -171,7 +171,7 @@ def both(second):
     for number in range(5):
         results = [*run_results(NOISY), *run_results(second, criterion="d")]
         runs.append(Past(meta(f"past{number}", criteria=facts), Columns.of(results)))
-    return outlook(ASKED, Before(runs), Taken())
+    return outlook(ASKED, Baseline(runs), Taken())
 
 
 def test_criteria_that_always_agree_show_no_more_together():

@@ -1,28 +1,11 @@
-"""`ci-eval baseline …`: the runs to compare with, stored, shown, compared and removed."""
-
-from collections.abc import Callable
-from typing import Any
+"""`ci-eval baseline save`, `show`, `diff` and `prune`."""
 
 import click
 
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.options import config_option, json_option
 from ci_eval.records.errors import ExitCode
-
-Command = Callable[..., Any]
-CONFIG = "ci-eval.yaml"
-OUT = "ci-eval-report"
-
-
-def config_option(command: Command) -> Command:
-    """Let the user name the configuration."""
-    text = "The configuration file."
-    return click.option("-c", "--config", default=CONFIG, show_default=True, help=text)(command)
-
-
-def json_option(command: Command) -> Command:
-    """Let the user ask for JSON."""
-    text = "Print JSON, and nothing else."
-    return click.option("--json", "as_json", is_flag=True, help=text)(command)
+from ci_eval.run_files.names import REPORT_FOLDER
 
 
 @click.group()
@@ -33,20 +16,21 @@ def baseline() -> None:
     """
 
 
-@baseline.command()
+@baseline.command(name="save")
 @config_option
-@click.argument("run", default=OUT, type=click.Path())
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @click.option("--from-pull-request", is_flag=True, help="Store it though it is not merged.")
-def save(config: str, run: str, *, from_pull_request: bool) -> int:
+def save_command(config: str, run: str, *, from_pull_request: bool) -> int:
     """Store a run in the baseline: a failed one too, an incomplete one never.
 
     In CI only runs of tracked branches are stored: on pushes, schedules and by hand, and of pull
     requests when they are merged.
     """
     from ci_eval.cli import load
+    from ci_eval.cli.baseline.save import save
 
     loaded, context = load.load(config)
-    load.save_baseline(loaded, run, context, from_pull_request=from_pull_request)
+    save(loaded, run, context, from_pull_request=from_pull_request)
     return ExitCode.PASSED
 
 
@@ -56,37 +40,38 @@ def save(config: str, run: str, *, from_pull_request: bool) -> int:
 def show(config: str, *, as_json: bool) -> int:
     """Show the stored runs that a run would be compared with, nearest first."""
     from ci_eval.cli import load
-    from ci_eval.cli.gate.shown_runs import show_runs, shown_runs
+    from ci_eval.cli.baseline.shown_runs import show_runs, shown_runs
 
     loaded, context = load.load(config)
     load.require_baseline(loaded)
-    before = load.stored(loaded, context)
-    found = shown_runs(before, context.now())
+    stored = load.stored_baseline(loaded, context)
+    found = shown_runs(stored, context.now())
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
     else:
-        show_runs(found, before.lineage, loaded.suite)
+        show_runs(found, stored.lineage, loaded.suite)
     return ExitCode.PASSED
 
 
 @baseline.command()
 @config_option
-@click.argument("run", default=OUT, type=click.Path())
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
 @json_option
 def diff(config: str, run: str, *, as_json: bool) -> int:
     """Show what changed between the baseline and a run."""
     from ci_eval.cli import console, load
     from ci_eval.cli.gate.comparing import print_comparison, show_comparison
-    from ci_eval.run import pipeline
+    from ci_eval.run.pipeline import compare_and_decide
 
     loaded, context = load.load(config)
     load.require_baseline(loaded)
-    observed = load.recall(run)
-    meta = observed.run.meta
+    collected = load.stored_run(run)
+    meta = collected.run.meta
     load.require_suite(loaded, meta)
     mode = "both" if loaded.gate.mode == "both" else "regression"
     gate = loaded.gate.model_copy(update={"mode": mode})
-    report = pipeline.judge(observed, gate, load.before(loaded, context, meta), worst=0)
+    stored = load.baseline_for(loaded, context, meta)
+    report = compare_and_decide(collected, gate, stored, worst=0)
     if as_json:
         print_comparison(report)
     elif report.comparison is None:
@@ -99,7 +84,7 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
 @baseline.command()
 @config_option
 @click.option(
-    "--keep", type=click.IntRange(min=1), required=True, help="So many of the newest runs stay."
+    "--keep", type=click.IntRange(min=1), required=True, help="Number of the newest runs to keep."
 )
 def prune(config: str, keep: int) -> int:
     """Remove the oldest stored runs."""

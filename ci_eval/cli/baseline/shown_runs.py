@@ -6,7 +6,7 @@ from datetime import datetime
 from ci_eval.cli.console import say, say_table
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.findings import GroupKey, Noted
-from ci_eval.run.pipeline import Before
+from ci_eval.run.baseline import Baseline
 from ci_eval.run_files.run_summary import note
 from ci_eval.text.templates import counted, difference, duration, plain
 
@@ -28,7 +28,7 @@ class ShownRun(Noted):
     """Seconds since it began; `None` where that is not known."""
 
 
-def shown_runs(before: Before, now: float) -> list[ShownRun]:
+def shown_runs(before: Baseline, now: float) -> list[ShownRun]:
     """Return the stored runs in short, nearest first; `now` is the time, as a Unix one."""
     return [
         ShownRun(

@@ -2,9 +2,9 @@
 
 from support.run_language import FACTS, columns, meta, past
 
-from ci_eval.cli.gate.shown_runs import show_runs, shown_runs
+from ci_eval.cli.baseline.shown_runs import show_runs, shown_runs
 from ci_eval.forge.lineage import Lineage
-from ci_eval.run.pipeline import Before
+from ci_eval.run.baseline import Baseline
 from ci_eval.run_files.score_table import Past
 
 DAY_LATER = 1_767_225_600.0 + 86_400
@@ -14,7 +14,7 @@ DAY_LATER = 1_767_225_600.0 + 86_400
 def test_a_run_is_seen_from_what_is_checked_out():
     commits = ("c" * 40, "b" * 40, "a" * 40)
     (only,) = shown_runs(
-        Before([Past(meta(commit="a" * 40), columns("x 1\ny 0"))], Lineage(commits, "main")),
+        Baseline([Past(meta(commit="a" * 40), columns("x 1\ny 0"))], Lineage(commits, "main")),
         DAY_LATER,
     )
 
@@ -26,12 +26,12 @@ def test_a_run_is_seen_from_what_is_checked_out():
 def test_a_run_of_the_future_or_of_no_known_time_has_no_strange_age():
     runs = [Past(meta(created=created), columns("x 1")) for created in ("2027-01-01", "never")]
 
-    assert [each.age_s for each in shown_runs(Before(runs), DAY_LATER)] == [0.0, None]
+    assert [each.age_s for each in shown_runs(Baseline(runs), DAY_LATER)] == [0.0, None]
 
 
 def test_the_trend_goes_from_the_oldest_to_the_nearest(capsys):
     runs = past(*(f"x 0.{number}" for number in range(7, 0, -1)))
-    show_runs(shown_runs(Before(runs), DAY_LATER), Lineage(base="main", shallow=True), "suite")
+    show_runs(shown_runs(Baseline(runs), DAY_LATER), Lineage(base="main", shallow=True), "suite")
 
     said = capsys.readouterr().err
     # Five means, and a trend over all seven.
@@ -41,6 +41,6 @@ def test_the_trend_goes_from_the_oldest_to_the_nearest(capsys):
 
 
 def test_a_criterion_that_measured_nothing_has_no_mean(capsys):
-    show_runs(shown_runs(Before(past("x skip", facts=FACTS)), DAY_LATER), Lineage(), "suite")
+    show_runs(shown_runs(Baseline(past("x skip", facts=FACTS)), DAY_LATER), Lineage(), "suite")
 
     assert "a      e        c          -     -      -" in capsys.readouterr().err

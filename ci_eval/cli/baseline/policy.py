@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from ci_eval.forge.lineage import default_branch, event, own_branch
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.errors import UsageError
-from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.context import RunContext, in_actions
 
 _OF_BRANCHES = ("push", "schedule", "workflow_dispatch", "repository_dispatch")
 """The events of GitHub for which what is checked out is on the branch that they name."""
@@ -82,7 +82,7 @@ def tracked(store: BaselineStore, context: RunContext) -> Sequence[str]:
 
 def _occasion(env: Mapping[str, str]) -> _Occasion | None:
     """Return what CI runs for; `None` where no CI that is known runs this."""
-    if env.get("GITHUB_ACTIONS") == "true":
+    if in_actions(env):
         return _on_github(env)
     if env.get("GITLAB_CI") == "true":
         return _on_gitlab(env)

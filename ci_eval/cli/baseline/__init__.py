@@ -1,0 +1,1 @@
+"""`ci-eval baseline`: stores, shows, compares and removes the runs of a baseline."""

@@ -1,0 +1,1 @@
+"""`ci-eval run`, and running a plan with its progress on the terminal."""

@@ -1,0 +1,90 @@
+"""The documents of a report, and the results that it shows in full."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ci_eval.plugins import points
+from ci_eval.plugins.points import Reporter
+from ci_eval.records.findings import Comparison, Report
+from ci_eval.records.model import Status
+from ci_eval.records.results import Run, TrialResult
+from ci_eval.records.trials import TrialKey
+from ci_eval.run_files.names import REPORT_FILE
+from ci_eval.run_files.run_file import replacing
+from ci_eval.run_files.score_table import Columns
+from ci_eval.text.redact import Secrets
+
+MAX_WORST = 100
+"""How many results a report carries with their evidence."""
+
+
+def clear(folder: Path) -> None:
+    """Remove the reports of an earlier run, which a run that fails must not leave behind."""
+    names = (REPORT_FILE, *(points.reporter[name].file for name in points.reporter))
+    for file in names if folder.is_dir() else ():
+        (folder / file).unlink(missing_ok=True)
+
+
+def write_report(
+    report: Report,
+    run: Run,
+    folder: Path,
+    configured: Mapping[str, Reporter],
+    secrets: Secrets,
+) -> None:
+    """Write every document that a report becomes, as configured or plainly, and the report.
+
+    What a template of the repository adds may hold one of the `secrets`, too.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / REPORT_FILE) as file:
+        file.write(report.model_dump_json(indent=1) + "\n")
+    for name in points.reporter:
+        reporter = configured.get(name) or points.reporter[name]()
+        with replacing(folder / reporter.file) as file:
+            chunks = reporter.render(report, run.results)
+            is_ours = getattr(reporter, "template", None) is None
+            file.writelines(chunks if is_ours else [secrets.text("".join(chunks))])
+
+
+def worst_results(
+    run: Run, columns: Columns, comparison: Comparison | None, limit: int
+) -> Iterator[TrialResult]:
+    """Yield the results to show: what changed for the worse first, then failures and errors."""
+    if not limit:
+        return
+    wanted: dict[tuple[str, str, str], None] = {}
+    changes = sorted(
+        (
+            change
+            for change in (comparison.changes if comparison else ())
+            if change.change != "fixed"
+        ),
+        key=lambda change: not change.certain,
+    )
+    for change in changes:
+        wanted[change.group.agent, change.group.evalset, change.case] = None
+    for place, status in columns.cases(run.meta.criteria):
+        if status in (Status.FAILED, Status.ERROR):
+            wanted[place] = None
+    chosen = {place: rank for rank, place in enumerate(wanted) if rank < limit}
+    if not chosen:
+        return
+    found: dict[tuple[str, str, str], TrialResult] = {}
+    for result in run.results():
+        place = _place(result.key)
+        kept = found.get(place)
+        if place in chosen and (kept is None or _graver(result, kept)):
+            found[place] = result
+    yield from sorted(found.values(), key=lambda result: chosen[_place(result.key)])
+
+
+def _place(key: TrialKey) -> tuple[str, str, str]:
+    return key.agent, key.evalset, key.case
+
+
+def _graver(result: TrialResult, other: TrialResult) -> bool:
+    return (
+        result.status is not other.status
+        and Status.worst([result.status, other.status]) is result.status
+    )

@@ -1,0 +1,11 @@
+"""Names of the files that users see, each in one place."""
+
+CONFIG_FILE = "ci-eval.yaml"
+"""The configuration, where none is named."""
+REPORT_FOLDER = "ci-eval-report"
+"""The folder of a run and its documents, where none is named."""
+RUN_FILE = "run.json"
+TRACES_FILE = "traces.jsonl"
+UNDERWAY_FILE = "underway.jsonl"
+"""Conversations that are not over, while a run goes on."""
+REPORT_FILE = "report.json"
