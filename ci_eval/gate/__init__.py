@@ -1,4 +1,4 @@
-"""The comparison of a run with its baseline, and the verdict that follows from it.
+"""Comparison with the baseline, and the verdict.
 
-Imports `config` and below; starts nothing and asks no model.
+Imports `config` and below; starts no process and calls no model.
 """

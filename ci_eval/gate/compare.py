@@ -1,8 +1,8 @@
-"""A run and its baseline to a `Comparison`: what changed, and what of it is not noise.
+"""Comparison of a run with its baseline: what changed, and which changes are not noise.
 
-Case by case, under each criterion, the mean over the repeats of this run is compared with the mean
-over the pooled runs of the baseline.  Two guards tell a change from noise: `mean_drop` (many cases
-score a little lower) and `hard_break` (a case that always passed fails every time).
+For each case and criterion, the mean over the repeats of this run is compared with the mean over
+the pooled runs of the baseline.  Two guards separate changes from noise: `mean_drop` (many cases
+score a little lower) and `hard_break` (a case that always passed now always fails).
 """
 
 import math
@@ -33,14 +33,14 @@ from ci_eval.run_files.wording import named
 from ci_eval.stats.intervals import mean_interval
 
 MAX_FLAKY = 200
-"""How many flaky cases a comparison names."""
+"""Maximum number of flaky cases that a comparison lists."""
 _ROUNDING = 1e-9
-"""Means that differ by a smaller share of the scale were only added up differently."""
+"""Smaller differences of means, as a share of the scale, are floating-point rounding."""
 _TIERS: tuple[Tier, ...] = ("block", "warn")
 
 
 class Examined(NamedTuple):
-    """All groups of a run with what was found of them."""
+    """All groups of a run with the findings for each."""
 
     groups: Sequence[Group]
     not_comparable: Sequence[str]
@@ -52,14 +52,14 @@ class Examined(NamedTuple):
 
     @property
     def blocking(self) -> list[Group]:
-        """The groups that are tested, and that block where they got worse."""
+        """The tested groups that block if they regress."""
         return [each for each in self.groups if each.tested and each.facts.tier == "block"]
 
 
 def examine(
     meta: RunMeta, columns: Columns, baseline: Sequence[Past], gate: GateOptions
 ) -> Examined:
-    """Pair a run with its baseline, and test what changed."""
+    """Pair a run with its baseline and test the differences."""
     pooled = pool(meta, columns, baseline)
     excuses = excused(meta, gate, columns)
     groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
@@ -72,13 +72,13 @@ def examine(
     together = None
     for tier in _TIERS:
         tested = [each for each in groups if each.tested and each.facts.tier == tier]
-        # Whatever the order of the results was, equal p-values are ranked in the same way.
+        # A fixed order, so that ties between p-values do not depend on the order of results.
         tested.sort(key=lambda each: (each.key.agent, each.key.evalset, each.key.criterion))
         share = hard_break.SHARE * gate.false_block
         drifts = Drifts(tested, gate, rounds, gate.false_block - share)
         findings, mean = drifts.found()
         found |= dict(zip((each.key for each in tested), findings, strict=True))
-        # A suite that is too small for any drift to be seen leaves it all to this guard.
+        # If the suite is too small to detect any drift, this guard gets the whole error budget.
         broken |= {
             each.group.key: each
             for each in breaks(tested, gate, share if drifts.visible else gate.false_block)
@@ -95,9 +95,9 @@ def compare(
     gate: GateOptions,
     lineage: Lineage | None = None,
 ) -> Comparison:
-    """Compare the run `meta` with its values `columns` with the runs of a baseline, nearest first.
+    """Compare the run `meta` and its values `columns` with the baseline runs, nearest first.
 
-    `lineage` says where the baseline was looked for.
+    `lineage` is the history in which the baseline was searched.
     """
     examined = examine(meta, columns, baseline, gate)
     missing = columns.incomplete(meta.criteria, examined.excuses)
@@ -132,33 +132,33 @@ def compare(
         flaky=tuple(flaky[:MAX_FLAKY]),
         flaky_total=len(flaky),
         excused=tuple(listed(meta, gate, examined.excuses)),
-        hidden=tuple(_hidden(examined, barely, gate)) if barely else (),
-        loosened=(*loosened(meta, nearest), *_rewritten(columns, baseline[0].columns)),
+        hidden=tuple(_hidden_by_errors(examined, barely, gate)) if barely else (),
+        loosened=(*loosened(meta, nearest), *_changed_content(columns, baseline[0].columns)),
     )
 
 
 def _comparable(groups: Sequence[Group]) -> bool:
-    """Say whether there is a case to compare, excused or not, by what may block."""
+    """Return True if any blocking criterion has a case to compare, exempted or not."""
     judging = [
         each for each in groups if each.facts.tier == "block" and not each.facts.informational
     ]
     return any(each.all_pairs for each in judging or groups)
 
 
-def _rewritten(now: Columns, before: Columns) -> Iterator[str]:
-    """Yield, for each evalset, how many of its cases ask or expect something else."""
+def _changed_content(now: Columns, before: Columns) -> Iterator[str]:
+    """Yield, for each evalset, the number of cases whose content changed."""
     changed = Counter(
         evalset
         for (evalset, case), content in now.fingerprints.items()
         if before.fingerprints.get((evalset, case), content) != content
     )
     for evalset, count in changed.items():
-        cases = "1 case has" if count == 1 else f"{count} cases have"
-        yield f"evalset {evalset}: {cases} other content, and cannot be compared"
+        cases = "1 case" if count == 1 else f"{count} cases"
+        yield f"evalset {evalset}: {cases} changed and cannot be compared"
 
 
 def _confirming(columns: Columns) -> int:
-    """Return how many trials only confirm; each has a score by every criterion."""
+    """Return the number of confirming trials, counting each once, not once per criterion."""
     most: dict[tuple[str, str, str], int] = {}
     for (agent, evalset, _), column in columns.groups.items():
         for case, cell in column.items():
@@ -208,10 +208,10 @@ def _delta(group: Group, examined: Examined) -> Delta:
     )
 
 
-def _hidden(examined: Examined, barely: Examined, gate: GateOptions) -> Iterator[str]:
-    """Yield what blocks in `barely`, where all that is missing only just passed, and not as it is.
+def _hidden_by_errors(examined: Examined, barely: Examined, gate: GateOptions) -> Iterator[str]:
+    """Yield what regresses in `barely`, where every missing value just passes, but not as measured.
 
-    Without it a case that passes, and is worse than before, could be hidden by an error.
+    Otherwise an error could hide a case that still passes but is worse than before.
     """
     block = {"regressed"} | ({"inconclusive"} if gate.on_inconclusive == "fail" else set())
     known = {group.key: _outcome(group, examined)[0] for group in examined.blocking}
@@ -220,13 +220,13 @@ def _hidden(examined: Examined, barely: Examined, gate: GateOptions) -> Iterator
             yield named(group.key)
     now, then = (each.together and _together(each.together, 0) for each in (examined, barely))
     if then and then.outcome in block and not (now and now.outcome in block):
-        yield "all criteria that block, together"
+        yield "all blocking criteria combined"
 
 
 def _outcome(group: Group, examined: Examined) -> tuple[Outcome, str]:
-    """Return what became of a group, and why: the gravest that holds."""
+    """Return the outcome of a group and its reason; the most severe one wins."""
     if not group.pairs:
-        excused_all = "all its cases are accepted or in quarantine"
+        excused_all = "all cases are accepted or quarantined"
         nothing = "the baseline has nothing comparable"
         return "not_compared", excused_all if group.left_out else nothing
     for outcome, reason in _outcomes(group, examined):
@@ -238,17 +238,17 @@ def _outcomes(group: Group, examined: Examined) -> Iterator[tuple[Outcome, str]]
     found, broken = examined.drifts.get(group.key), examined.breaks.get(group.key)
     if found and broken:
         if broken.proven and group.steady:
-            yield "regressed", "the baseline never varied here"
+            yield "regressed", "these cases always scored the same before"
         if found.worse:
             yield "regressed", "the drop is larger than noise"
         if broken.proven:
-            yield "regressed", "what passed every time before fails now, and not by chance"
+            yield "regressed", "always passed before, always fails now; not explained by chance"
         if found.in_doubt:
             yield "inconclusive", "the drop may be noise"
         if broken.suspects and group.steady:
-            yield "inconclusive", "what never varied is worse now, which may be noise"
+            yield "inconclusive", "always scored the same before, worse now; this may be noise"
         if broken.suspects:
-            yield "inconclusive", "what passed every time before fails now, which may be noise"
+            yield "inconclusive", "always passed before, always fails now; this may be noise"
         if found.better:
             yield "improved", ""
     if (found is None or group.facts.max_growth is not None) and _gained(group):
@@ -256,7 +256,7 @@ def _outcomes(group: Group, examined: Examined) -> Iterator[tuple[Outcome, str]]
 
 
 def _gained(group: Group) -> bool:
-    """Say whether a measure got better, by the interval of its mean difference."""
+    """Return True if a measure improved, judged by the interval of its mean difference."""
     interval = mean_interval(group.differences)
     nothing = _ROUNDING * group.scale
     gained = interval is not None and interval[0] > nothing and -group.drop >= group.least
@@ -264,7 +264,7 @@ def _gained(group: Group) -> bool:
 
 
 def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
-    """Yield the cases that changed status, or dropped where nothing ever varied."""
+    """Yield the cases whose status changed, or that dropped although history never varied."""
     if group.facts.informational:
         return
     broken = examined.breaks.get(group.key)
@@ -315,7 +315,7 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
 
 
 def _flaky(group: Group) -> Iterator[Flaky]:
-    """Yield the cases that the baseline saw pass and fail."""
+    """Yield the cases that both passed and failed in the baseline."""
     if group.facts.informational:
         return
     for case, cell in group.before.items():

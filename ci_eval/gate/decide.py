@@ -1,4 +1,4 @@
-"""A run and its comparison to a `Verdict`: may this be merged, and why."""
+"""Verdict on a run and its comparison: whether it may be merged, and why."""
 
 import math
 from collections import Counter
@@ -34,13 +34,13 @@ _MISSING: dict[str, tuple[Severity, str]] = {
     "warn": ("warns", "nothing was compared"),
     "fail": ("blocks", "gate.on_missing is 'fail'"),
 }
-"""What follows from there being nothing to compare with."""
+"""Severity and consequence of a missing baseline, by `gate.on_missing`."""
 MAX_UNJUDGED = 100
-"""How many cases that nothing judged a report names."""
+"""Maximum number of unjudged cases that a report lists."""
 
 
 def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
-    """Return, for each criterion on each evalset with each agent, how its cases ended."""
+    """Count the outcomes of the cases for each criterion, evalset and agent."""
     return tuple(_group(meta, key, columns) for key in columns.group_keys())
 
 
@@ -67,7 +67,7 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
 
 
 def _span(cells: Sequence[Cell], facts: CriterionFacts) -> tuple[float, float] | None:
-    """Return between which values the mean of some cases lies, whatever is missing."""
+    """Return the bounds of the mean of some cases, whatever the missing values are."""
     means = []
     for bound in (best_of(facts), worst_of(facts)):
         found = [cell.with_missing(bound) for cell in cells]
@@ -79,9 +79,9 @@ def _span(cells: Sequence[Cell], facts: CriterionFacts) -> tuple[float, float] |
 
 
 def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
-    """Return how the cases ended; trials and times are not known here.
+    """Count the outcomes of the cases; the numbers of trials and times are not known here.
 
-    What is accepted or in quarantine counts neither as passed nor as failed.
+    Accepted and quarantined cases count neither as passed nor as failed.
     """
     excuses = excused(meta, gate, columns)
     statuses = dict(columns.cases(meta.criteria, excuses))
@@ -98,7 +98,7 @@ def count_cases(meta: RunMeta, columns: Columns, gate: GateOptions) -> Totals:
         accepted=_accepted(meta, columns, gate, statuses) if gate.accept else 0,
         unjudged=_first(place for place in unjudged if place not in allowed),
         allowed=_first(allowed),
-        # A part of a suite may well hold nothing that a criterion applies to.
+        # In a filtered suite, a criterion may well apply to no case.
         unmeasured=() if meta.filtered else tuple(columns.unmeasured(meta.criteria)),
     )
 
@@ -114,7 +114,7 @@ def _accepted(
     gate: GateOptions,
     statuses: Mapping[tuple[str, str, str], Status],
 ) -> int:
-    """Return how many cases would have been judged, had nothing been accepted."""
+    """Return the number of cases that only `gate.accept` keeps from being judged."""
     quarantined = excused(meta, gate.model_copy(update={"accept": ()}), columns)
     return sum(
         statuses[place] is Status.SKIPPED and status in (Status.PASSED, Status.FAILED)
@@ -122,7 +122,7 @@ def _accepted(
     )
 
 
-def decide(  # noqa: PLR0913  # all that a verdict is made of
+def decide(  # noqa: PLR0913  # everything that the verdict depends on
     options: GateOptions,
     totals: Totals,
     groups: tuple[GroupSummary, ...],
@@ -132,23 +132,24 @@ def decide(  # noqa: PLR0913  # all that a verdict is made of
     loosened: Sequence[str] = (),
     lacking: str = "",
 ) -> Verdict:
-    """Decide; `loosened` is what the change makes easier to pass, beside what was compared.
+    """Return the verdict.
 
-    `lacking` is what kept something from being measured, where that is known.
+    It is `failed` if something blocks whatever the missing observations would have been; otherwise
+    `incomplete` if too much is missing or nothing was judged; otherwise `passed`.
 
-    It is `failed` when something blocks whatever the missing observations would have been;
-    else `incomplete` when too much is missing or nothing was judged; else `passed`.
+    `loosened` is how the change weakens the gate, beyond what the comparison found; `lacking` is
+    why something could not be measured, if known.
     """
     mode = options.mode or ("regression" if baseline_configured else "threshold")
     lacks = lacks_baseline(comparison)
     by_threshold = mode != "regression" or (lacks and options.on_missing == "threshold")
-    # A case that fails whatever is missing may yet have got worse because of what is missing.
+    # A case that fails whatever is missing may still have regressed because of what is missing.
     compared = comparison is not None and mode != "threshold"
     errors = totals.incomplete if compared else totals.errors
     gate = _Gate(options, totals, groups, lacking, errors)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if loosened:
-        reasons.append(_loosens(loosened))
+        reasons.append(_weakened(loosened))
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison) if lacks else ()
@@ -166,7 +167,7 @@ def decide(  # noqa: PLR0913  # all that a verdict is made of
 
 
 def lacks_baseline(comparison: Comparison | None) -> bool:
-    """Say whether there is nothing to compare with: no run, or none that means the same."""
+    """Return True if there is no baseline run, or none with a comparable case."""
     return comparison is None or not comparison.comparable
 
 
@@ -177,73 +178,75 @@ class _Gate:
     groups: tuple[GroupSummary, ...]
     lacking: str
     errors: int
-    """Of how many cases something is missing that could change the verdict."""
+    """Number of cases with missing observations that could change the verdict."""
 
     @property
     def tolerated(self) -> bool:
-        """True if no more is missing than may be."""
+        """True if no more is missing than `gate.max_errors` allows."""
         return self.errors <= self.options.max_errors
 
     def floors(self, *, by_threshold: bool) -> Iterator[Reason]:
-        """Yield what is below a floor, or may be because of what is missing."""
+        """Yield the floors that are missed, or may be because of what is missing."""
         totals = self.totals
         if by_threshold or self.options.min_pass_rate is not None:
             yield from floors.of_pass_rate(totals, self.options, tolerated=self.tolerated)
         elif totals.failed:
             failed = f"{counted(totals.failed, 'case')} below a threshold"
-            yield Reason(severity="info", message=f"{failed}, which alone does not block")
+            message = f"{failed} (does not block in regression mode)"
+            yield Reason(severity="info", message=message)
         yield from floors.of_means(self.groups, self.options, tolerated=self.tolerated)
         if by_threshold:
-            yield from self._failed_beside()
+            yield from self._failed_warnings()
 
-    def _failed_beside(self) -> Iterator[Reason]:
-        """Yield the criteria that only warn, and that cases failed."""
+    def _failed_warnings(self) -> Iterator[Reason]:
+        """Yield the criteria of tier `warn` that cases failed."""
         for group in self.groups:
             if group.tier == "warn" and group.failed and not group.informational:
                 failed = counted(group.failed, "case")
-                message = f"{named(group.group)} failed {failed}, and only warns"
+                message = f"{named(group.group)} failed {failed} (tier 'warn': does not block)"
                 yield Reason(severity="warns", message=message, group=group.group)
 
     def changes(self, comparison: Comparison) -> Iterator[Reason]:
-        """Yield what changed against the baseline."""
+        """Yield the changes compared with the baseline."""
         if comparison.loosened:
-            yield _loosens(comparison.loosened)
+            yield _weakened(comparison.loosened)
         for delta in comparison.deltas:
             if delta.outcome in ("regressed", "inconclusive"):
                 verb = "regressed" if delta.outcome == "regressed" else "changed"
-                message = f"{named(delta.group)} {verb}{_moved(delta)}: {delta.reason}"
-                message += _flipped(comparison, delta)
+                message = f"{named(delta.group)} {verb}{_change_of(delta)}: {delta.reason}"
+                message += _worse_cases(comparison, delta)
                 severity = self._severity(delta.outcome, delta.tier)
                 yield Reason(severity=severity, message=message, group=delta.group)
         yield from self._together(comparison)
         gone = comparison.vanished
         if gone:
             names = listed([_gone(each) for each in gone])
-            message = f"in the baseline and not in this run: {names}"
+            message = f"in the baseline but not in this run: {names}"
             yield Reason(severity=SEVERITIES[self.options.on_vanished], message=message)
         if comparison.hidden:
-            message = f"an error may hide that this got worse: {listed(comparison.hidden)}"
+            message = f"errors may hide a regression of: {listed(comparison.hidden)}"
             yield Reason(severity="incomplete", message=message)
         if comparison.not_comparable:
             names = listed(list(comparison.not_comparable))
             yield Reason(severity="info", message=f"not compared: {names}")
         for excuse in comparison.excused:
             if excuse.expired:
-                message = f"gate: {excuse.named} was {excuse.kind} until {excuse.until}: it is over"
+                kind = "quarantine" if excuse.kind == "quarantined" else "acceptance"
+                message = f"gate: {kind} of {excuse.named} expired on {excuse.until}"
                 yield Reason(severity="warns", message=message)
 
     def _together(self, comparison: Comparison) -> Iterator[Reason]:
-        """Yield what all criteria together show, where no single one does."""
+        """Yield the result for all criteria combined, if no single criterion shows it."""
         found = comparison.together
         outcomes = {delta.outcome for delta in comparison.deltas if delta.tier == "block"}
-        # Beside a criterion that regressed for sure, all of them together tell nothing new.
+        # If one criterion regressed for certain, the combined result adds nothing.
         if "regressed" in outcomes:
             return
         if found and found.outcome in {"regressed", "inconclusive"} - outcomes:
-            doubt = ", which may be noise" if found.outcome == "inconclusive" else ""
+            doubt = "; this may be noise" if found.outcome == "inconclusive" else ""
             message = (
-                f"the {found.criteria} criteria that block are worse by "
-                f"{-found.effect:.1%} together{doubt}"
+                f"the {found.criteria} blocking criteria combined are worse by "
+                f"{-found.effect:.1%}{doubt}"
             )
             yield Reason(severity=self._severity(found.outcome, "block"), message=message)
 
@@ -252,16 +255,16 @@ class _Gate:
         return "warns" if severity == "blocks" and tier == "warn" else severity
 
     def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
-        """Yield what follows from there being nothing to compare with."""
+        """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""
         severity, therefore = _MISSING[self.options.on_missing]
         if comparison is None:
-            message = f"there is no baseline yet: {therefore}"
+            message = f"no baseline yet: {therefore}"
         else:
-            message = f"nothing of the baseline can be compared: {therefore}"
+            message = f"no case of the baseline is comparable: {therefore}"
         yield Reason(severity=severity, message=message)
 
     def completeness(self) -> Iterator[Reason]:
-        """Yield what keeps a verdict from being reached because it could not be measured."""
+        """Yield a reason if cases could not be measured."""
         errors, totals = self.errors, self.totals
         if not self.tolerated:
             because = f": {self.lacking}" if self.lacking else ""
@@ -273,7 +276,7 @@ class _Gate:
             yield Reason(severity="warns", message=message)
 
     def judgement(self) -> Iterator[Reason]:
-        """Yield what keeps a verdict from being reached because nothing applied to it."""
+        """Yield a reason if no criterion applied to some cases, or a criterion to none."""
         totals = self.totals
         judged = totals.passed + totals.failed + totals.accepted
         if found := totals.unjudged:
@@ -281,11 +284,11 @@ class _Gate:
         elif not judged and totals.errors <= self.options.max_errors:
             yield Reason(severity="incomplete", message="no case was judged by any criterion")
         if found := totals.allowed:
-            message = f"gate.allow_unjudged allows that {_unjudged(found)}"
+            message = f"allowed by gate.allow_unjudged: {_unjudged(found)}"
             yield Reason(severity="warns", message=message)
         if judged and totals.unmeasured:
             names = listed([*totals.unmeasured])
-            message = f"criteria that found nothing to measure in any case: {names}"
+            message = f"criteria with nothing to measure in any case: {names}"
             yield Reason(severity="incomplete", message=message)
         groups: dict[str, list[GroupSummary]] = {}
         for group in self.groups:
@@ -293,25 +296,25 @@ class _Gate:
         for name, floor in self.options.min_score.items():
             nothing = all(group.span is None and not group.errors for group in groups.get(name, ()))
             if name in groups and nothing and name not in totals.unmeasured:
-                message = f"{name} measured nothing, and a mean of {floor:g} is required"
+                message = f"{name} measured nothing, but a mean of {floor:g} is required"
                 yield Reason(severity="incomplete", message=message)
 
 
 def _unjudged(found: Named) -> str:
-    """Return which cases nothing judged, as a sentence."""
+    """Return the unjudged cases as a sentence."""
     names = found.first[:MAX_NAMED]
     more = f" and {found.count - len(names)} more" if found.count > len(names) else ""
     count = counted(found.count, "case")
-    return f"no criterion that blocks judged {count}: {', '.join(names)}{more}"
+    return f"no blocking criterion judged {count}: {', '.join(names)}{more}"
 
 
-def _loosens(found: Sequence[str]) -> Reason:
-    message = f"this change loosens what it is judged by: {listed([*found])}"
+def _weakened(found: Sequence[str]) -> Reason:
+    message = f"this change weakens its own gate: {listed([*found])}"
     return Reason(severity="warns", message=message)
 
 
-def _flipped(comparison: Comparison, delta: Delta) -> str:
-    """Return the cases of a group that got worse, as the end of a sentence."""
+def _worse_cases(comparison: Comparison, delta: Delta) -> str:
+    """Return the cases of a group that got worse, as a suffix for its message."""
     names = [
         repr(change.case)
         for change in comparison.changes
@@ -322,7 +325,7 @@ def _flipped(comparison: Comparison, delta: Delta) -> str:
     return f" ({listed(names)})" if names else ""
 
 
-def _moved(delta: Delta) -> str:
+def _change_of(delta: Delta) -> str:
     if delta.value is None or delta.baseline is None or delta.effect is None:
         return ""
     if delta.outcome == "regressed":

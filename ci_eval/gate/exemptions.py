@@ -1,4 +1,4 @@
-"""What is excused from blocking: accepted drops and cases in quarantine, while they hold."""
+"""Exemptions from the gate: accepted drops, quarantined cases and cases that need no judgement."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
@@ -20,42 +20,42 @@ from ci_eval.text.yaml_files import dotted
 GroupName = tuple[str, str, str]
 """Agent, evalset and criterion."""
 Excuses = Mapping[GroupName, Mapping[str, Excuse]]
-"""For each group, the cases that decide nothing, and why."""
+"""For each group, the exempted cases and their exemption."""
 
 
 def covers(excuse: Excuse, group: GroupName, case: str) -> bool:
-    """Say whether `excuse` speaks of a case in a group."""
+    """Return True if `excuse` covers a case of a group."""
     return concerns(excuse, group) and fits(case, [[excuse.case]])
 
 
 def concerns(excuse: Excuse, group: GroupName) -> bool:
-    """Say whether `excuse` speaks of cases in a group, if there are such."""
+    """Return True if `excuse` covers a group, whatever its cases."""
     patterns = (excuse.agent, excuse.evalset, excuse.criterion)
     return all(fits(name, [[pattern]]) for name, pattern in zip(group, patterns, strict=True))
 
 
 def allows_unjudged(gate: GateOptions, agent: str, evalset: str, case: str) -> bool:
-    """Return True if nothing needs to judge a case; `*` stands for an evalset without cases."""
+    """Return True if a case may stay unjudged; `*` stands for an evalset without cases."""
     return any(names_case(each, agent, evalset, case) for each in gate.allow_unjudged)
 
 
 def names_case(allowed: Unjudged, agent: str, evalset: str, case: str) -> bool:
-    """Return True if `allowed` speaks of a case."""
+    """Return True if `allowed` names a case."""
     patterns = (allowed.agent, allowed.evalset, allowed.case)
     names = (agent, evalset, case)
     return all(fits(name, [[pattern]]) for name, pattern in zip(names, patterns, strict=True))
 
 
 def in_force(meta: RunMeta) -> list[Excuse]:
-    """Return the drops that a run had accepted on the day it began."""
+    """Return the accepted drops that had not expired when a run began."""
     return [each for each in gate_of(meta).accept if each.until >= day_of(meta)]
 
 
 def gate_of(meta: RunMeta) -> GateOptions:
-    """Return what was to block in a run.
+    """Return the gate options that a run was stored with.
 
     Raises:
-        BaselineError: what was stored of it is none.
+        BaselineError: the stored options are invalid.
 
     """
     try:
@@ -71,18 +71,18 @@ def day_of(meta: RunMeta) -> date:
     """Return the day on which a run began.
 
     Raises:
-        BaselineError: what was stored of it is none.
+        BaselineError: the stored date is invalid.
 
     """
     try:
         return date.fromisoformat(meta.created[:10])
     except ValueError as exc:
-        found = f"created: {meta.created[:40]!r} is no date"
+        found = f"created: {meta.created[:40]!r} is not a date"
         raise BaselineError(f"the stored run {meta.run_id} cannot be read: {found}") from exc
 
 
 def excused(meta: RunMeta, gate: GateOptions, columns: Columns) -> Excuses:
-    """Return, for each group, the cases that decide nothing, and why."""
+    """Return the exempted cases of each group and their exemption."""
     given = [each for each in (*gate.quarantine, *gate.accept) if each.until >= day_of(meta)]
     found: dict[GroupName, dict[str, Excuse]] = {}
     for name, column in columns.groups.items() if given else ():
@@ -94,7 +94,7 @@ def excused(meta: RunMeta, gate: GateOptions, columns: Columns) -> Excuses:
 
 
 def listed(meta: RunMeta, gate: GateOptions, found: Excuses) -> Iterator[Excused]:
-    """Yield every excuse of the configuration, with what it covers, or that it is over."""
+    """Yield every exemption of the configuration, its cases and whether it expired."""
     for excuse in (*gate.accept, *gate.quarantine):
         covered = (
             f"{evalset}/{case}"
@@ -120,7 +120,7 @@ def covering_nothing(
 ) -> Iterator[Problem]:
     """Yield a warning for each exemption that covers no case of the suite.
 
-    `pairs` maps an agent and an evalset to the names of the criteria that both are run with.
+    `pairs` maps each agent and evalset to the names of the criteria they are run with.
     """
     gate = config.gate
 

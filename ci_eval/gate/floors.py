@@ -1,7 +1,7 @@
-"""Floors: what a suite must reach, whatever it was before, judged with its uncertainty.
+"""Floors: absolute requirements on a suite, judged with their statistical uncertainty.
 
-What was not measured counts neither as good nor as bad: a floor is judged twice, with the best and
-with the worst that the missing values could have been.
+Missing measurements count neither as good nor as bad: a floor is judged twice, with the best and
+with the worst values that they could have had.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,45 +20,45 @@ SEVERITIES: dict[str, Severity] = {
     "fail": "blocks",
     "warn": "warns",
     "pass": "info",
-    # What is in doubt after all that could be drawn.
+    # Still in doubt after all reruns.
     "rerun": "warns",
 }
-"""What a choice of the configuration makes of a reason."""
+"""Severity of a reason, by the option's value."""
 
 Level = Literal["met", "in_doubt", "missed"]
-"""Reached; below, which may be noise; or below for certain."""
+"""Reached; below, but possibly by chance; or below for certain."""
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Floor:
-    """What was measured, beside what is required."""
+    """What was measured, compared with what is required."""
 
     best: Level
-    """What holds had the missing values been the best there are."""
+    """The result if every missing value were the best possible."""
     worst: Level
-    """What holds had they been the worst."""
+    """The result if every missing value were the worst possible."""
     interval: tuple[float, float] | None
-    """What it may be at best, at the rate that the gate may err."""
+    """Confidence interval for the best possible result, at the gate's error rate."""
 
     @property
     def missed(self) -> bool:
-        """True if it is below, whatever is missing."""
+        """True if it is below, whatever the missing values are."""
         return self.best != "met"
 
     @property
     def open(self) -> bool:
-        """True if what is missing decides it."""
+        """True if the result depends on the missing values."""
         return self.best != self.worst
 
     @property
     def certain(self) -> bool:
-        """True if it is below for certain, or uncertainty does not count."""
+        """True if it is below for certain, or the gate ignores uncertainty."""
         return self.best == "missed"
 
 
 def pass_rate(totals: Totals, required: float, gate: GateOptions) -> Floor:
-    """Judge the share of cases that pass, where a case with an error may pass or fail."""
+    """Judge the pass rate; a case with an error may pass or fail."""
     judged = totals.judged
     best, worst = totals.passed + totals.errors, totals.passed
     level, interval = _level(best, judged, required, gate)
@@ -66,10 +66,10 @@ def pass_rate(totals: Totals, required: float, gate: GateOptions) -> Floor:
 
 
 def mean(group: GroupSummary, required: float, gate: GateOptions) -> Floor:
-    """Judge the mean of a criterion, which is the most it may be where lower is better.
+    """Judge the mean of a criterion; if lower is better, `required` is an upper limit.
 
-    What is missing of a measure without an interval may have been anything, so that the floor is
-    neither met nor missed; where nothing is missing, it is judged as it was measured.
+    Without a bounded range, missing values may have been anything: the floor is then neither met
+    nor missed.  If nothing is missing, the measured mean is judged.
     """
     higher = group.better == "higher"
     span = group.span
@@ -107,13 +107,13 @@ def _level(
     return "missed" if sure or gate.floors == "point" else "in_doubt", interval
 
 
-# --- In words -------------------------------------------------------------------------------
+# --- Messages -------------------------------------------------------------------------------
 
 
 def of_pass_rate(totals: Totals, gate: GateOptions, *, tolerated: bool) -> Iterator[Reason]:
-    """Yield what follows from the share of cases that pass.
+    """Yield the result of the pass rate.
 
-    `tolerated` says that no more is missing than may be; else there is no verdict anyway.
+    `tolerated`: no more is missing than `gate.max_errors` allows; else there is no verdict anyway.
     """
     if not totals.judged:
         return
@@ -124,18 +124,18 @@ def of_pass_rate(totals: Totals, gate: GateOptions, *, tolerated: bool) -> Itera
     if floor.missed and rate is not None:
         most = "" if floor.certain or not floor.interval else f", at most {floor.interval[1]:.1%}"
         said = f"pass rate {rate:.1%}, required {required:.1%}{most}"
-        yield from _told(floor, f"{failed} ({said})", gate, tolerated=tolerated)
-    # Where no share is asked for, `max_errors` alone says how much may be missing.
+        yield from _reasons(floor, f"{failed} ({said})", gate, tolerated=tolerated)
+    # Without a required rate, `max_errors` alone limits what may be missing.
     elif gate.min_pass_rate is not None and floor.open:
         low, high = totals.passed / totals.judged, 1 - totals.failed / totals.judged
         said = f"pass rate between {low:.1%} and {high:.1%}, required {required:.1%}"
-        yield from _told(floor, f"{failed} ({said})", gate, tolerated=tolerated)
+        yield from _reasons(floor, f"{failed} ({said})", gate, tolerated=tolerated)
 
 
 def of_means(
     groups: Sequence[GroupSummary], gate: GateOptions, *, tolerated: bool
 ) -> Iterator[Reason]:
-    """Yield what follows from the means that have a floor."""
+    """Yield the results of the means that have a floor."""
     for group in groups:
         required = gate.min_score.get(group.group.criterion)
         floor = None if required is None else mean(group, required, gate)
@@ -146,13 +146,13 @@ def of_means(
             if group.errors:
                 said = f"{name} has a mean of {mean_} without {lost}, required {least}"
         elif floor and floor.open:
-            said = f"{name} could not be measured on {lost}, and a mean of {required:g} is required"
+            said = f"{name} could not be measured on {lost}, but a mean of {required:g} is required"
         else:
             continue
-        yield from _told(floor, said, gate, tolerated=tolerated, group=group.group)
+        yield from _reasons(floor, said, gate, tolerated=tolerated, group=group.group)
 
 
-def _told(
+def _reasons(
     floor: Floor,
     message: str,
     gate: GateOptions,
@@ -160,7 +160,7 @@ def _told(
     tolerated: bool,
     group: GroupKey | None = None,
 ) -> Iterator[Reason]:
-    """Yield what a floor that is not met does, with the best and the worst that may be missing."""
+    """Yield the reason for a floor that is not met, or may not be."""
     doubt = SEVERITIES[gate.on_inconclusive]
     weights: dict[Level, str] = {"met": "", "in_doubt": doubt, "missed": "blocks"}
     if weights[floor.best] == "blocks":

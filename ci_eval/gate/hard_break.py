@@ -1,13 +1,13 @@
-"""The guard against hard breaks: cases that were solid and now fail every time.
+"""The guard against hard breaks: cases that always passed and now always fail.
 
-A case that passes with the probability q passes m times before and fails n times now with
-q^m (1 - q)^n, which is at most m^m n^n / (m + n)^(m + n), whatever q is.  So the number of cases
-that do is at most a sum of such chances, and a single one of many is only suspected.  More trials
-of what is suspected, and of nothing else, tell: each that fails makes chance less probable, and
-one that passes ends the suspicion.  Where history shows no variance at all, a flip is a flip.
+A case that passes with probability q passes m times before and fails n times now with probability
+q^m (1 - q)^n, which is at most m^m n^n / (m + n)^(m + n) for any q.  So the number of such cases is
+bounded by a sum of such chances, and a single break among many cases is only suspected.  More
+trials of the suspects alone settle it: each failure makes chance less probable, and one pass clears
+the case.  If history shows no variance at all, a flip is proof.
 
-All of that takes trials for independent of each other.  Where history shows that the repeats of a
-run have something in common, they count as fewer.
+This assumes independent trials.  Where history shows that the repeats of a run are correlated, they
+count as fewer trials.
 """
 
 import math
@@ -22,42 +22,42 @@ from ci_eval.gate.pairing import Group, Pair
 from ci_eval.stats.intervals import at_least, holm, most_probable_break
 
 SHARE = 0.1
-"""The share of `false_block` that this guard may spend, where drift can be seen, too."""
+"""This guard's share of `false_block`, if drift can be detected, too."""
 MAX_CONFIRMING = 50
-"""How many trials may be drawn to confirm one suspicion."""
+"""Maximum number of trials drawn to confirm one suspicion."""
 _FIRST = 2
-"""So many of them are drawn at first: most of what only failed by chance passes once in them, and
-takes no more of the budget."""
+"""Size of the first batch of confirming trials: most chance failures pass once in it, and cost no
+more of the budget."""
 _STEADY_TRIALS = 3
-"""So many trials must agree, where more can be drawn, before a steady history proves anything."""
+"""Trials that must agree, if more can be drawn, before a steady history proves a break."""
 _ALL = 1 << 30
-"""A look after all rounds."""
+"""A look that includes all rounds."""
 
 
 @dataclass(frozen=True)
 class Breaks:
-    """The cases of one group that were solid and now fail every time.
+    """The cases of one group that always passed and now always fail.
 
-    Where history shows no variance at all, those that are worse every time by what counts, too.
+    If history shows no variance at all, also those that are always worse by a relevant amount.
     """
 
     group: Group
     suspects: Mapping[str, Pair]
-    """Every trial of theirs fails, those that were drawn to confirm it included."""
+    """Cases all of whose trials fail, including the confirming ones."""
     p_value: float
     level: float
-    """What the p-value must not exceed."""
+    """The p-value must not exceed this."""
     proven: frozenset[str]
-    """Those of the suspects that are no noise."""
+    """The suspects that are not noise."""
     wanted: int
-    """How many more trials of each suspect are to be drawn next; 0 where none helps."""
+    """How many more trials of each suspect to draw next; 0 if none would help."""
 
 
 def breaks(groups: Sequence[Group], gate: GateOptions, rate: float) -> list[Breaks]:
-    """Return what broke in each of the `groups`.
+    """Return the breaks of each of the `groups`.
 
-    Noise is called a break in any of them at most at `rate`, but for what a history without any
-    variance says.
+    The probability of reporting noise as a break in any of them is at most `rate`, except where
+    history shows no variance.
     """
     with_threshold = max(sum(not each.facts.informational for each in groups), 1)
     counts = [_Count(group, gate, rate / with_threshold) for group in groups]
@@ -77,16 +77,16 @@ def breaks(groups: Sequence[Group], gate: GateOptions, rate: float) -> list[Brea
 
 @dataclass(frozen=True)
 class _Count:
-    """How many cases of one group seem to be broken."""
+    """The number of cases in one group that seem to be broken."""
 
     group: Group
     gate: GateOptions
     level: float
-    """The p-value that is small enough, were this the only one that is small."""
+    """The p-value that suffices if it is the only small one."""
 
     @cached_property
     def broken(self) -> Mapping[str, Pair]:
-        """The cases that passed every time and now fail every time."""
+        """The cases that always passed and now always fail."""
         if self.group.facts.informational:
             return {}
         return {
@@ -97,8 +97,8 @@ class _Count:
         }
 
     @cached_property
-    def moved(self) -> Mapping[str, Pair]:
-        """The cases that are worse every time, where nothing ever varied."""
+    def worse_steady(self) -> Mapping[str, Pair]:
+        """The cases that are now always worse, if history never varied."""
         if not self.group.steady:
             return {}
         return {
@@ -109,45 +109,45 @@ class _Count:
 
     @property
     def suspects(self) -> Mapping[str, Pair]:
-        return {**self.broken, **self.moved}
+        return {**self.broken, **self.worse_steady}
 
     @cached_property
     def drawn(self) -> list[int]:
-        """How many trials were drawn to confirm suspicions, each number once."""
+        """The distinct numbers of confirming trials, ascending."""
         counts = {len(pair.now.confirming) for pair in self.group.all_pairs.values()}
         return sorted(counts - {0})
 
     @cached_property
     def wanted(self) -> int:
-        """How many more trials of each suspect are to be drawn next.
+        """How many more trials of each suspect to draw next.
 
-        At first they are few; then as many as prove one of them alone, were all to fail.
+        A few at first; then as many as prove a single break if all of them fail.
         """
         may_draw = self.gate.on_inconclusive == "rerun" and self.drawn in ([], [_FIRST])
         if not may_draw or not self.suspects:
             return 0
         held = max(self.drawn, default=0)
         counts = range(1, MAX_CONFIRMING + 1) if self.broken else ()
-        # Two looks at what confirms share the level.
+        # Two looks at the confirming trials share the level.
         needed = next(
             (each for each in counts if self._chance(1, each) * _looks(each) <= self.level), 0
         )
         if needed:
             return min(needed, _FIRST) if not held else max(needed - held, 0)
-        trials = (pair.now.measured for pair in self.moved.values())
+        trials = (pair.now.measured for pair in self.worse_steady.values())
         return max(_STEADY_TRIALS - min(trials, default=_STEADY_TRIALS) - held, 0)
 
     @property
     def p_value(self) -> float:
-        """How probable it is that so many cases broke by chance."""
+        """The probability that this many cases broke by chance."""
         return self._judged[0]
 
     @cached_property
     def _judged(self) -> tuple[float, frozenset[str]]:
-        """The p-value, and the cases that it speaks of."""
+        """The p-value and the cases it covers."""
         if self.wanted:
             return 1.0, frozenset()
-        # What was not drawn again for itself neither confirms what was, nor speaks against it.
+        # A case without confirming trials of its own neither confirms nor refutes a suspicion.
         looks = self.drawn or [0]
         tests = []
         for drawn in looks:
@@ -159,11 +159,11 @@ class _Count:
         return min(tests, key=itemgetter(0))
 
     @cached_property
-    def _alike(self) -> float:
-        """How much the repeats of a run of the baseline have in common, from 0 to 1.
+    def _intraclass_correlation(self) -> float:
+        """The intraclass correlation of the repeats of a baseline run, from 0 to 1.
 
-        The intraclass correlation: how much less often two trials of one run differ than two of
-        different runs; 0 where that may be chance.
+        Computed from how much less often two trials of one run differ than two trials of different
+        runs; 0 if that may be chance.
         """
         within, between, pairs_within, pairs_between = 0, 0, 0, 0
         for pair in self.group.all_pairs.values():
@@ -183,31 +183,36 @@ class _Count:
         found = 1 - within / expected
         return found if found > 2 * math.sqrt(1 / expected + 1 / between) else 0.0
 
-    def _worth(self, repeats: int) -> float:
-        """Return how many independent trials the repeats of one run are worth.
+    def _effective_trials(self, repeats: int) -> float:
+        """Return the effective number of independent trials among the repeats of one run.
 
         By the design effect (Kish, "Survey Sampling", 1965, section 5.4).
         """
-        return repeats / (1 + (repeats - 1) * self._alike) if repeats else 0.0
+        return repeats / (1 + (repeats - 1) * self._intraclass_correlation) if repeats else 0.0
 
     @cached_property
-    def _shapes(self) -> Counter[tuple[float, float, int]]:
-        """How many cases have so many trials before, in further rounds, and in the first one."""
+    def _trial_counts(self) -> Counter[tuple[float, float, int]]:
+        """The number of cases by their trials before, in further rounds and in the first round."""
         found: Counter[tuple[float, float, int]] = Counter()
-        # Those that are excused could have broken, too: to excuse them proves nothing of others.
+        # Exempted cases could have broken, too: exempting one proves nothing about the others.
         for pair in self.group.all_pairs.values():
-            before = sum(self._worth(len(run)) for run in pair.runs_before)
+            before = sum(self._effective_trials(len(run)) for run in pair.runs_before)
             first, *further = [len(each) for each in pair.rounds(_ALL)] or [0]
-            found[before, sum(map(self._worth, further)), first] += 1
+            found[before, sum(map(self._effective_trials, further)), first] += 1
         return found
 
     def _chance(self, broken: int, confirming: int) -> float:
-        # What confirms is drawn in the same run as the first round.
+        # Confirming trials belong to the same run as the first round.
         return at_least(
             broken,
             [
-                (many, most_probable_break(before, further + self._worth(first + confirming)))
-                for (before, further, first), many in self._shapes.items()
+                (
+                    many,
+                    most_probable_break(
+                        before, further + self._effective_trials(first + confirming)
+                    ),
+                )
+                for (before, further, first), many in self._trial_counts.items()
             ],
         )
 
@@ -215,25 +220,25 @@ class _Count:
         drawn = self.gate.on_inconclusive != "rerun" or bool(self.drawn)
         steady = (
             case
-            for case, pair in self.moved.items()
+            for case, pair in self.worse_steady.items()
             if drawn or pair.now.measured >= _STEADY_TRIALS
         )
         return frozenset(steady) | (self._judged[1] if rejected else frozenset())
 
 
 def _looks(confirming: int) -> int:
-    """Return how often it is looked at so many trials."""
+    """Return how many looks at the data so many confirming trials imply."""
     return 1 if confirming <= _FIRST else 2
 
 
 def _always(pair: Pair, bad: Callable[[float], bool]) -> bool:
-    """Say whether all that was measured now is `bad`, and nothing is missing."""
+    """Return True if every measurement of this run is `bad` and none is missing."""
     values = [*pair.now.observations, *pair.now.confirming]
     return bool(values) and not pair.now.errors and all(map(bad, values))
 
 
 def _worse(group: Group, pair: Pair, value: float) -> bool:
-    """Say whether a value fails newly, or is lower than before by what counts."""
+    """Return True if a value fails newly, or is lower than before by a relevant amount."""
     drop = group.sign * (pair.base - value)
     flipped = group.passed(pair.base) and not group.passed(value)
     return flipped or (drop > 0 and drop >= group.least)

@@ -1,8 +1,8 @@
 """The guard against drift: many cases a little worse.
 
-Each criterion on each evalset with each agent is a hypothesis "nothing got worse", and so is the
-mean over all of them.  They are tested by permutation and corrected together.  Where rounds of
-repeats were drawn because of a doubt, what is in doubt is looked at again with all of them.
+For each criterion, evalset and agent, "nothing got worse" is a hypothesis, and so it is for the
+mean over all of them.  They are tested by permutation and corrected together.  If further rounds of
+repeats were drawn, the hypotheses in doubt are tested again with all rounds.
 """
 
 import math
@@ -18,29 +18,29 @@ from ci_eval.stats.permutation import Permuted, mean_of, permute
 from ci_eval.stats.sequential import levels, spending
 
 DOUBT = (0.3, 0.1)
-"""How often noise may be in doubt at the first and the second look, over all hypotheses."""
+"""Rate at which noise may be in doubt at the first and the second look, over all hypotheses."""
 _MOST_DOUBT = (0.15, 0.06)
 """The same for one hypothesis."""
 _FEWEST_DRAWS, _MOST_DRAWS = 9_999, 199_999
 _PRECISION = 20
-"""So many draws at least are below the p-value that must be told from others."""
+"""Minimum number of draws expected below the smallest p-value that must be resolved."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of one hypothesis."""
+    """The result for one hypothesis."""
 
     p_value: float
     level: float
-    """What the p-value must not exceed."""
+    """The p-value must not exceed this."""
     worse: bool
-    """Whether the test says that it got worse."""
+    """Whether the test finds that it got worse."""
     better: bool
-    """Whether it says the opposite; never where something is missing, or growth is tolerated."""
+    """Whether it finds the opposite; never if values are missing or growth is tolerated."""
     in_doubt: bool
-    """Whether another look is worth its price."""
+    """Whether another look is worth its cost."""
     effect: float
-    """The mean difference at the last look, in shares of the scale; below 0 is worse."""
+    """Mean difference at the last look, as a share of the scale; below 0 is worse."""
 
 
 @dataclass(frozen=True)
@@ -48,37 +48,37 @@ class Drifts:
     """All hypotheses of one run, tested together."""
 
     groups: Sequence[Group]
-    """Those that are tested, of one tier."""
+    """The tested groups of one tier."""
     gate: GateOptions
     rounds: int
-    """How many rounds of repeats were drawn again."""
+    """How many further rounds of repeats were drawn."""
     rate: float
-    """At which noise may be called a drift."""
+    """The probability at which noise may be reported as a drift."""
 
     @property
     def sequential(self) -> bool:
-        """Whether there are, or may come, several looks."""
+        """Whether there are, or may be, several looks."""
         return self.looks > 1
 
     @property
     def looks(self) -> int:
-        """How many looks there are at most."""
+        """The maximum number of looks."""
         return max(self.gate.looks, self.rounds + 1)
 
     @cached_property
     def together(self) -> list[int]:
-        """The numbers of the groups whose mean is a hypothesis of its own, if it is one."""
+        """The indices of the groups in the combined hypothesis; empty if there is none."""
         bounded = [n for n, each in enumerate(self.groups) if each.facts.interval]
         return bounded if len(bounded) > 1 else []
 
     @property
     def visible(self) -> bool:
-        """Whether there are enough cases for any drift to be told from noise."""
+        """Whether there are enough cases to tell any drift from noise."""
         ways = max((each.exchanges for each in self.groups), default=1)
         return ways * self.rate / max(len(self.groups) + bool(self.together), 1) >= 1
 
     def found(self) -> tuple[list[Finding], Finding | None]:
-        """Return what was found of each group, and of the mean of them all."""
+        """Return the finding for each group, and for their combined mean."""
         if not self.groups:
             return [], None
         size = len(self.groups) + bool(self.together)
@@ -90,7 +90,7 @@ class Drifts:
             tests = self._look(look, draws)
             if look < self.rounds:
                 limit = self.doubt(look, size)
-                # Who was not in doubt earlier was let go then.
+                # A hypothesis that was not in doubt at an earlier look was dropped then.
                 doubted = [
                     yes and test.lower <= limit and -test.observed >= least
                     for yes, test, least in zip(doubted, tests, self._least(), strict=True)
@@ -109,16 +109,16 @@ class Drifts:
         return [*tests, mean_of([tests[n] for n in self.together])] if self.together else tests
 
     def _least(self) -> Iterator[float]:
-        """Yield the drop that counts, in shares, for each hypothesis."""
-        # Where growth is tolerated, the samples are without it already.
+        """Yield the smallest relevant drop of each hypothesis, as a share of the scale."""
+        # The samples already exclude tolerated growth.
         for each in self.groups:
             yield each.max_drop if each.facts.max_growth is None else 0.0
         if self.together:
             yield self.gate.max_drop
 
     def _can_gain(self) -> Iterator[bool]:
-        """Yield, for each hypothesis, whether it could be told that it got better."""
-        # What is missing counts as the best there is, and what may grow is not compared as it is.
+        """Yield, for each hypothesis, whether an improvement could be detected."""
+        # Missing values count as the best possible, and samples with tolerated growth are shifted.
         yield from (each.complete and each.facts.max_growth is None for each in self.groups)
         if self.together:
             yield all(self.groups[number].complete for number in self.together)
@@ -143,7 +143,7 @@ class Drifts:
             )
 
     def _level(self, share: float) -> float:
-        """Return the p-value that rejects, for a hypothesis with this share of the rate."""
+        """Return the p-value that rejects a hypothesis with this share of the rate."""
         if not self.sequential:
             return share
         size = len(self.groups) + bool(self.together)
@@ -154,7 +154,7 @@ class Drifts:
         return levels(variances, spending(self.looks), share, doubts)[self.rounds]
 
     def _old_runs(self) -> float:
-        """Return how many runs of the baseline there are for one round, on average."""
+        """Return the average number of baseline runs per round."""
         pairs = [pair for each in self.groups for pair in each.pairs.values()]
         first = sum(len(pair.now.units[0]) if pair.now.units else 1 for pair in pairs)
         return max(sum(pair.before.measured for pair in pairs) / max(first, 1), 1.0)

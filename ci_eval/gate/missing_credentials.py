@@ -1,4 +1,4 @@
-"""Why nobody could be asked: keys and other things that the environment lacks."""
+"""Missing credentials: keys and other variables that the environment lacks."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,13 +7,13 @@ from ci_eval.records.findings import GroupSummary
 from ci_eval.records.results import JudgeUsage, RunMeta
 
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
-_WAY_OUT = "pull requests of forks get no secrets: docs/forks.md has ways without"
+_WAY_OUT = "pull requests from forks get no secrets, see docs/forks.md"
 
 
 def lacked(meta: RunMeta, groups: Sequence[GroupSummary], simulation: JudgeUsage | None) -> str:
-    """Return, in words, what kept something from being measured; nothing where nothing did.
+    """Return, in words, which missing credentials prevented a measurement; empty if none did.
 
-    That an agent lacks what it may do without is told only where nothing of it was measured.
+    A variable that an agent lacks is reported only if none of its cases was measured.
     """
     found = list(dict.fromkeys(_found(meta, groups, simulation)))
     if not found:

@@ -1,7 +1,7 @@
-"""The cases of a run beside those of its baseline, as far as they mean the same.
+"""Pairing of the cases of a run with those of its baseline, if they mean the same.
 
-Only what is the same question, judged in the same way, is compared: a case whose content changed,
-or a criterion whose options, prompt or judge did, is named instead.
+Only the same question, judged in the same way, is compared: a case whose content changed, or a
+criterion whose options, prompt or judge changed, is reported instead.
 """
 
 import math
@@ -20,25 +20,25 @@ from ci_eval.stats.intervals import mean_interval
 from ci_eval.stats.permutation import Place, Sample
 
 _ENOUGH = 50
-"""So many cases have more exchanges than anybody could count."""
+"""With this many cases there are more than enough exchanges."""
 
 
 class Pooled(NamedTuple):
-    """The runs of a baseline, taken together."""
+    """The runs of a baseline, pooled."""
 
     columns: Columns
-    """What means the same as now."""
+    """The comparable values."""
     changed: list[str]
-    """What does not, in words."""
+    """Why other values are not comparable, in words."""
     beside: Mapping[GroupName, Column]
-    """Cases that this run has not, or not with the same content: history, but not compared."""
+    """Cases that this run lacks or whose content changed: history, but not compared."""
 
 
 def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> Pooled:
-    """Return the values of all runs of the baseline, apart by whether they mean the same as now.
+    """Pool the values of all runs of the baseline, separating those that are not comparable.
 
-    A drop that a run of the baseline had accepted begins a new level: what earlier runs say of it
-    is left out.
+    A drop that a baseline run had accepted starts a new level: earlier runs of that case are left
+    out.
     """
     pooled = Columns()
     changed: dict[str, None] = {}
@@ -66,7 +66,7 @@ def pool(meta: RunMeta, now: Columns, before: Sequence[Past]) -> Pooled:
                     changed[f"case {key[1]}/{case}: its content changed"] = None
                     same = False
                 into = target if same else beside.setdefault(key, {})
-                # Of a single run the cells are taken as they are: nobody changes them.
+                # The cells of a single run are shared, not copied: nothing modifies them.
                 into[case] = into[case].pooled(cell) if case in into else cell
     return Pooled(pooled, list(changed), beside)
 
@@ -80,7 +80,7 @@ def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
 
 
 def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
-    """Yield what the nearest run of the baseline had; the largest thing that is gone, once."""
+    """Yield what only the nearest baseline run has; each time the largest missing thing, once."""
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
     seen: set[tuple[str, str]] = set()
     for agent, evalset, criterion in old.groups:
@@ -115,18 +115,18 @@ class Pair:
     now: Cell
     before: Cell
     value: float
-    """The mean of now; what is missing counts as the best it could have been, so that a
-    regression is one whatever had been observed."""
+    """The mean now; missing values count as the best possible, so that a regression holds whatever
+    they would have been."""
     base: float
 
     def rounds(self, look: int) -> list[tuple[float, ...]]:
-        """Return what was measured now in as many rounds as there are up to a look."""
-        # A round in which nothing of the case was measured tells nothing of it.
+        """Return the measurements of this run, by round, up to a look."""
+        # Skips rounds in which nothing of the case was measured.
         return [unit for unit in self.now.units if unit][: look + 1]
 
     @property
     def runs_before(self) -> list[tuple[float, ...]]:
-        """What each run of the baseline measured."""
+        """The measurements of each baseline run."""
         return [unit for unit in self.before.units if unit]
 
 
@@ -140,11 +140,11 @@ class Group:
     before: Column
     max_drop: float
     left_out: Mapping[str, Excuse] = field(default_factory=dict)
-    """Cases that decide nothing: they are in quarantine, or what they do is accepted."""
+    """Exempted cases: quarantined or accepted."""
     beside: Column = field(default_factory=dict)
     """Cases of the baseline that are not compared."""
     kept: dict[int, Mapping[Place, Sample]] = field(default_factory=dict, repr=False)
-    """The samples at each look that were asked for."""
+    """Cache of the samples by look."""
 
     @property
     def sign(self) -> float:
@@ -153,18 +153,18 @@ class Group:
 
     @property
     def tested(self) -> bool:
-        """Whether a drop of it is more than shown."""
+        """Whether a drop can block or warn, rather than only be shown."""
         judged = not self.facts.informational or self.facts.max_growth is not None
         return judged and self.facts.tier != "inform" and bool(self.pairs)
 
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
-        """The cases that decide, which both runs measured."""
+        """The cases that both runs measured, without exempted ones."""
         return {case: pair for case, pair in self.all_pairs.items() if case not in self.left_out}
 
     @cached_property
     def all_pairs(self) -> Mapping[str, Pair]:
-        """The cases that both runs measured, those that decide nothing among them."""
+        """The cases that both runs measured, including exempted ones."""
         best = best_of(self.facts)
         found: dict[str, Pair] = {}
         for case, cell in self.now.items():
@@ -177,7 +177,7 @@ class Group:
 
     @cached_property
     def scale(self) -> float:
-        """What drops are shares of: the interval, else the mean of the baseline."""
+        """The unit of drops: the width of the range, else the mean of the baseline."""
         if self.facts.interval:
             return self.facts.interval[1] - self.facts.interval[0]
         bases = [each.base for each in self.all_pairs.values()]
@@ -191,12 +191,12 @@ class Group:
 
     @cached_property
     def differences(self) -> Sequence[float]:
-        """Now less before, for each case; below 0 is worse."""
+        """The difference now minus before of each case; below 0 is worse."""
         return [self.sign * (each.value - each.base) for each in self.pairs.values()]
 
     @property
     def drop(self) -> float:
-        """The mean by which it got worse; below 0 where it got better."""
+        """The mean drop; below 0 if it got better."""
         return -math.fsum(self.differences) / len(self.differences) if self.differences else 0.0
 
     @property
@@ -206,27 +206,27 @@ class Group:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing of the cases that decide."""
+        """Whether no case that is compared lacks a measurement."""
         return not any(each.now.errors for each in self.pairs.values())
 
     @cached_property
     def steady(self) -> bool:
-        """Whether history shows no variance at all, though it could have.
+        """Whether history shows no variance at all, although it could have.
 
-        A flaky case is part of history: to excuse it, to change it or to leave it out of a run
-        makes no other one steady.
+        A flaky case remains part of history: exempting it, changing it or leaving it out of a run
+        does not make the others steady.
         """
         cells = [each.before for each in self.all_pairs.values()]
-        # A single run says nothing: its repeats may have more in common than runs have.
+        # A single run is not enough: its repeats may be correlated.
         return any(len(each.units) > 1 for each in cells) and not any(
             each.varied for each in chain(cells, self.beside.values())
         )
 
     @property
     def exchanges(self) -> int:
-        """In how many ways its runs can be exchanged, or a number that is great enough.
+        """The number of ways to exchange its runs, or a number that is large enough.
 
-        Those of cases that are excused count, so that an excuse hands nothing to another guard.
+        Exempted cases count, so that an exemption does not shift the budget to another guard.
         """
         ways = 1
         best = best_of(self.facts)
@@ -236,11 +236,11 @@ class Group:
         return ways
 
     def passed(self, value: float) -> bool:
-        """Say whether `value` is good enough."""
+        """Return True if `value` passes."""
         return passes(value, self.facts)
 
     def samples(self, look: int) -> Mapping[Place, Sample]:
-        """Return what permutations exchange, with the rounds up to `look`, in shares."""
+        """Return the samples to permute, with the rounds up to `look`, as shares of the scale."""
         if look not in self.kept:
             best = best_of(self.facts)
             self.kept[look] = {
@@ -251,7 +251,7 @@ class Group:
 
     def _sample(self, pair: Pair, look: int, best: float | None) -> Sample:
         rounds, runs = pair.rounds(look), pair.runs_before
-        # Runs are exchanged as a whole where they are alike, else one by one what they observed.
+        # Runs of equal size are exchanged as a whole, others value by value.
         if not pair.now.errors and len({len(each) for each in (*rounds, *runs)}) == 1:
             new, old = [*map(mean, rounds)], [*map(mean, runs)]
         else:
@@ -273,7 +273,7 @@ def groups_of(
     max_drop: float,
     left_out: Excuses,
 ) -> list[Group]:
-    """Return every group of a run, with what the baseline has for it."""
+    """Return every group of a run, with the values of the baseline for it."""
     return [
         Group(
             key,

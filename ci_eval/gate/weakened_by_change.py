@@ -1,7 +1,7 @@
-"""What a change rewrites of what it is judged by, as git knows it.
+"""How a change weakens its own gate, according to git.
 
-`weakened_gate` asks the run that a change is compared with.  That tells nothing where the change
-brings this run along, or keeps it from being found.
+`weakened_gate` compares with the baseline run.  That is not enough if the change itself brings this
+run along, or keeps it from being found.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,17 +22,17 @@ from ci_eval.runtime.git import GitError
 from ci_eval.text.yaml_files import MAX_CONFIG, parse_yaml
 
 _KEYS = {"agents", "evalsets"}
-"""What every configuration has, and hardly another YAML file."""
+"""Keys that every configuration has, and hardly any other YAML file."""
 _MOST_MOVED = 20
-"""How many removed files are looked into for the configuration."""
+"""Maximum number of removed files that are searched for the configuration."""
 
 
 def rewritten(
     config: Config, meta: RunMeta, context: RunContext, *, compared: bool
 ) -> Iterator[str]:
-    """Yield, in words, what the change that is checked out makes of its own measure.
+    """Yield, in words, how the checked-out change weakens its own gate.
 
-    Where the run is `compared` with a stored one, that knows what the configuration said before.
+    `compared`: the run is compared with a stored one, which has the earlier configuration.
     """
     store, clone = config.baseline, context.clone
     lineage = store.lineage(context) if store else trace(clone, base=None, search=1)
@@ -41,17 +41,17 @@ def rewritten(
         return
     own = store.work_tree_file if store else ""
     if own and _differs(clone, start, own):
-        yield f"baseline: {context.shown(own)} comes with the change"
+        yield f"baseline: {context.shown(own)} is part of this change"
     if compared:
         return
     place = clone.inside(config.path.name)
-    before = _as_it_was(clone, start, place)
+    before = _config_at(clone, start, place)
     if before is None and clone.is_partial and clone.view.holds(f"{start}:{place}"):
-        yield f"configuration: {place} as it was is not in this clone, which is partial"
+        yield f"configuration: the earlier {place} is missing from this partial clone"
     for old in _moved_from(clone, start, place) if before is None else ():
-        found = _as_it_was(clone, start, old)
+        found = _config_at(clone, start, old)
         if found is not None and found.keys() >= _KEYS:
-            yield f"configuration: it was {old}, whose runs are not those of {place}"
+            yield f"configuration: moved from {old} to {place}, which has its own baseline runs"
             before = found
             break
     if before is not None:
@@ -68,7 +68,7 @@ def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
 
 
 def _differs(clone: Clone, start: str, path: str) -> bool:
-    # A name is no pattern, and what is compared is what is committed.
+    # The path is not a pattern; commits are compared, not the work tree.
     command = ("--literal-pathspecs", "diff-tree", "-r", "--name-only", start, "HEAD", "--")
     try:
         return bool(clone.view.run(*command, clone.inside(path)))
@@ -76,8 +76,8 @@ def _differs(clone: Clone, start: str, path: str) -> bool:
         return False
 
 
-def _as_it_was(clone: Clone, start: str, path: str) -> Mapping[str, Any] | None:
-    """Return the configuration at `start`; `None` if there was none that can be read."""
+def _config_at(clone: Clone, start: str, path: str) -> Mapping[str, Any] | None:
+    """Return the configuration at `start`; `None` if there was none or it is unreadable."""
     blob = f"{start}:{path}"
     try:
         if int(clone.view.asked("cat-file", "-s", blob) or MAX_CONFIG + 1) > MAX_CONFIG:
@@ -92,16 +92,16 @@ def _as_it_was(clone: Clone, start: str, path: str) -> Mapping[str, Any] | None:
 def _of_config(now: Mapping[str, Any], before: Mapping[str, Any], meta: RunMeta) -> Iterator[str]:
     named, was_named = now.get("name"), before.get("name")
     if named != was_named:
-        yield f"name: {_shown(was_named)} → {_shown(named)}, which has other runs"
+        yield f"name: {_shown(was_named)} → {_shown(named)}, which has its own baseline runs"
     kept, was_kept = now.get("baseline"), before.get("baseline")
     if was_kept is not None and kept != was_kept:
-        yield f"baseline: {'none is kept' if kept is None else 'it is looked for elsewhere'}"
+        yield f"baseline: {'removed' if kept is None else 'location changed'}"
     try:
         gate = GateOptions.model_validate(before.get("gate") or {})
         run = RunOptions.model_validate(before.get("run") or {})
     except ValidationError:
         return
-    # Of what else there was nobody knows, so it counts as the same.
+    # Options that the old file does not have here count as unchanged.
     was = {
         "gate": gate.model_dump(mode="json", exclude_defaults=True),
         "repeats": run.repeats,

@@ -1,4 +1,4 @@
-"""What a change makes easier to pass: seen by the run it is compared with."""
+"""How a change weakens its own gate, compared with the baseline run."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -15,11 +15,11 @@ _STRICTNESS = {
     "floors": ("interval", "point"),
     "mode": ("threshold", "regression", "both"),
 }
-"""From the loosest to the strictest."""
+"""From the loosest to the strictest value."""
 _LOOSER = {"max_drop": 1, "max_errors": 1, "false_block": -1}
-"""Whether a number that grows (1) or shrinks (-1) lets more through."""
+"""Options for which a greater (1) or smaller (-1) number is looser."""
 _NO_PLACE = ("branches", "search", "squash", "window")
-"""Options of a store that do not say where it is."""
+"""Options of a store that do not affect its location."""
 _TIERS = ("inform", "warn", "block")
 
 
@@ -33,21 +33,21 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
             yield from _of_criterion(name, facts, before.criteria[name])
     for name in now.disabled:
         if name in before.criteria:
-            yield f"criterion {name} is switched off"
+            yield f"criterion {name} is disabled"
     if now.repeats < before.repeats:
         yield f"run.repeats: {before.repeats} → {now.repeats}"
     if before.store and _place(now) != _place(before):
-        yield "baseline: it is looked for elsewhere"
+        yield "baseline: location changed"
 
 
 def _with_mode(meta: RunMeta) -> GateOptions:
-    """Return the gate of a run, with the mode that it has where none is named."""
+    """Return the gate of a run, with the mode it defaults to."""
     gate = gate_of(meta)
     return gate.model_copy(update={"mode": "regression"}) if meta.store and not gate.mode else gate
 
 
 def _place(meta: RunMeta) -> dict[str, Json]:
-    """Return what says where the baseline is, without what only says how it is used."""
+    """Return the options that say where the baseline is stored."""
     place = {name: value for name, value in meta.store.items() if name not in _NO_PLACE}
     match place.get("gcs"):
         case dict() as reached:
@@ -58,7 +58,7 @@ def _place(meta: RunMeta) -> dict[str, Json]:
 def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str]:
     for name, order in _STRICTNESS.items():
         new, old = getattr(now, name), getattr(before, name)
-        # What the mode of a run without a baseline was is not known where it is left out.
+        # The default mode of a run without a baseline is unknown.
         if {new, old} <= {*order} and order.index(new) < order.index(old):
             yield f"gate.{name}: {old} → {new}"
     for name, sign in _LOOSER.items():
@@ -83,7 +83,7 @@ def _of_floors(run: RunMeta, now: GateOptions, before: GateOptions) -> Iterator[
         yield f"gate.min_pass_rate: {was:g} → {_shown(rate)}"
     for name, least in before.min_score.items():
         floor, facts = now.min_score.get(name), run.criteria.get(name)
-        # Where lower is better, what is required is the most that the mean may be.
+        # If lower is better, the floor is an upper limit.
         sign = -1 if facts and facts.better == "lower" else 1
         if floor is None or sign * (floor - least) < 0:
             yield f"gate.min_score.{name}: {least:g} → {_shown(floor)}"
@@ -101,7 +101,7 @@ def _of_criterion(name: str, now: CriterionFacts, before: CriterionFacts) -> Ite
     ):
         yield f"max_growth of {name}: {before.max_growth:g} → {_shown(now.max_growth)}"
     if now.fingerprint != before.fingerprint:
-        yield f"criterion {name} has other options, and is not compared"
+        yield f"criterion {name} changed its options and is not compared"
 
 
 def _shown(value: float | None) -> str:

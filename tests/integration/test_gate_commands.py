@@ -177,7 +177,7 @@ def test_thresholds_instead_of_a_comparison_are_told_by_the_stored_run(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 0
-    told = "this change loosens what it is judged by: gate.mode: regression → threshold"
+    told = "this change weakens its own gate: gate.mode: regression → threshold"
     assert told in ended.err
     assert told in (project.folder / "ci-eval-report/comment.md").read_text().partition("| |")[0]
 
@@ -196,6 +196,6 @@ def test_a_baseline_that_comes_with_the_change_is_told_first(project):
 
     assert ended.code == 0
     comment = (project.folder / "ci-eval-report/comment.md").read_text()
-    told = "baseline: .ci-eval/baseline.json comes with the change"
+    told = "baseline: .ci-eval/baseline.json is part of this change"
     assert told in ended.err
     assert told in comment.partition("| |")[0]

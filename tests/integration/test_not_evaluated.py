@@ -37,7 +37,7 @@ agents:
 evalsets: {smoke: smoke.evalset.json}
 criteria: {final_response_match_v2: 0.5}
 """
-FORKS = "pull requests of forks get no secrets: docs/forks.md has ways without"
+FORKS = "pull requests from forks get no secrets, see docs/forks.md"
 
 
 @pytest.fixture

@@ -241,12 +241,12 @@ def test_a_case_that_turns_out_to_be_judged_by_nothing_leaves_no_verdict(project
     ended = project.ci_eval("run")
 
     assert ended.code == 6
-    assert "no criterion that blocks judged 1 case: smoke/greets" in ended.err
+    assert "no blocking criterion judged 1 case: smoke/greets" in ended.err
     project.add("gate: {allow_unjudged: [{case: greets, evalset: smoke}]}\n")
     ended = project.ci_eval("run")
     assert ended.code == 0
-    assert "gate.allow_unjudged allows that no criterion that blocks judged 1 case" in ended.err
-    assert "unjudged allows that no criterion that blocks judged" in project.read("comment.md")
+    assert "allowed by gate.allow_unjudged: no blocking criterion judged 1 case" in ended.err
+    assert "unjudged: no blocking criterion judged" in project.read("comment.md")
 
 
 def test_a_scenario_is_scored_only_from_a_recording(project):
@@ -494,7 +494,7 @@ def test_a_flip_after_one_stored_run_only_warns(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 0
-    assert "fails now, which may be noise ('refunds')" in ended.err
+    assert "fails now; this may be noise ('refunds')" in ended.err
 
 
 def test_an_incomplete_run_is_no_baseline(project):

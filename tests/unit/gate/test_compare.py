@@ -32,7 +32,7 @@ def changes(comparison: Comparison) -> dict[str, tuple[str, bool]]:
 def test_cases_that_ask_something_else_are_told_as_what_is_loosened():
     found = compared("x@2 1\ny@2 1\nz@1 1\nnew@1 1", "x@1 1\ny@1 1\nz@1 1")
 
-    assert found.loosened == ("evalset e: 2 cases have other content, and cannot be compared",)
+    assert found.loosened == ("evalset e: 2 cases changed and cannot be compared",)
     # Those that an earlier change altered are compared with the run that has them so.
     assert compared("x@2 1\ny@2 1", "x@2 1\ny@2 1", "x@1 1\ny@1 1").loosened == ()
 
@@ -160,7 +160,7 @@ def test_a_steady_drop_waits_for_trials_that_can_be_had():
     (delta,), (change,) = found.deltas, found.changes
 
     assert delta.outcome == "inconclusive"
-    assert delta.reason == "what never varied is worse now, which may be noise"
+    assert delta.reason == "always scored the same before, worse now; this may be noise"
     assert (change.change, change.certain, change.suspected) == ("dropped", False, True)
     assert change.p_value is None
 
@@ -199,7 +199,7 @@ def test_a_flip_among_many_cases_is_suspected_too():
 
     assert changes(found) == {"case7": ("newly_failing", False)}
     assert found.deltas[0].outcome == "inconclusive"
-    assert "passed every time before fails now, which may be noise" in found.deltas[0].reason
+    assert "always passed before, always fails now; this may be noise" in found.deltas[0].reason
 
 
 def test_a_criterion_that_one_agent_is_no_longer_scored_by_is_named():

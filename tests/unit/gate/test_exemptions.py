@@ -112,7 +112,7 @@ def test_where_all_cases_are_excused_nothing_is_compared():
     found = compared("x 0\ny 0", *["x 1\ny 1"] * 2, quarantine=[quarantine("*")])
 
     assert found.deltas[0].outcome == "not_compared"
-    assert found.deltas[0].reason == "all its cases are accepted or in quarantine"
+    assert found.deltas[0].reason == "all cases are accepted or quarantined"
 
 
 def test_to_excuse_the_flaky_case_makes_no_other_one_steady():
@@ -168,7 +168,7 @@ def test_what_was_in_force_is_what_held_on_the_day_of_the_run():
 
 
 def test_a_run_that_began_at_no_time_cannot_be_read():
-    with pytest.raises(BaselineError, match="past0 cannot be read: created: 'soon' is no date"):
+    with pytest.raises(BaselineError, match="past0 cannot be read: created: 'soon' is not a date"):
         day_of(meta("past0", created="soon"))
 
 

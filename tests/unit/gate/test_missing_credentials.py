@@ -7,7 +7,7 @@ from ci_eval.gate.missing_credentials import lacked
 from ci_eval.records.findings import GroupSummary
 from ci_eval.records.results import JudgeUsage, RunMeta
 
-FORKS = "; pull requests of forks get no secrets: docs/forks.md has ways without"
+FORKS = "; pull requests from forks get no secrets, see docs/forks.md"
 KEYLESS = JudgeUsage(lacking=("A_KEY",))
 
 

@@ -43,14 +43,14 @@ def test_a_file_of_runs_that_comes_with_the_change_is_told(repo, compared):
     repo.commit(**{"ci-eval.yaml": CONFIG + FILE, "kept.json": "1"})
     repo.on("work").commit(**{"kept.json": "2"})
 
-    assert said(repo, compared=compared) == ["baseline: kept.json comes with the change"]
+    assert said(repo, compared=compared) == ["baseline: kept.json is part of this change"]
 
 
 def test_a_first_file_of_runs_comes_with_the_change_too(repo):
     repo.commit(**{"ci-eval.yaml": CONFIG + FILE})
     repo.on("work").commit(**{"kept.json": "1"})
 
-    assert said(repo) == ["baseline: kept.json comes with the change"]
+    assert said(repo) == ["baseline: kept.json is part of this change"]
 
 
 def test_a_file_that_only_the_base_branch_changed_does_not_come_with_the_change(repo):
@@ -81,11 +81,11 @@ def test_on_the_base_branch_itself_nothing_is_told(repo):
 @pytest.mark.parametrize(
     ("now", "told"),
     [
-        (CONFIG, "baseline: none is kept"),
-        (CONFIG + FILE.replace("kept", "other"), "baseline: it is looked for elsewhere"),
+        (CONFIG, "baseline: removed"),
+        (CONFIG + FILE.replace("kept", "other"), "baseline: location changed"),
         (
             (CONFIG + FILE).replace("shop", "store"),
-            "name: 'shop' → 'store', which has other runs",
+            "name: 'shop' → 'store', which has its own baseline runs",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_configuration_in_a_folder_is_found_there(repo):
     repo.commit(**{"eval/ci-eval.yaml": CONFIG + FILE, "ci-eval.yaml": CONFIG})
     repo.on("work").commit(**{"eval/ci-eval.yaml": CONFIG, "eval/kept.json": "1"})
 
-    assert said(repo, folder="eval") == ["baseline: none is kept"]
+    assert said(repo, folder="eval") == ["baseline: removed"]
     assert said(repo) == []
 
 
@@ -135,7 +135,10 @@ def test_a_configuration_that_moved_has_other_runs_and_is_compared_with_what_it_
     repo.commit(**{new: CONFIG + FILE})
 
     first, *more = said(repo, folder="new", name=new.removeprefix("new/"))
-    assert first == f"configuration: it was old/ci-eval.yaml, whose runs are not those of {new}"
+    assert (
+        first
+        == f"configuration: moved from old/ci-eval.yaml to {new}, which has its own baseline runs"
+    )
     assert any(each.startswith("gate.max_drop") for each in more)
 
 
@@ -146,7 +149,7 @@ def test_a_configuration_that_a_partial_clone_lacks_is_told(repo, tmp_path):
     repo.git("config", "uploadpack.allowFilter", "true")
     partial = clone(repo.folder, tmp_path / "partial", "--filter=blob:none", "--branch=work")
 
-    expected = "configuration: ci-eval.yaml as it was is not in this clone, which is partial"
+    expected = "configuration: the earlier ci-eval.yaml is missing from this partial clone"
     assert said(partial) == [expected]
 
 

@@ -118,7 +118,7 @@ def test_each_fact_of_a_criterion_that_lets_more_through_is_said(now, before, sa
 
 
 def test_a_criterion_with_other_options_is_said_either_way():
-    said = "criterion c has other options, and is not compared"
+    said = "criterion c changed its options and is not compared"
 
     assert (
         of_criterion({"fingerprint": "g"}, {}) == of_criterion({}, {"fingerprint": "g"}) == [said]
@@ -128,7 +128,7 @@ def test_a_criterion_with_other_options_is_said_either_way():
 def test_a_criterion_that_is_switched_off_is_said():
     off = meta(criteria={}, disabled=("c", "was never there"))
 
-    assert [*loosened(off, meta())] == ["criterion c is switched off"]
+    assert [*loosened(off, meta())] == ["criterion c is disabled"]
 
 
 def test_fewer_repeats_and_another_store_are_said():
@@ -137,7 +137,7 @@ def test_fewer_repeats_and_another_store_are_said():
 
     assert [*loosened(now, before)] == [
         "run.repeats: 3 → 1",
-        "baseline: it is looked for elsewhere",
+        "baseline: location changed",
     ]
     # A run that had no store yet is no reason to warn of one.
     assert [*loosened(now, meta())] == []

@@ -307,7 +307,7 @@ def test_many_criteria_of_one_case_are_counted() -> None:
 def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     told = Reason(
         severity="warns",
-        message="this change loosens what it is judged by: gate.max_drop: 0.02 → 0.1",
+        message="this change weakens its own gate: gate.max_drop: 0.02 → 0.1",
     )
     loosened = ("gate.max_drop: 0.02 → 0.1",)
     report = make_report("greets fail 0.1 was 0.9 / refunds error", reasons=[told])

@@ -53,7 +53,7 @@ def test_a_case_that_nothing_can_judge_has_failed_as_in_adk(shop, other, seen):
 
     assert ended.code == ExitCode.FAILED
     assert ended.out.endswith("a:\n  Tests passed: 1\n  Tests failed: 1\n")
-    assert f"no criterion that blocks judged 1 case: a/{other['eval_id']}" in ended.err
+    assert f"no blocking criterion judged 1 case: a/{other['eval_id']}" in ended.err
 
 
 def test_where_nothing_at_all_can_be_judged_all_have_failed_as_in_adk(shop):
