@@ -1,4 +1,4 @@
-"""Stores that keep runs to compare with: one module for each.
+"""Baseline stores: where runs are kept to compare with, one module each.
 
 Imports `forge`, `storage` and below, and no other plugin package.
 """

@@ -1,7 +1,7 @@
-"""Runs as a baseline keeps them, in one document.
+"""The baseline document: the file format that baselines keep runs in.
 
-`{"schema_version", "runs": [meta, …], "results": [[run, result], …]}`, newest run first: the
-values of each case with a line of its own, without the evidence.
+`{"schema_version", "runs": [meta, …], "results": [[run, result], …]}`, newest run first: one line
+for the values of each case, without the evidence.
 """
 
 import itertools
@@ -22,10 +22,10 @@ from ci_eval.text.json_text import RESULT_DEPTH
 
 
 def stored_runs(path: Path, shown: str) -> list[Past]:
-    """Return every run of the document at `path`, newest first, having checked all of it.
+    """Read and validate the document at `path`; return its runs, newest first.
 
     Raises:
-        BaselineError: it is no such document.
+        BaselineError: it is not a valid baseline document.
 
     """
     return _Reader(path, shown).runs()
@@ -34,20 +34,20 @@ def stored_runs(path: Path, shown: str) -> list[Past]:
 def with_run(
     run: Run, stored: Sequence[Past], path: Path, shown: str, *, window: int
 ) -> Iterator[str]:
-    """Yield, in pieces, the document at `path`, which holds `stored`, with `run` put first.
+    """Yield, in pieces, the document at `path`, which holds `stored`, with `run` added in front.
 
-    The oldest beyond the `window` are left out.  Where nothing is stored, `path` is not read.
+    Only the newest `window` runs are kept.  If nothing is stored, `path` is not read.
     """
     metas = [run.meta, *(past.meta for past in stored)][:window]
     old = _Reader(path, shown).lines(len(metas) - 1) if stored else iter(())
-    # What was drawn again because it failed tells of failures only.
+    # Trials that were repeated because they failed would bias the baseline towards failures.
     new = (f"[0,{result_line(_bare(each))}]" for each in run.results() if not each.confirms)
     return _document(metas, itertools.chain(new, old))
 
 
 @contextmanager
 def as_file(data: bytes) -> Iterator[Path]:
-    """Give a document that came from elsewhere a file for as long as it is read."""
+    """Write a downloaded document to a temporary file, and yield its path."""
     with tempfile.TemporaryDirectory(prefix="ci-eval-") as folder:
         path = Path(folder) / "baseline.json"
         path.write_bytes(data)
@@ -55,7 +55,7 @@ def as_file(data: bytes) -> Iterator[Path]:
 
 
 def _document(metas: Sequence[RunMeta], lines: Iterator[str]) -> Iterator[str]:
-    """Yield the file in pieces."""
+    """Yield the document in pieces."""
     yield f'{{"schema_version":{SCHEMA_VERSION},\n"runs":[\n'
     yield ",\n".join(meta.model_dump_json(exclude_defaults=True) for meta in metas)
     yield '\n],\n"results":['
@@ -67,7 +67,7 @@ def _document(metas: Sequence[RunMeta], lines: Iterator[str]) -> Iterator[str]:
 
 
 def _bare(result: TrialResult) -> TrialResult:
-    """Return `result` with what is compared, and nothing else."""
+    """Return `result` with only the fields that are compared."""
     scores = tuple(
         score.model_copy(update={"invocations": (), "reason": ""}) for score in result.scores
     )
@@ -80,7 +80,7 @@ class _Reader:
         self._shown = shown
 
     def runs(self) -> list[Past]:
-        """Return every run with its values, having checked all of the file."""
+        """Validate the whole file, and return its runs with their values."""
         past: list[Past] = []
         seen: set[str] = set()
         for name, element in self._members():
@@ -95,11 +95,11 @@ class _Reader:
                 result = checked_result(past[run].meta, element, self._shown, BaselineError, at=[1])
                 past[run].columns.add(result)
         if not {"schema_version", "runs", "results"} <= seen:
-            raise self._error("is no baseline of ci-eval", 1)
+            raise self._error("is not a baseline of ci-eval", 1)
         return past
 
     def lines(self, runs: int) -> Iterator[str]:
-        """Yield the results of the newest `runs` runs, each run counted one older."""
+        """Yield the results of the newest `runs` runs, with run indexes incremented by one."""
         for name, element in self._members():
             if name == "results" and not element.is_begin:
                 run, value = self._entry(element, sys.maxsize)
@@ -110,7 +110,7 @@ class _Reader:
         match element.value:
             case [int(run), value] if 0 <= run < runs:
                 return run, value
-        raise self._error("expected the number of a run, and a result", element.line)
+        raise self._error("expected a run index and a result", element.line)
 
     def _error(self, message: str, line: int) -> BaselineError:
         return BaselineError(problems=[Problem(message, self._shown, line)])

@@ -1,4 +1,4 @@
-"""What is said where GitHub keeps the baseline, and refuses."""
+"""Connections of the baseline stores on GitHub, with errors that name the baseline."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,14 +14,14 @@ from ci_eval.runtime.context import RunContext
 T = TypeVar("T")
 
 Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40,64}$")]
-"""The name of a commit, as GitHub gives it."""
+"""A full commit hash."""
 
 
 def loaded(work: Callable[[GitHub], Awaitable[T]], context: RunContext) -> T:
-    """Return what `work` reads.
+    """Connect to GitHub, and return what `work` loads.
 
     Raises:
-        BaselineError: GitHub cannot be asked, or refuses.
+        BaselineError: a request to GitHub fails or is refused.
 
     """
     try:
@@ -31,10 +31,10 @@ def loaded(work: Callable[[GitHub], Awaitable[T]], context: RunContext) -> T:
 
 
 def saved(work: Callable[[GitHub], Awaitable[T]], context: RunContext) -> T:
-    """Return what `work` says of what it stored.
+    """Connect to GitHub, and return the result of `work`, which stores a run.
 
     Raises:
-        UsageError: GitHub cannot be asked, or refuses.
+        UsageError: a request to GitHub fails or is refused.
 
     """
     try:

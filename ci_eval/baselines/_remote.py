@@ -1,8 +1,8 @@
-"""The remote of a clone: where it is, and how it is reached.
+"""The remote of a clone: its address, and the git settings to reach it.
 
-All of it was read with the clone, before any agent ran.  A clone's own settings count as far as
-checkouts write them: addresses, and what HTTP needs.  What runs programs (credential helpers, SSH
-commands, rewritten addresses) counts only in the user's settings.
+All of it was read with the clone, before any agent ran.  Of the clone's own settings, only those
+that checkouts write are used: addresses, and what HTTP needs.  Settings that run programs
+(credential helpers, SSH commands, rewritten addresses) are only taken from the user's settings.
 """
 
 import base64
@@ -17,85 +17,87 @@ from ci_eval.records.errors import BaselineError
 from ci_eval.runtime.clone import Clone, Setting
 
 TOKENS = ("INPUT_GITHUB-TOKEN", "INPUT_GITHUB_TOKEN", "GITHUB_TOKEN")
-"""Variables that may hold the workflow's token, first the action's input."""
-_OF_USER = ("http.", "https.", "credential.", "ssh.", "gitproxy.")
-_OF_USER_TOO = ("core.sshcommand", "core.askpass", "core.gitproxy")
-"""Settings of the user that say how remotes are reached."""
-_OF_CLONE = ("extraheader", "sslcainfo", "sslcapath", "sslcert", "sslkey")
-"""Those of the settings `http.…` that count in the clone's own settings, too."""
-_WITHOUT_HOOKS = (
+"""Variables that may hold the workflow's token: the action's input first."""
+_USER_PREFIXES = ("http.", "https.", "credential.", "ssh.", "gitproxy.")
+_USER_KEYS = ("core.sshcommand", "core.askpass", "core.gitproxy")
+"""User settings that determine how remotes are reached."""
+_CLONE_HTTP_KEYS = ("extraheader", "sslcainfo", "sslcapath", "sslcert", "sslkey")
+"""The `http.…` settings that are also taken from the clone's own settings."""
+_NO_PROGRAMS = (
     *("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false"),
     *("-c", "core.alternateRefsCommand=:", "-c", "receive.autogc=false"),
 )
-"""Options of a push into the clone itself: no setting of it starts a program."""
-_SHOWN = 5
+"""Options for a push into the clone itself that keep its settings from starting programs."""
+_MAX_SHOWN = 5
 _Settings = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Remote:
-    """How another repository reaches the same remote as the clone."""
+    """How a second repository reaches the same remote as the clone."""
 
     shown: str
     settings: Mapping[str, str]
-    """Variables that hold git's settings: no credentials stand in a command line."""
-    hashing: str = "sha1"
-    """The hash function that names objects there."""
-    sending: tuple[str, ...] = ()
-    receiving: tuple[str, ...] = ()
-    """Options of a fetch, and of a push."""
+    """Variables with git's settings, which keep credentials out of command lines."""
+    object_format: str = "sha1"
+    """The hash function of the remote."""
+    fetch_options: tuple[str, ...] = ()
+    push_options: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, clone: Clone, name: str) -> "Remote":
         """Return the remote `name` of the clone, or the clone itself if it has no remotes.
 
         Raises:
-            BaselineError: there is no clone, or it has only other remotes.
+            BaselineError: there is no clone, or it has remotes but not this one.
 
         """
         if clone.common is None:
             message = f"a baseline in a branch needs a git repository: {clone.missing}"
             raise BaselineError(message)
         known = {each.key: each.value for each in reversed(clone.settings)}  # the first one counts
-        hashing = known.get("extensions.objectformat", "sha1")
+        object_format = known.get("extensions.objectformat", "sha1")
         names = [
             key.removeprefix("remote.").removesuffix(".url")
             for key in dict.fromkeys(each.key for each in clone.settings)
             if key.startswith("remote.") and key.endswith(".url")
         ]
         if names and name not in names:
-            there = ", ".join(map(repr, names[:_SHOWN]))
-            raise BaselineError(f"there is no remote {name!r}, only {there}")
+            found = ", ".join(map(repr, names[:_MAX_SHOWN]))
+            raise BaselineError(f"there is no remote {name!r}; found {found}")
         if not names:
             own = str(clone.common)
-            sending, receiving = _at(own, "upload-pack"), _at(own, "receive-pack", *_WITHOUT_HOOKS)
+            fetch, push = (
+                _local_options(own, "upload-pack"),
+                _local_options(own, "receive-pack", *_NO_PROGRAMS),
+            )
             given = _variables([("remote.data.url", own)])
-            return cls("this repository", given, hashing, sending, receiving)
-        url = _address(clone, _instead(clone, known[f"remote.{name}.url"], "insteadof"))
+            return cls("this repository", given, object_format, fetch, push)
+        url = _address(clone, _rewritten(clone, known[f"remote.{name}.url"], "insteadof"))
         push_url = _address(clone, _push_url(clone, known, name))
         settings = [("remote.data.url", url), ("remote.data.pushurl", push_url)]
-        settings += _reaching(clone)
+        settings += _connection_settings(clone)
         for each in dict.fromkeys((url, push_url)):
-            settings += _token(clone, each, settings)
+            settings += _token_setting(clone, each, settings)
         return cls(
             repr(name),
             _variables(settings),
-            hashing,
-            _at(url, "upload-pack"),
-            _at(push_url, "receive-pack"),
+            object_format,
+            _local_options(url, "upload-pack"),
+            _local_options(push_url, "receive-pack"),
         )
 
 
 def _push_url(clone: Clone, known: Mapping[str, str], name: str) -> str:
     if given := known.get(f"remote.{name}.pushurl"):
-        return _instead(clone, given, "insteadof")
+        return _rewritten(clone, given, "insteadof")
     url = known[f"remote.{name}.url"]
-    rewritten = _instead(clone, url, "pushinsteadof")
-    return rewritten if rewritten != url else _instead(clone, url, "insteadof")
+    rewritten = _rewritten(clone, url, "pushinsteadof")
+    return rewritten if rewritten != url else _rewritten(clone, url, "insteadof")
 
 
-def _instead(clone: Clone, url: str, kind: str) -> str:
-    """Return `url` as the user has it rewritten, by the longest beginning that fits.
+def _rewritten(clone: Clone, url: str, kind: str) -> str:
+    """Return `url`, rewritten by the user's setting with the longest matching prefix.
 
     See `url.<base>.insteadOf` in git-config(1).
     """
@@ -112,16 +114,16 @@ def _instead(clone: Clone, url: str, kind: str) -> str:
 
 
 def _address(clone: Clone, url: str) -> str:
-    """Return the address of a remote; a path from the top of the clone as a whole one."""
+    """Return the address of a remote; a path relative to the clone becomes absolute."""
     if ":" in url or Path(url).is_absolute():
         return url
     return os.path.normpath((clone.top or clone.folder) / url)
 
 
-def _at(url: str, verb: str, *options: str) -> tuple[str, ...]:
-    """Return the option of a fetch or push with a repository on this machine; none for others.
+def _local_options(url: str, verb: str, *options: str) -> tuple[str, ...]:
+    """Return the options of a fetch or push with a local repository; none for a remote one.
 
-    Whoever owns it, exactly this repository is trusted for exactly this call, as the user's own.
+    Whoever owns it, this repository is trusted, for this call only.
     """
     path = unquote(urlsplit(url).path) if url.startswith("file://") else url
     if not Path(path).is_absolute():
@@ -132,39 +134,39 @@ def _at(url: str, verb: str, *options: str) -> tuple[str, ...]:
     return (f"--{verb}={shlex.join(['git', *given, *options, verb])}",)
 
 
-def _reaching(clone: Clone) -> Iterator[tuple[str, str]]:
-    """Yield the settings that say how remotes are reached, in their order."""
+def _connection_settings(clone: Clone) -> Iterator[tuple[str, str]]:
+    """Yield the settings that determine how remotes are reached, in order."""
     for each in clone.settings:
-        if _counts(each):
+        if _is_used(each):
             yield each.key, each.value
 
 
-def _counts(setting: Setting) -> bool:
+def _is_used(setting: Setting) -> bool:
     if setting.is_users:
-        return setting.key.startswith(_OF_USER) or setting.key in _OF_USER_TOO
-    return setting.key.startswith("http.") and setting.key.rpartition(".")[2] in _OF_CLONE
+        return setting.key.startswith(_USER_PREFIXES) or setting.key in _USER_KEYS
+    return setting.key.startswith("http.") and setting.key.rpartition(".")[2] in _CLONE_HTTP_KEYS
 
 
-def _token(clone: Clone, url: str, settings: _Settings) -> Iterator[tuple[str, str]]:
-    """Yield the setting that sends the workflow's token to GitHub, if nothing else is set."""
+def _token_setting(clone: Clone, url: str, settings: _Settings) -> Iterator[tuple[str, str]]:
+    """Yield the setting that sends the workflow's token to GitHub, if there is no other login."""
     token = next((clone.env[name] for name in TOKENS if clone.env.get(name)), None)
     server = (clone.env.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/")
     try:
-        there, wanted = urlsplit(url), urlsplit(server)
+        found, wanted = urlsplit(url), urlsplit(server)
     except ValueError:
         return
     asked = replace(clone.view, extra=_variables(settings))
-    has_login = there.password or asked.asked("config", "--get-urlmatch", "http.extraheader", url)
-    # Compared as a whole, port and all, and never sent where it could be read on the way.
-    place = there.netloc.rpartition("@")[2].lower()
-    if token and there.scheme == "https" and place == wanted.netloc.lower() and not has_login:
+    has_login = found.password or asked.asked("config", "--get-urlmatch", "http.extraheader", url)
+    # The host must match with its port, and the token is only sent encrypted.
+    host = found.netloc.rpartition("@")[2].lower()
+    if token and found.scheme == "https" and host == wanted.netloc.lower() and not has_login:
         login = base64.b64encode(f"x-access-token:{token}".encode()).decode()
-        yield f"http.https://{place}/.extraheader", f"AUTHORIZATION: basic {login}"
+        yield f"http.https://{host}/.extraheader", f"AUTHORIZATION: basic {login}"
 
 
 def _variables(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """Return settings as variables of git."""
-    # Nothing tidies up in the background, in a folder that is about to go.
+    """Return settings as environment variables of git."""
+    # No background maintenance in a directory that is about to be deleted.
     settings = [*settings, ("gc.auto", "0"), ("maintenance.auto", "false")]
     found = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings):
@@ -172,31 +174,31 @@ def _variables(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-_HOPELESS = {
+_PERMANENT_ERRORS = {
     "exempt the branch from the rules that protect branches": (
         *("gh006", "gh013", "protected branch"),
     ),
-    "choose a branch that is not checked out there": ("checked out branch",),
-    "leave `squash` out, or let the branch be rewritten there": ("denying non-fast-forward",),
+    "choose a branch that is not checked out on the remote": ("checked out branch",),
+    "remove `squash`, or allow the remote to rewrite the branch": ("denying non-fast-forward",),
     "give the job `permissions: {contents: write}`": (
         *("returned error: 403", "permission to ", "write access", "not accessible by integration"),
     ),
-    "check out with `persist-credentials: true`, or hand on `GITHUB_TOKEN`": (
+    "check out with `persist-credentials: true`, or set `GITHUB_TOKEN`": (
         *("could not read username", "could not read password", "authentication failed"),
         *("returned error: 401", "permission denied (publickey", "repository not found"),
     ),
-    "see where `git remote -v` leads": (
+    "check the address that `git remote -v` shows": (
         *("does not appear to be a git repository", "unable to find remote helper"),
         *("transport '", "returned error: 404"),
     ),
 }
-"""What git says where trying again cannot help, in small letters, by the way out."""
+"""Parts of git's messages, in lower case, about errors that no retry fixes, by their hint."""
 
 
-def hopeless(said: str, *, writing: bool) -> str | None:
-    """Return the way out where trying again cannot help, after what git said; else `None`."""
+def permanent_error_hint(said: str, *, writing: bool) -> str | None:
+    """Return the hint for an error that no retry fixes; `None` for other errors."""
     lower = said.lower()
-    for way_out, signs in _HOPELESS.items():
+    for hint, signs in _PERMANENT_ERRORS.items():
         if any(sign in lower for sign in signs):
-            return way_out if writing else way_out.replace("contents: write", "contents: read")
+            return hint if writing else hint.replace("contents: write", "contents: read")
     return None

@@ -1,4 +1,4 @@
-"""What the data branch of a suite looks like: its folder, and the index of its runs."""
+"""Layout of the data branch: the folder of a suite, and the index of its runs."""
 
 import hashlib
 import re
@@ -18,8 +18,8 @@ from ci_eval.text.yaml_files import read_text
 README = """\
 # Runs of ci-eval
 
-This branch is written by [ci-eval](https://pypi.org/project/ci-eval/): the runs that pull
-requests are compared with. Nothing of it belongs into another branch.
+[ci-eval](https://pypi.org/project/ci-eval/) writes this branch. It holds the runs that pull
+requests are compared with. Do not merge it into another branch.
 
 `suites/NAME/index.json` lists the runs of a suite, `runs/COMMIT.json` holds their values, and
 `badge.svg` and `badge.json` show the newest run of the default branch. `ci-eval baseline prune`
@@ -38,7 +38,7 @@ class Index(Stored):
 
 
 def folder_of(suite: str) -> str:
-    """Return the folder of a suite; no two suites share one, in whatever file system.
+    """Return the folder of a suite, unique even in a case-insensitive file system.
 
     >>> folder_of("shop"), folder_of("The Shop")
     ('suites/shop', 'suites/the-shop+fc380ff3c174a1cb')
@@ -51,7 +51,7 @@ def folder_of(suite: str) -> str:
 
 
 def index_text(suite: str, runs: Sequence[Noted]) -> str:
-    """Return the index as it is written: a run a line, so that its history can be read."""
+    """Return the index as text, one run per line, so that its git history is readable."""
     lines = ",\n".join(run.model_dump_json(exclude_defaults=True) for run in runs)
     name = Index(schema_version=SCHEMA_VERSION, suite=suite, runs=()).model_dump_json()
     return name.removesuffix("]}") + (f"\n{lines}\n" if lines else "") + "]}\n"
@@ -61,16 +61,16 @@ def read_index(path: Path, suite: str, *, shown: str) -> tuple[Noted, ...]:
     """Return the runs in the index at `path`, newest first.
 
     Raises:
-        BaselineError: it is no index, or one of another suite.
+        BaselineError: it is not an index, or the index of another suite.
 
     """
     try:
         text = parse_strict(read_text(path, shown=shown), shown=shown)
     except UsageError as exc:
-        raise BaselineError(problems=exc.problems, hint=MEND) from exc
+        raise BaselineError(problems=exc.problems, hint=REPAIR_HINT) from exc
     problems = _problems(text, suite)
     if problems:
-        raise BaselineError(problems=problems, hint=MEND)
+        raise BaselineError(problems=problems, hint=REPAIR_HINT)
     return Index.model_validate(text.value).runs
 
 
@@ -89,13 +89,13 @@ def _problems(text: JsonText, suite: str) -> list[Problem]:
     if index.suite != suite:
         return [text.problem(f"is the index of another suite, {index.suite!r}", ["suite"])]
     return [
-        text.problem("is not the name of a commit", ["runs", place, "commit"])
+        text.problem("is not a commit hash", ["runs", place, "commit"])
         for place, run in enumerate(index.runs)
         if not (run.commit and is_commit(run.commit))
     ]
 
 
-MEND = (
-    "put the last good version of the file back on the branch, or remove the suite's folder there "
-    "to begin anew"
+REPAIR_HINT = (
+    "restore the last good version of the file on the branch, or delete the suite's folder to "
+    "start over"
 )

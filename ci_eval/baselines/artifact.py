@@ -1,4 +1,4 @@
-"""A baseline in the artifacts of workflow runs: no branch, no rights to write."""
+"""Baselines in artifacts of workflow runs: no data branch, no write permission."""
 
 import io
 import tempfile
@@ -28,11 +28,11 @@ from ci_eval.runtime.paths import PathText, contained
 from ci_eval.text.templates import counted
 
 DOCUMENT = "baseline.json"
-"""What `save` writes."""
+"""The file that `save` writes."""
 MAX_LISTED = 1000
-"""How many artifacts are looked at, the newest first."""
+"""The most artifacts that are listed, newest first."""
 MAX_UNPACKED = 256 * 1024 * 1024
-"""The longest document, in bytes: a hundred thousand trials with four scores take half of it."""
+"""The largest document, in bytes: 100,000 trials with four scores take half of it."""
 _NEEDS = "actions: read"
 _EXPIRED = "expired"
 _CHUNK = 1 << 20
@@ -40,30 +40,30 @@ _CHUNK = 1 << 20
 
 @baseline("artifact")
 class ArtifactStore(BaselineStore):
-    """The artifacts that workflow runs of the repository left, which GitHub keeps for 90 days.
+    """Artifacts of the repository's workflow runs, which GitHub keeps for 90 days.
 
-    The artifact of the nearest ancestor is taken, else the newest of the base branch; those of
-    forks never, whatever their branches are called, and those that have expired are passed over.
-    An artifact holds `baseline.json`, as `ci-eval baseline save` writes it, or the `run.json` of
-    a run in which everything was measured.  Whether the workflow passed makes no difference: a
-    complete run with failures is a baseline too.  The token needs `actions: read`.
+    The artifact of the nearest ancestor is used, else the newest of the base branch.  Artifacts of
+    forks are never used, whatever their branches are called; expired ones are skipped.  An
+    artifact holds `baseline.json`, as `ci-eval baseline save` writes it, or the `run.json` of a
+    complete run.  The workflow need not have passed: a complete run with failures is a baseline
+    too.  The token needs `actions: read`.
 
-    Saving only writes the file; a later step with `actions/upload-artifact` uploads it.
+    Saving only writes the file; upload it in a later step with `actions/upload-artifact`.
     """
 
     name: str = Field(default="ci-eval-baseline", min_length=1, max_length=255)
-    """What the artifact is called; each suite of a repository needs a name of its own."""
+    """Name of the artifact; each suite of a repository needs its own."""
     workflow: str | None = Field(default=None, min_length=1)
-    """Only artifacts of this workflow, by its file, such as `evaluate.yml`; left out, of all."""
+    """Only use artifacts of this workflow, by file name, such as `evaluate.yml`; default: all."""
     path: PathText = ".ci-eval/artifact"
-    """The folder that `baseline.json` is written to, from the folder of the configuration."""
+    """Directory for `baseline.json`, relative to the directory of the configuration."""
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
-        """Return the runs in the artifacts, nearest first; say what was passed over."""
+        """Return the runs in the artifacts, nearest first; report the artifacts skipped."""
         return loaded(lambda github: self._load(github, lineage, suite, context), context)
 
     def save(self, run: Run, context: RunContext) -> bool:
-        """Write the document for the step that uploads it."""
+        """Write the document for a later step to upload."""
         path = contained(context.root, self.path) / DOCUMENT
         shown = context.shown(self.path)
         try:
@@ -74,7 +74,7 @@ class ArtifactStore(BaselineStore):
             problem = Problem(f"cannot be written: {exc.strerror or exc}", shown)
             raise UsageError(problems=[problem]) from exc
         context.say(
-            f"written to {shown}, for a step with actions/upload-artifact: `name: {self.name}`, "
+            f"written to {shown}; upload it with actions/upload-artifact: `name: {self.name}`, "
             f"`path: {shown}`, `include-hidden-files: true`"
         )
         return True
@@ -82,26 +82,26 @@ class ArtifactStore(BaselineStore):
     async def _load(
         self, github: GitHub, lineage: Lineage, suite: str, context: RunContext
     ) -> list[Past]:
-        left, passed_over = await self._own(github), Counter[str]()
+        left, skipped = await self._own(github), Counter[str]()
         found: list[Past] = []
         while not found and (chosen := lineage.choose(left, _origin, len(left))):
             for each in chosen[: self.search]:
                 try:
                     found.append(await self._past(github, each, suite))
-                except _PassedOverError as exc:
-                    passed_over[str(exc)] += 1
+                except _SkippedError as exc:
+                    skipped[str(exc)] += 1
                 if len(found) == self.window:
                     break
-            # Where all ancestors' have gone, others of the base branch are better than none.
+            # If all artifacts of ancestors are gone, fall back to others of the base branch.
             left = [each for each in left if each not in chosen]
-        if passed_over:
-            why = ", ".join(f"{count} {reason}" for reason, count in passed_over.items())
-            artifacts = counted(passed_over.total(), "artifact")
-            context.say(f"{artifacts} {self.name!r} passed over: {why}")
+        if skipped:
+            why = ", ".join(f"{count} {reason}" for reason, count in skipped.items())
+            artifacts = counted(skipped.total(), "artifact")
+            context.say(f"{artifacts} {self.name!r} skipped: {why}")
         return found
 
     async def _own(self, github: GitHub) -> list["_Artifact"]:
-        """Return the artifacts of this name that runs on the repository's own commits left."""
+        """Return the artifacts of this name from runs on the repository's own commits."""
         listing = github.listed(
             "actions/artifacts", _Artifact, needs=_NEEDS, member="artifacts", name=self.name
         )
@@ -119,41 +119,41 @@ class ArtifactStore(BaselineStore):
         """Return the run in an artifact.
 
         Raises:
-            _PassedOverError: it cannot be used, which is nobody's fault.
+            _SkippedError: it cannot be used, which is not an error.
 
         """
         if artifact.expired:
-            raise _PassedOverError(_EXPIRED)
+            raise _SkippedError(_EXPIRED)
         if self.workflow and not await _is_of(self.workflow, artifact.source.id, github):
-            raise _PassedOverError("of another workflow")
+            raise _SkippedError("of another workflow")
         archive = await github.download(f"actions/artifacts/{artifact.id}/zip", needs=_NEEDS)
         if archive is None:
-            raise _PassedOverError(_EXPIRED)
+            raise _SkippedError(_EXPIRED)
         past = _read(archive, f"artifact {artifact.id}")
         if past.meta.suite != suite:
-            raise _PassedOverError("of another suite")
+            raise _SkippedError("of another suite")
         if past.meta.commit not in (None, artifact.source.head_sha):
-            raise _PassedOverError("of a commit that its workflow was not run for")
+            raise _SkippedError("of another commit than its workflow's")
         return past
 
 
-class _PassedOverError(Exception):
-    """An artifact is not used, as the message says."""
+class _SkippedError(Exception):
+    """An artifact is not used, for the reason in the message."""
 
 
 class _Source(Stored):
-    """The workflow run that made an artifact, as GitHub knows it."""
+    """The workflow run that uploaded an artifact, as GitHub reports it."""
 
     id: int | None = None
     repository_id: int | None = None
     head_repository_id: int | None = None
-    """The repository that the commit comes from: a fork, for its pull requests."""
+    """The repository of the commit; for a pull request from a fork, the fork."""
     head_branch: str | None = None
     head_sha: Commit | None = None
 
     @property
     def is_own(self) -> bool:
-        """Whether it was run for a commit of the repository itself."""
+        """Whether it ran for a commit of the repository itself, not of a fork."""
         ids = self.repository_id, self.head_repository_id
         return self.head_sha is not None and ids[0] is not None and ids[0] == ids[1]
 
@@ -172,7 +172,7 @@ class _Artifact(Stored):
 
 class _WorkflowRun(Stored):
     path: str
-    """The file of the workflow, and sometimes `@` and a branch."""
+    """The workflow file, sometimes followed by `@` and a branch."""
 
 
 def _origin(artifact: _Artifact) -> Origin:
@@ -209,18 +209,18 @@ def _complete(run: Run) -> Past:
     statuses = [status for _, status in columns.cases(run.meta.criteria)]
     measured = Status.PASSED in statuses or Status.FAILED in statuses
     if run.meta.filtered or Status.ERROR in statuses or not measured:
-        raise _PassedOverError("incomplete")
+        raise _SkippedError("incomplete")
     return Past(run.meta, columns)
 
 
 @contextmanager
 def _unpacked(archive: bytes, shown: str) -> Iterator[Path]:
-    """Give the one document in an archive a file of our own naming for as long as it is read."""
+    """Extract the only document of an archive to a temporary file, and yield its path."""
     with tempfile.TemporaryDirectory(prefix="ci-eval-") as folder:
         with _opened(archive, shown) as zipped:
             members = [each for each in zipped.infolist() if each.filename in (DOCUMENT, RUN_FILE)]
             if len(members) != 1:
-                message = f"expected one {DOCUMENT} or {RUN_FILE} in it, found {len(members)}"
+                message = f"expected one {DOCUMENT} or {RUN_FILE}, found {len(members)}"
                 raise _error(message, shown)
             path = Path(folder) / (DOCUMENT if members[0].filename == DOCUMENT else RUN_FILE)
             _unpack(zipped, members[0], path, shown)
@@ -232,7 +232,7 @@ def _opened(archive: bytes, shown: str) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
             yield zipped
-    # All that a broken archive was seen to raise.
+    # Everything that broken archives were observed to raise.
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -241,19 +241,19 @@ def _opened(archive: bytes, shown: str) -> Iterator[zipfile.ZipFile]:
         RuntimeError,
         ValueError,
     ) as exc:
-        raise _error("is no ZIP archive that can be read", shown) from exc
+        raise _error("is not a readable ZIP archive", shown) from exc
 
 
 def _unpack(zipped: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, shown: str) -> None:
-    """Write a member to `path`, as much of it as there may be."""
+    """Extract a member to `path`, up to the size limit."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise _error("is no ZIP archive that can be read", shown)
+        raise _error("is not a readable ZIP archive", shown)
     size = 0
     with zipped.open(member) as packed, path.open("wb") as file:
         while chunk := packed.read(_CHUNK):
             size += len(chunk)
             if size > MAX_UNPACKED:
-                message = f"unfolds to more than {MAX_UNPACKED >> 20} MiB"
+                message = f"unpacks to more than {MAX_UNPACKED >> 20} MiB"
                 raise _error(message, f"{shown}/{path.name}")
             file.write(chunk)
 

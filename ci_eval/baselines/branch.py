@@ -1,4 +1,4 @@
-"""Baselines on a branch of their own: a run for each commit, whoever stores at the same time."""
+"""Baselines on a data branch: runs by commit, safe for concurrent jobs."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ci_eval.baselines._data_branch import Change, DataBranch, opened
 from ci_eval.baselines._document import stored_runs, with_run
-from ci_eval.baselines._runs_index import MEND, README, folder_of, index_text, read_index
+from ci_eval.baselines._runs_index import README, REPAIR_HINT, folder_of, index_text, read_index
 from ci_eval.forge.lineage import Lineage, Origin, default_branch, is_commit
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
@@ -22,27 +22,27 @@ from ci_eval.run_files.run_summary import note_run
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
 
-MOST_OF_A_COMMIT = 100
-"""How many runs of one commit are kept."""
+MAX_PER_COMMIT = 100
+"""The most runs kept of one commit."""
 
 
 @baseline("branch")
 class BranchStore(BaselineStore):
-    """A branch that holds nothing but runs, one file for each commit.
+    """A branch that holds nothing but runs, one file per commit.
 
-    It has a folder for each suite with the values of its runs, an index of them, and a badge
-    (`badge.svg`, and `badge.json` for shields.io) that shows the newest run of the base branch.
-    The clone is left as it is: files, index, HEAD and branches. Jobs may store at the same
-    time, and none is lost. To store, a workflow needs `permissions: {contents: write}`.
+    Each suite has a folder with the values of its runs, their index, and a badge (`badge.svg`,
+    and `badge.json` for shields.io) that shows the newest run of the base branch. The clone is
+    not touched: neither files, index, HEAD nor branches. Jobs may store runs at the same time;
+    none is lost. To store runs, a workflow needs `permissions: {contents: write}`.
     """
 
     branch: str = Field(default="ci-eval-data", min_length=1, max_length=200)
-    """The branch; it is made when the first run is stored."""
+    """Name of the branch, which is created when the first run is stored."""
     remote: str = Field(default="origin", min_length=1)
-    """The remote that has it; in a repository without any remote it is a branch of its own."""
+    """The remote that has the branch; without any remote, it is in the repository itself."""
     squash: bool = False
-    """Whether `baseline prune` makes the branch a single commit, so that what was removed takes
-    no room any more."""
+    """Whether `baseline prune` rewrites the branch to a single commit, which frees the space of
+    removed runs."""
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the nearest runs; only their files are fetched."""
@@ -57,7 +57,7 @@ class BranchStore(BaselineStore):
             return [_held(found[str(noted.commit)], noted, kept) for noted in chosen]
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
-        """Return what the index says of the runs."""
+        """Return the summaries of the runs, from the index."""
         with self._opened(context) as branch:
             branch.fetch(suite)
             return _Suite(branch, suite).index()
@@ -67,7 +67,7 @@ class BranchStore(BaselineStore):
         commit = run.meta.commit
         if not commit or not is_commit(commit):
             raise UsageError(
-                "not stored: the run names no commit, and a branch keeps runs by commit",
+                "not stored: the run has no commit, and a branch keeps runs by commit",
                 hint="run in a git repository, or use `store: file`",
             )
         noted = note_run(run)
@@ -81,7 +81,7 @@ class BranchStore(BaselineStore):
             return branch.update(run.meta.run_id, make)
 
     def prune(self, suite: str, keep: int, context: RunContext) -> int:
-        """Remove the oldest runs, and the files of commits that have none left."""
+        """Remove the oldest runs, and the files of commits without any runs left."""
         gone = 0
         with self._opened(context) as branch:
             kept = _Suite(branch, suite)
@@ -104,7 +104,7 @@ def _origin(noted: Noted) -> Origin:
 
 def _held(found: dict[str, Past], noted: Noted, kept: "_Suite") -> Past:
     if noted.run_id not in found:
-        message = f"lacks the run {noted.run_id!r}, which the index names"
+        message = f"lacks the run {noted.run_id!r}, which the index lists"
         raise BaselineError(problems=[Problem(message, kept.shown(kept.path_of(noted)))])
     return found[noted.run_id]
 
@@ -125,15 +125,17 @@ class _Suite:
         return f"{folder_of(self.suite)}/runs/{noted.commit}.json"
 
     def shown(self, path: str) -> str:
-        """Return what a user calls a file of the branch, as git does."""
+        """Return a file of the branch in git's notation, `branch:path`."""
         return f"{self.branch.name}:{path}"
 
     def index(self) -> tuple[Noted, ...]:
-        """Return the runs in short, newest first."""
+        """Return the summaries of the runs, newest first."""
         if not self.branch.has(self._index):
             if self.branch.has_folder(folder_of(self.suite)):
-                message = "is not there, or no file, but there are others beside it"
-                raise BaselineError(problems=[Problem(message, self.shown(self._index))], hint=MEND)
+                message = "is missing or not a file, but its folder has others"
+                raise BaselineError(
+                    problems=[Problem(message, self.shown(self._index))], hint=REPAIR_HINT
+                )
             return ()
         with self.branch.file(self._index) as file:
             return read_index(file, self.suite, shown=self.shown(self._index))
@@ -147,11 +149,11 @@ class _Suite:
             return {past.meta.run_id: past for past in stored_runs(file, self.shown(path))}
 
     def _lost(self, noted: Noted) -> BaselineError:
-        message = f"is not there, but the index names the run {noted.run_id!r} of it"
+        message = f"is missing, but the index lists its run {noted.run_id!r}"
         return BaselineError(problems=[Problem(message, self.shown(self.path_of(noted)))])
 
     def with_run(self, run: Run, noted: Noted, badge_of: str | None, drafts: Path) -> Change | None:
-        """Return what adds a run; nothing where it is there already."""
+        """Return the change that adds a run; `None` if it is stored already."""
         runs = self.index()
         if any(each.run_id == noted.run_id for each in runs):
             return None
@@ -168,7 +170,7 @@ class _Suite:
         return Change(f"{self.suite}: run {noted.run_id} of {noted.commit}\n\n[skip ci]\n", files)
 
     def without_oldest(self, keep: int, drafts: Path, *, afresh: bool) -> Change:
-        """Return what leaves only the newest runs."""
+        """Return the change that keeps only the newest `keep` runs."""
         runs = self.index()
         left, gone = runs[:keep], runs[keep:]
         needed = {self.path_of(each) for each in left}
@@ -176,14 +178,14 @@ class _Suite:
             path: None for each in gone if (path := self.path_of(each)) not in needed
         }
         files[self._index] = _written(drafts / "index.json", index_text(self.suite, left))
-        said = f"{self.suite}: the newest {len(left)} of {len(runs)} runs\n\n[skip ci]\n"
-        return Change(said, files, afresh)
+        message = f"{self.suite}: the newest {len(left)} of {len(runs)} runs\n\n[skip ci]\n"
+        return Change(message, files, afresh)
 
     def _write(self, run: Run, path: str, document: Path) -> Iterator[str]:
-        """Write the file of a commit with `run` first, and yield the runs that go for it."""
+        """Write the file of a commit with `run` first, and yield the runs that it drops."""
 
         def write(stored: Sequence[Past], old: Path) -> None:
-            pieces = with_run(run, stored, old, self.shown(path), window=MOST_OF_A_COMMIT)
+            pieces = with_run(run, stored, old, self.shown(path), window=MAX_PER_COMMIT)
             with document.open("w", encoding="utf-8", newline="\n") as out:
                 out.writelines(pieces)
 
@@ -193,12 +195,12 @@ class _Suite:
         with self.branch.file(path) as old:
             stored = stored_runs(old, self.shown(path))
             write(stored, old)
-        yield from (past.meta.run_id for past in stored[MOST_OF_A_COMMIT - 1 :])
+        yield from (past.meta.run_id for past in stored[MAX_PER_COMMIT - 1 :])
 
     def _pages(
         self, runs: Sequence[Noted], badge_of: str | None, drafts: Path
     ) -> Iterator[tuple[str, Path]]:
-        """Yield the index, the badge of the newest run of a branch, and the page about it all."""
+        """Yield the index, the badge of the branch's newest run, and the README."""
         yield self._index, _written(drafts / "index.json", index_text(self.suite, runs))
         if not self.branch.has("README.md"):
             yield "README.md", _written(drafts / "README.md", README)

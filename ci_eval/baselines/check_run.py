@@ -1,4 +1,4 @@
-"""A baseline in check runs, one on each commit: no branch, no retention, no race."""
+"""Baselines in check runs, one on each commit: no branch, no retention limit, no races."""
 
 import base64
 import gzip
@@ -27,14 +27,14 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import code, counted, score
 
 MAX_TEXT = 65_535
-"""The longest text of a check run, as GitHub documents it; the digest is ASCII."""
+"""The longest text of a check run, as GitHub documents it; digests are ASCII."""
 VERSION = 1
-"""The version of the digest."""
+"""The version of the digest format."""
 MAX_ROWS = 30
-"""How many rows the table for humans has."""
+"""The most rows of the table for humans."""
 _READ, _WRITE = "checks: read", "checks: write"
 _UNKNOWN_COMMIT = 422
-"""What GitHub answers where it has no such commit, because it was not pushed."""
+"""GitHub's status for a commit that it does not have, as it was not pushed."""
 _BEGIN = "<!-- ci-eval baseline "
 _DIGEST = re.compile(
     rf"{_BEGIN}v([0-9]{{1,4}}) ([0-9]{{1,8}}) ([0-9a-f]{{64}}) ([A-Za-z0-9+/]+={{0,2}}) -->"
@@ -43,28 +43,28 @@ _DIGEST = re.compile(
 
 @baseline("check_run")
 class CheckRunStore(BaselineStore):
-    """A digest of the run in a check run on the commit that was evaluated.
+    """A check run on the evaluated commit, with a digest of the run.
 
-    The check runs of the ancestors are read, nearest first, else those of the newest commits of
-    the base branch.  One holds a few thousand scores and no more, as GitHub limits
-    its text to 65,535 bytes: compressed, with its length and its hash, where Markdown does not
-    show it.  Loading needs `checks: read`, and `contents: read` where it looks at the base
-    branch; saving needs `checks: write`.
+    Reads the check runs of the ancestors, nearest first, else those of the newest commits of the
+    base branch.  A check run holds at most a few thousand scores, as GitHub limits its text to
+    65,535 bytes; the digest is compressed, has a length and a hash, and is a Markdown comment.
+    Loading needs `checks: read`, and `contents: read` to read the base branch; saving needs
+    `checks: write`.
     """
 
     name: str = Field(default="ci-eval baseline", min_length=1, max_length=255)
-    """What the check run is called."""
+    """Name of the check run."""
     app: str = Field(default="github-actions", min_length=1)
-    """Only check runs that this app made, by the name in its address: that whose token saves."""
+    """Only use check runs of the app with this slug: the app whose token saves them."""
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs in the check runs of the ancestors, nearest first."""
         return loaded(lambda github: self._load(github, lineage, suite), context)
 
     def save(self, run: Run, context: RunContext) -> bool:
-        """Make a check run on the commit of `run`."""
+        """Create a check run on the commit of `run`."""
         if not run.meta.commit:
-            raise UsageError("not stored: the run has no commit, and a check run belongs to one")
+            raise UsageError("not stored: the run has no commit, and a check run needs one")
         body = self._check_run(run)
         return saved(lambda github: self._save(github, run, body), context)
 
@@ -86,7 +86,7 @@ class CheckRunStore(BaselineStore):
         return found[: self.window]
 
     async def _newest(self, github: GitHub, branch: str) -> AsyncGenerator[str, None]:
-        """Yield the newest commits of a branch, as many as are looked at."""
+        """Yield the newest commits of a branch, at most `search`."""
         listing = github.listed("commits", _Commit, needs="contents: read", sha=branch)
         left = self.search
         async with aclosing(listing) as commits:
@@ -99,10 +99,10 @@ class CheckRunStore(BaselineStore):
     async def _of(
         self, github: GitHub, commit: str, suite: str, *, needs: str = _READ
     ) -> list[Past]:
-        """Return the runs of `suite` that a commit has, the newest first."""
-        # One that was made twice, because nobody knew whether the first was, counts once.
+        """Return the runs of `suite` on a commit, newest first."""
+        # A retry may have created a check run twice; its run counts once.
         found: dict[str, Past] = {}
-        # A page of them may be long: each has two texts.
+        # Small pages, as each check run has two long texts.
         listing = github.listed(
             f"commits/{commit}/check-runs",
             _CheckRun,
@@ -124,31 +124,31 @@ class CheckRunStore(BaselineStore):
         return sorted(found.values(), key=lambda past: past.meta.created, reverse=True)
 
     def _is_ours(self, check_run: "_CheckRun") -> bool:
-        """Say whether a check run is a digest of ours: jobs make check runs too."""
+        """Return True if a check run holds a digest; jobs create check runs too."""
         slug = check_run.app.slug if check_run.app else None
         text = check_run.output.text or ""
         return (check_run.name, slug) == (self.name, self.app) and text.startswith(_BEGIN)
 
     async def _save(self, github: GitHub, run: Run, body: Json) -> bool:
-        there = await self._of(github, run.meta.commit or "", run.meta.suite, needs=_WRITE)
-        if any(past.meta.run_id == run.meta.run_id for past in there):
+        stored = await self._of(github, run.meta.commit or "", run.meta.suite, needs=_WRITE)
+        if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
         await github.post("check-runs", body, _Made, needs=_WRITE, repeatable=True)
         return True
 
     def _check_run(self, run: Run) -> Json:
-        """Return what GitHub is sent.
+        """Return the request body that creates the check run.
 
         Raises:
-            UsageError: the run is too long.
+            UsageError: the digest of the run is too long.
 
         """
         text = _digest("".join(with_run(run, (), Path(), "", window=1)).encode())
         if len(text) > MAX_TEXT:
             raise UsageError(
-                f"not stored: the run is {len(text):,} bytes even when compressed, and a check run "
-                f"takes {MAX_TEXT:,}",
-                hint="the stores `branch`, `git`, `artifact`, `gcs` and `file` take it",
+                f"not stored: the run has {len(text):,} bytes when compressed, and a check run "
+                f"holds at most {MAX_TEXT:,}",
+                hint="use the store `branch`, `git`, `artifact`, `gcs` or `file`",
             )
         return {
             "name": self.name,
@@ -184,7 +184,7 @@ class _Made(Stored):
 
 
 def _output(run: Run, text: str) -> Json:
-    """Return what people see of it, and the digest."""
+    """Return the text for humans, and the digest."""
     noted = note_run(run)
     counts = noted.cases
     cases = counts.passed + counts.failed + counts.errors + counts.skipped
@@ -195,14 +195,14 @@ def _output(run: Run, text: str) -> Json:
     ]
     if len(rows) > MAX_ROWS:
         rows[MAX_ROWS:] = [f"| … and {len(rows) - MAX_ROWS} more | | | |"]
-    told = (
-        f"What {code(run.meta.suite)} measured on this commit, for later changes to be "
-        "compared with. It decides nothing."
+    note = (
+        f"Scores of {code(run.meta.suite)} on this commit, the baseline for later changes. "
+        "This check neither passes nor fails."
     )
     heads = ["| agent | evalset | criterion | mean |", "| --- | --- | --- | --- |"]
     return {
-        "title": f"{counted(cases, 'case')} to compare with",
-        "summary": "\n".join([told, "", *heads, *rows]),
+        "title": f"Baseline of {counted(cases, 'case')}",
+        "summary": "\n".join([note, "", *heads, *rows]),
         "text": text,
     }
 
@@ -211,7 +211,7 @@ def _output(run: Run, text: str) -> Json:
 
 
 def _digest(document: bytes) -> str:
-    """Return `document` as a comment of Markdown, which shows nothing of it."""
+    """Return `document` as a Markdown comment, which is not displayed."""
     packed = base64.b64encode(gzip.compress(document, mtime=0)).decode()
     hashed = hashlib.sha256(document).hexdigest()
     return f"{_BEGIN}v{VERSION} {len(document)} {hashed} {packed} -->"
@@ -231,16 +231,16 @@ def _past(check_run: _CheckRun, commit: str) -> Past:
         if [past.meta.commit for past in runs] != [commit]:
             raise _error(f"expected one run of commit {commit}", shown)
     except BaselineError as exc:
-        hint = f"it is on commit {commit}; begin a new baseline by another `name`"
+        hint = f"it is on commit {commit}; start a new baseline under another `name`"
         raise BaselineError(problems=exc.problems, hint=hint) from exc
     return runs[0]
 
 
 def _document(text: str, shown: str) -> bytes:
-    """Return what a digest stands for, having checked that it is what was stored."""
+    """Return the document of a digest, having verified its length and hash."""
     found = _DIGEST.fullmatch(text.strip())
     if not found:
-        raise _error("is no digest of a run", shown)
+        raise _error("is not a digest of a run", shown)
     version, length, hashed, packed = found.groups()
     if int(version) != VERSION:
         message = f"has a digest of version {version}, this version of ci-eval reads {VERSION}"
@@ -249,9 +249,9 @@ def _document(text: str, shown: str) -> bytes:
     try:
         document = unpacker.decompress(base64.b64decode(packed), int(length) + 1)
     except (ValueError, zlib.error) as exc:
-        raise _error("is no digest of a run", shown) from exc
+        raise _error("is not a digest of a run", shown) from exc
     if len(document) != int(length) or hashlib.sha256(document).hexdigest() != hashed:
-        raise _error("is not what was stored: its length or its hash differs", shown)
+        raise _error("was changed since it was stored: its length or its hash differs", shown)
     return document
 
 

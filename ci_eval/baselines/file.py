@@ -1,4 +1,4 @@
-"""A baseline in a file of the repository: reviewed like code, there on every machine."""
+"""Baselines in a file of the repository: reviewed like code, available on every machine."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,17 +21,17 @@ from ci_eval.runtime.paths import PathText, contained
 class FileStore(BaselineStore):
     """One file that holds the last runs, newest first.
 
-    `{"schema_version", "runs": [meta, …], "results": [[run, result], …]}`: the values of
-    each case with a line of its own, without the evidence.  What is compared with is what the
-    file holds, whichever commits it comes from.
+    `{"schema_version", "runs": [meta, …], "results": [[run, result], …]}`: one line for the
+    values of each case, without the evidence.  The runs in the file are the baseline, whichever
+    commits they come from.
     """
 
     path: PathText = ".ci-eval/baseline.json"
-    """The file, from the folder of the configuration."""
+    """Path of the file, relative to the directory of the configuration."""
 
     @property
     def work_tree_file(self) -> str:
-        """The file."""
+        """The baseline file."""
         return self.path
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
@@ -40,7 +40,7 @@ class FileStore(BaselineStore):
         return self._stored(suite, context)[: self.window]
 
     def save(self, run: Run, context: RunContext) -> bool:
-        """Put `run` first, and drop the oldest beyond the window."""
+        """Add `run` in front, and keep only the newest runs of the window."""
         path, shown = self._path(context), context.shown(self.path)
         stored = self._stored(run.meta.suite, context)
         if any(past.meta.run_id == run.meta.run_id for past in stored):
@@ -55,7 +55,7 @@ class FileStore(BaselineStore):
         return True
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
-        """Return the stored runs in short, newest first."""
+        """Return the summaries of the stored runs, newest first."""
         return [note(past) for past in self._stored(suite, context)]
 
     def _stored(self, suite: str, context: RunContext) -> list[Past]:
@@ -70,15 +70,15 @@ class FileStore(BaselineStore):
 
 
 def of_suite(stored: list[Past], suite: str, shown: str) -> list[Past]:
-    """Return what a file holds, which must be of one suite.
+    """Return the runs of a file, which must all be of `suite`.
 
     Raises:
-        BaselineError: it is of another one, whose cases may be called the same.
+        BaselineError: a run is of another suite, whose cases may have the same names.
 
     """
     other = next((past.meta.suite for past in stored if past.meta.suite != suite), None)
     if other is not None:
         problem = Problem(f"holds runs of another suite, {other!r}", shown)
-        hint = "give each suite a `path` of its own: `baseline: {store: …, path: …}`"
+        hint = "give each suite its own `path`: `baseline: {store: …, path: …}`"
         raise BaselineError(problems=[problem], hint=hint)
     return stored

@@ -1,4 +1,4 @@
-"""A baseline in a bucket of Google Cloud Storage: an object for each run."""
+"""Baselines in a Google Cloud Storage bucket: one object per run."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -25,27 +25,27 @@ from ci_eval.storage.gs_uri import Place
 
 _NO_COMMIT = "none"
 _HISTORY = 20
-"""How many runs are told of in short."""
+"""The most runs of the history."""
 _LONGEST = 200
-"""How long a part of an object's name may be, in bytes; a digest stands for the end of others."""
+"""The longest part of an object's name, in bytes; longer ones end in a digest."""
 
 
 @baseline("gcs")
 class GcsStore(BaselineStore):
-    """A bucket of Google Cloud Storage, with an object for each run.
+    """A bucket of Google Cloud Storage, with one object per run.
 
-    An object is `PREFIX/suites/SUITE/runs/COMMIT/RUN_ID.json`; no two runs share one, so that any
-    number of jobs can store theirs at the same time.  The branch and the time are noted beside
-    it, and only the runs that are compared with are read.
+    An object is named `PREFIX/suites/SUITE/runs/COMMIT/RUN_ID.json`; runs never share one, so any
+    number of jobs can store theirs at the same time.  The branch and the time are in the object's
+    metadata, and only the runs to compare with are downloaded.
 
     Needs the package google-cloud-storage, `pip install 'ci-eval[gcs]'`, and a role such as
-    Storage Object User on the bucket; to compare alone, Storage Object Viewer is enough.
+    Storage Object User on the bucket; to compare without storing, Storage Object Viewer is enough.
     """
 
     uri: str = Field(examples=["gs://bucket/baselines"])
-    """The bucket and, where it is not for this alone, a prefix: `gs://bucket/prefix`."""
+    """The bucket and, unless the bucket is for baselines alone, a prefix: `gs://bucket/prefix`."""
     gcs: GcsOptions = GcsOptions()
-    """How it is reached; left out, as `gcs` of the configuration says."""
+    """Connection settings; default: `gcs` of the configuration."""
 
     @field_validator("uri")
     @classmethod
@@ -57,26 +57,26 @@ class GcsStore(BaselineStore):
         return uri
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
-        """Return the stored runs that fit `lineage`; only these are read."""
+        """Return the stored runs that match `lineage`; only these are downloaded."""
         with _as_baseline():
             bucket = self._bucket(context)
             chosen = lineage.choose(self._stored(bucket, suite), _StoredRun.origin, self.window)
             return [self._read(bucket, each.entry) for each in chosen]
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
-        """Return the newest stored runs in short; each is read for it, so it is not all of them."""
+        """Return the summaries of the newest runs; limited, as each run must be downloaded."""
         with _as_baseline():
             bucket = self._bucket(context)
             newest = self._newest(bucket, suite)[:_HISTORY]
             return [note(self._read(bucket, each.entry)) for each in newest]
 
     def save(self, run: Run, context: RunContext) -> bool:
-        """Store `run` as an object of its own."""
+        """Store `run` as a new object."""
         bucket, name = self._bucket(context), self._object(run.meta)
-        there = bucket.find(name)
-        if there:
+        stored = bucket.find(name)
+        if stored:
             with _as_baseline():
-                self._read(bucket, there)
+                self._read(bucket, stored)
             return False
         with TemporaryFile() as file:
             for piece in with_run(run, (), Path(), str(bucket.place(name)), window=1):
@@ -100,7 +100,7 @@ class GcsStore(BaselineStore):
         return f"{prefix}/suites/{_part(suite)}/runs/".removeprefix("/")
 
     def _object(self, meta: RunMeta) -> str:
-        """Return the name of the object that the run of `meta` is stored as."""
+        """Return the object name of a run."""
         commit = _part(meta.commit or _NO_COMMIT)
         return f"{self._folder(meta.suite)}{commit}/{_part(meta.run_id)}.json"
 
@@ -108,13 +108,13 @@ class GcsStore(BaselineStore):
         """Return the run in an object.
 
         Raises:
-            BaselineError: there is another one, or none.
+            BaselineError: the object holds another run, or none.
 
         """
         copy, shown = bucket.copied(entry), str(entry.place)
         runs = stored_runs(copy.path, shown)
         if len(runs) != 1 or self._object(runs[0].meta) != entry.place.name:
-            message = "does not hold the run that its name says"
+            message = "does not hold the run that its name implies"
             raise BaselineError(problems=[Problem(message, shown)], hint="remove the object")
         return runs[0]
 
@@ -124,7 +124,7 @@ class GcsStore(BaselineStore):
         return sorted(stored, key=lambda each: each.origin().created, reverse=True)
 
     def _stored(self, bucket: Bucket, suite: str) -> list["_StoredRun"]:
-        """Return every run of `suite`; what is called otherwise was put there by others."""
+        """Return every run of `suite`, ignoring objects with other names."""
         folder = self._folder(suite)
         found = []
         for entry in bucket.listed(folder):
@@ -135,13 +135,13 @@ class GcsStore(BaselineStore):
 
 
 class _StoredRun(NamedTuple):
-    """A run whose object was listed."""
+    """A listed object with a run."""
 
     entry: Entry
     commit: str
 
     def origin(self) -> Origin:
-        """Return where it comes from, as far as the object tells."""
+        """Return the origin of the run, from the object's metadata."""
         noted = self.entry.metadata
         return Origin(
             commit=None if self.commit == _NO_COMMIT else self.commit,
@@ -151,13 +151,13 @@ class _StoredRun(NamedTuple):
 
 
 def _noted(meta: RunMeta) -> dict[str, str]:
-    """Return what is noted beside the object of a run, so that it need not be read."""
+    """Return the object's metadata, so that the run need not be downloaded to select it."""
     branch = {"branch": meta.branch} if meta.branch else {}
     return {"created": meta.created, "version": meta.version, **branch}
 
 
 def _part(text: str) -> str:
-    """Return `text` as one part of the name of an object."""
+    """Return `text` quoted, as one part of an object's name."""
     quoted = quote(text, safe="").replace(".", "%2E")
     if len(quoted) <= _LONGEST:
         return quoted
@@ -166,7 +166,7 @@ def _part(text: str) -> str:
 
 @contextmanager
 def _as_baseline() -> Iterator[None]:
-    """Say of what cannot be read that it is the baseline."""
+    """Turn errors into `BaselineError`."""
     try:
         yield
     except UsageError as exc:

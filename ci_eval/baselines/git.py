@@ -1,4 +1,4 @@
-"""A baseline in a file of the repository, as it is where a change began."""
+"""Baselines in a file of the repository, read at the merge base."""
 
 import tempfile
 from collections.abc import Sequence
@@ -20,33 +20,32 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.git import GitError, Repository
 
 MAX_BYTES = 512 * 1024 * 1024
-"""The longest file that is read from a commit."""
+"""The largest file that is read from a commit."""
 
 
 @baseline("git")
 class GitStore(FileStore):
-    """The file of `file`, read from the commit that a change began with.
+    """The same file as `file`, read at the merge base.
 
-    The work tree may hold another version, such as one that the pull request brings along; it
-    is neither read nor touched. Where the file is not there at that commit, the nearest of its
-    ancestors counts that has it. `baseline save` writes the file in the work tree, for somebody
-    to commit.
+    The version in the work tree, which the pull request may have changed, is not read. If the
+    merge base does not have the file, its nearest ancestor that does is used. `baseline save`
+    writes the file to the work tree, for you to commit.
     """
 
     ref: str | None = Field(default=None, min_length=1)
-    """A branch, tag or commit to read from, such as `origin/main`; left out, the merge base."""
+    """A branch, tag or commit to read from, such as `origin/main`; default: the merge base."""
 
     @property
     def work_tree_file(self) -> str:
-        """Nothing: the work tree is not read."""
+        """Empty: the work tree is not read."""
         return ""
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
-        """Return the runs that are stored where the change began, newest first."""
+        """Return the runs stored at the merge base, newest first."""
         return self._committed(suite, lineage, context)[: self.window]
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
-        """Return the runs that are stored where the change began in short, newest first."""
+        """Return the summaries of the runs stored at the merge base, newest first."""
         return [note(past) for past in self._committed(suite, self.lineage(context), context)]
 
     def _committed(self, suite: str, lineage: Lineage, context: RunContext) -> list[Past]:
@@ -57,7 +56,7 @@ class GitStore(FileStore):
         if found is None:
             return []
         if found.kind == "missing":
-            message = "is not in this clone, which is partial"
+            message = "is missing from this partial clone"
             problem = Problem(message, f"{found.commit[:12]}:{found.path}")
             raise BaselineError(problems=[problem], hint="check out without `filter`")
         shown = f"{found.commit[:12]}:{found.path}"
@@ -73,7 +72,7 @@ class GitStore(FileStore):
             return of_suite(stored_runs(copy, shown), suite, shown)
 
     def _commits(self, repository: Repository, lineage: Lineage) -> Sequence[str]:
-        """Return where to look, nearest first; the first is in this clone."""
+        """Return the commits to search, nearest first; the first is in this clone."""
         commits: Sequence[str] = lineage.ancestors
         if self.ref:
             start = repository.commit(self.ref)
@@ -90,7 +89,7 @@ class GitStore(FileStore):
         return commits
 
     def _inside(self, clone: Clone, context: RunContext) -> str:
-        """Return the file's path from the top of the repository."""
+        """Return the file's path relative to the top of the repository."""
         path = str(self._path(context))
         if clone.top is None:
             raise BaselineError(f"the baseline was not loaded: {clone.missing}")
@@ -99,7 +98,7 @@ class GitStore(FileStore):
         except GitError:
             inside = "."
         if inside == ".":
-            message = "is outside of the repository, where git keeps no versions of it"
+            message = "is outside of the repository, so git has no versions of it"
             raise BaselineError(problems=[Problem(message, self.path)])
         return inside
 
@@ -108,7 +107,7 @@ _DEEPER = "check out with `fetch-depth: 0`, or fetch it"
 
 
 class _Found(NamedTuple):
-    """What is at a path at a commit."""
+    """The git object at a path of a commit."""
 
     commit: str
     path: str
@@ -119,7 +118,7 @@ class _Found(NamedTuple):
 def _find(
     repository: Repository, commits: Sequence[str], path: str, *, is_partial: bool
 ) -> _Found | None:
-    """Return what is at `path` at the first of `commits` that has something there."""
+    """Return the object at `path` in the first of `commits` that has one."""
     if "\n" in path or not commits:
         return None
     asked = "".join(f"{commit}:{path}\n" for commit in commits)
@@ -131,7 +130,7 @@ def _find(
         match answer.split(" "):
             case [name, kind, size] if size.isdigit():
                 return _Found(commit, path, name, kind)
-            # A partial clone knows the name of a file that it does not hold.
+            # A partial clone knows the names of objects that it lacks.
             case [_, "missing"] if is_partial and repository.holds(f"{commit}:{path}"):
                 return _Found(commit, path, "", "missing")
     return None

@@ -1,4 +1,4 @@
-"""GitHub and GitLab: their REST APIs, and the commits and jobs that a run belongs to.
+"""GitHub and GitLab: clients for their APIs, and the commit and job of a run.
 
 Imports `runtime` and below.
 """

@@ -1,4 +1,4 @@
-"""What GitHub's answers mean that are not what was asked for: limits, and refusals."""
+"""GitHub's error responses: rate limits, missing permissions and GraphQL errors."""
 
 import re
 
@@ -10,7 +10,7 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 
 GONE = (404, 410)
 _LIMITED_S = 60.0
-"""How long to wait after a limit that does not say so: what GitHub asks for at least."""
+"""How long to wait if a rate limit names no time: the minimum that GitHub asks for."""
 _GRAPHQL_STATUSES = {
     "FORBIDDEN": 403,
     "INSUFFICIENT_SCOPES": 403,
@@ -18,21 +18,21 @@ _GRAPHQL_STATUSES = {
     "UNKNOWN": 400,
     "UNPROCESSABLE": 422,
 }
-"""What REST would have answered, by the types of errors of GraphQL."""
+"""The HTTP status that REST would have returned, by type of GraphQL error."""
 _PERMISSION = re.compile(r"\b([a-z_]{1,50})=(read|write|admin)\b")
-_FORBIDS_ALL = re.compile("is locked|was archived|SAML|IP allow list")
-"""In what GitHub says where no permission would help."""
+_NOT_A_PERMISSION = re.compile("is locked|was archived|SAML|IP allow list")
+"""Parts of GitHub's messages about refusals that no permission would lift."""
 _MAX_DETAILS = 3
 _MAX_NAMED = 500
-"""How much is read of the permissions that an answer names, in characters."""
+"""How much of the header that names permissions is read, in characters."""
 
 
 GitHubError = HostError
-"""GitHub could not be asked, or refused."""
+"""A request to GitHub failed or was refused."""
 
 
-def limited(response: Response, now: float) -> float | None:
-    """Return how long to wait as GitHub's limits say; `None` where there is none in the way."""
+def limit_s(response: Response, now: float) -> float | None:
+    """Return the seconds to wait for GitHub's rate limit; `None` if it was not exceeded."""
     if response.status not in (403, 429) and not _is_graphql_limit(response):
         return None
     if (pause_s := retry_after(response.headers, now)) is not None:
@@ -44,16 +44,16 @@ def limited(response: Response, now: float) -> float | None:
     return _LIMITED_S if is_limit else None
 
 
-def is_unwell(response: Response) -> bool:
-    """Check whether the server failed, which GraphQL may tell with status 200."""
-    if rest.is_unwell(response):
+def is_server_error(response: Response) -> bool:
+    """Return True if the server failed, which GraphQL may report with status 200."""
+    if rest.is_server_error(response):
         return True
     first = _graphql_failure(response)
     return first is not None and _kind(first) not in _GRAPHQL_STATUSES
 
 
 def _is_graphql_limit(response: Response) -> bool:
-    """Check whether GraphQL was asked too often, which it answers with status 200."""
+    """Return True if GraphQL's rate limit was exceeded, reported with status 200."""
     first = _graphql_failure(response)
     if first is None:
         return False
@@ -62,7 +62,7 @@ def _is_graphql_limit(response: Response) -> bool:
 
 
 def _graphql_failure(response: Response) -> dict[str, Json] | None:
-    """Return the first error of a GraphQL answer with status 200, if it has any."""
+    """Return the first error of a GraphQL response with status 200, if any."""
     is_graphql = response.status == 200 and response.request.url.endswith("/graphql")
     if not is_graphql or '"errors"' not in response.text:
         return None
@@ -78,36 +78,36 @@ def _graphql_failure(response: Response) -> dict[str, Json] | None:
 def _kind(error: dict[str, Json]) -> str:
     """Return the type of a GraphQL error.
 
-    A query that an older server does not know has no type, and says so in `extensions`.
+    The error for a query that an older server does not know has no type, only `extensions`.
     """
     return str(error.get("type") or ("UNKNOWN" if "extensions" in error else ""))
 
 
 def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
-    """Return what the first of the errors of GraphQL means."""
+    """Return the first GraphQL error as an exception."""
     first = errors[0] if isinstance(errors, list) and errors else None
     first = first if isinstance(first, dict) else {}
-    said = response.request.quoted(str(first.get("message", "no message")))
+    detail = response.request.quoted(str(first.get("message", "no message")))
     status = _GRAPHQL_STATUSES.get(_kind(first))
     return GitHubError(
-        f"GitHub refuses {response.request.shown}: {said}",
+        f"GitHub refuses {response.request.shown}: {detail}",
         hint=_permission(needs, response) if status in (403, 404) else "",
         status=status,
     )
 
 
 def _permission(needs: str, response: Response) -> str:
-    """Return what the token lacks: `needs`, unless GitHub says that this would not do."""
+    """Return a hint with the missing permission: `needs`, unless GitHub names others."""
     named = response.headers.get("X-Accepted-GitHub-Permissions", "")
     accepted = [found for each in named[:_MAX_NAMED].split(";") if (found := _granted(each))]
     if not any(_covers(needs, each) for each in accepted):
         needs = "}` or `{".join(map(", ".join, accepted)) or needs
     hint = f"the token needs `permissions: {{{needs}}}`"
-    return hint + (", which pull requests of forks never get" if needs.endswith("write") else "")
+    return hint + (", which pull requests from forks never get" if needs.endswith("write") else "")
 
 
 def _granted(named: str) -> list[str]:
-    """Return permissions as workflows write them; GitHub writes `issues=write,contents=read`.
+    """Return permissions in workflow syntax; GitHub's is `issues=write,contents=read`.
 
     See https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api, "Resource
     not accessible".
@@ -120,36 +120,36 @@ def _granted(named: str) -> list[str]:
 
 
 def _covers(needs: str, accepted: list[str]) -> bool:
-    """Say whether `needs` is enough for a request; it may be what the next one takes."""
+    """Return True if `needs` is enough for a request; a write permission includes reading."""
     return accepted in ([needs], [needs.replace(": write", ": read")])
 
 
 def require_success(response: Response, needs: str) -> None:
-    """Go on only where all went well; else say what the token lacks, where it may be that."""
+    """Raise unless the request succeeded, with a hint if the token may lack a permission."""
     status, shown = response.status, response.request.shown
     if 200 <= status < 300:
         return
-    said = said_by(response)
+    detail = error_detail(response)
     hint = _permission(needs, response)
     if status == 401:
         message, hint = (
-            f"GitHub does not know the token{said}",
+            f"GitHub does not accept the token{detail}",
             "in a workflow, use ${{ github.token }}",
         )
     elif status == 403:
-        message = f"GitHub refuses {shown}{said}"
-        hint = "" if _FORBIDS_ALL.search(said) else hint
+        message = f"GitHub refuses {shown}{detail}"
+        hint = "" if _NOT_A_PERMISSION.search(detail) else hint
     elif status in GONE:
-        message = f"GitHub has no {shown}, or not for this token"
+        message = f"GitHub has no {shown}, or the token has no access to it"
     elif 300 <= status < 400:
         message, hint = f"{shown} answered {response.shown}", "was the repository renamed?"
     else:
-        message, hint = f"{shown} answered {status}{said}", ""
+        message, hint = f"{shown} answered {status}{detail}", ""
     raise GitHubError(message, hint=hint, status=status)
 
 
-def said_by(response: Response) -> str:
-    """Return the message of an error, to be put behind ours, and what it says is not valid."""
+def error_detail(response: Response) -> str:
+    """Return the message and the details of an error response, to be appended to ours."""
     try:
         value = parse_json(response.text)
     except NotJsonError:
@@ -158,7 +158,7 @@ def said_by(response: Response) -> str:
         return ""
     errors = value.get("errors")
     details = errors if isinstance(errors, list) else []
-    said = [value.get("message")]
-    said += [each.get("message") for each in details[:_MAX_DETAILS] if isinstance(each, dict)]
-    shown = ": ".join(each for each in said if isinstance(each, str))
+    parts = [value.get("message")]
+    parts += [each.get("message") for each in details[:_MAX_DETAILS] if isinstance(each, dict)]
+    shown = ": ".join(each for each in parts if isinstance(each, str))
     return f": {response.request.quoted(shown)}" if shown else ""

@@ -1,4 +1,4 @@
-"""What the job is called that runs this, which tells it from others that evaluate the same."""
+"""Name of the CI job, which distinguishes jobs that evaluate the same suite."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,10 +8,10 @@ _MAX_CHARS = 100
 
 
 def job_name(env: Mapping[str, str], given: str = "") -> str:
-    """Return the name of the job; empty where no CI tells it.
+    """Return the name of the job; empty outside of CI.
 
-    `given` is a name, or the values of a matrix as a JSON object, as `${{ toJSON(matrix) }}` gives
-    them: they are put behind the name that CI has for the job, as GitHub shows them.
+    `given` is a name, or the values of a matrix as a JSON object (`${{ toJSON(matrix) }}`), which
+    are appended to CI's name of the job, as GitHub shows them.
 
     >>> job_name({"GITHUB_JOB": "evaluate"}, '{"model": "small", "python": 3.12}')
     'evaluate (small, 3.12)'
@@ -27,7 +27,7 @@ def job_name(env: Mapping[str, str], given: str = "") -> str:
 
 
 def _values(found: Any) -> Iterator[str]:
-    """Yield what a matrix holds, from the outside to the inside."""
+    """Yield the values of a matrix, depth first."""
     if isinstance(found, dict | list):
         for each in found.values() if isinstance(found, dict) else found:
             yield from _values(each)

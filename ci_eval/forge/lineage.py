@@ -1,8 +1,7 @@
-"""Which commits a run descends from, and so which stored runs it is compared with.
+"""Ancestor commits of a run, and the stored runs that it is compared with.
 
-The exact merge base with the base branch comes first, then its ancestors along first parents,
-nearest first and no further than a bound; where none of them has a run, the newest run of the
-base branch is taken.
+The merge base with the base branch comes first, then its ancestors along first parents, nearest
+first and up to a limit.  If none of them has a run, the newest run of the base branch is used.
 """
 
 import json
@@ -17,11 +16,11 @@ from ci_eval.runtime.git import GitError
 T = TypeVar("T")
 
 _MAIN = ("main", "master")
-"""What the base branch is called where nothing names it."""
+"""Names of the base branch to try if nothing names it."""
 _MERGED = ("merged_result", "merge_train")
-"""Pipelines of merge requests that GitLab merges first; others run what is on the branch."""
+"""Merge request pipelines that run on the merge result; others run on the branch."""
 _MAX_EVENT = 30 * 1024 * 1024
-"""Bytes of an event: GitHub sends none that is larger."""
+"""The largest event payload that GitHub sends, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -31,21 +30,21 @@ class Lineage:
     ancestors: tuple[str, ...] = ()
     """The commit to compare with, then its ancestors, nearest first; empty outside a repository."""
     base: str | None = None
-    """The branch that the change is to get into, or is on."""
+    """The target branch of the change, or the branch that it is on."""
     own: str | None = None
-    """The commit of the run itself, which it is not compared with; `None` where the work tree
-    differs from it."""
+    """The commit of the run itself, which it is not compared with; `None` if the work tree has
+    uncommitted changes."""
     shallow: bool = False
-    """Whether the clone does not hold the commits further back."""
+    """True if the clone lacks older commits."""
 
     def distance(self, commit: str | None) -> int | None:
-        """Return how many commits before the merge base `commit` is; `None` where it is none."""
+        """Return how many commits `commit` is before the merge base; `None` if not an ancestor."""
         return self.ancestors.index(commit) if commit in self.ancestors else None
 
     def choose(self, stored: Iterable[T], of: "Callable[[T], Origin]", limit: int) -> list[T]:
-        """Return what to compare with of what is `stored`, nearest first, at most `limit`.
+        """Return the stored runs to compare with, nearest first, at most `limit`.
 
-        `of` tells where a stored run comes from.
+        `of` returns the origin of a stored run.
         """
         origins = [(each, of(each)) for each in stored]
         origins = [pair for pair in origins if not self.own or pair[1].commit != self.own]
@@ -63,7 +62,7 @@ class Lineage:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a stored run comes from."""
+    """Commit, branch and time of a stored run."""
 
     commit: str | None
     branch: str | None
@@ -72,10 +71,10 @@ class Origin:
 
 
 def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:
-    """Return the lineage of what is checked out.
+    """Return the lineage of the checkout.
 
-    `base` is the branch to compare with; left out, that of the pull request, else the branch
-    that was pushed, else the default branch.  At most `search` commits are looked at.
+    `base` is the branch to compare with.  The default is the target branch of the pull request,
+    else the branch that was pushed, else the default branch.  At most `search` commits are read.
     """
     head, view = clone.head, clone.view
     branch = base or base_branch(clone.env) or default_branch(clone)
@@ -85,14 +84,14 @@ def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:
     start = _start(clone, head, branch, search)
     if start == own:
         start = next(iter(view.parents(head)), None)
-    # A shallow clone may not hold the commit whose name is known.
+    # A shallow clone may lack the commit whose name is known.
     found = view.first_parents(start, search) or (start,) if start else ()
     shallow = view.asked("rev-parse", "--is-shallow-repository") == "true"
     return Lineage(found, branch, own, shallow)
 
 
 def _is_unchanged(clone: Clone) -> bool:
-    # Of a submodule git would ask whatever lies in its folder, by the settings found there.
+    # In a submodule git would run with the settings found in its folder.
     options = ("--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     try:
         return not clone.view.run("status", *options)
@@ -101,7 +100,7 @@ def _is_unchanged(clone: Clone) -> bool:
 
 
 def event(env: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return what GitHub says of the event that a workflow runs for; nothing elsewhere."""
+    """Return the payload of the event that started the workflow; empty outside of GitHub."""
     path = Path(env.get("GITHUB_EVENT_PATH") or "/nonexistent")
     try:
         if path.stat().st_size > _MAX_EVENT:
@@ -113,7 +112,7 @@ def event(env: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def base_branch(env: Mapping[str, str]) -> str | None:
-    """Return the branch that a change is to get into, or was pushed to, as CI names it."""
+    """Return the target branch of a change, or the branch it was pushed to, as CI names it."""
     if target := env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
         return target
     queue = event(env).get("merge_group")
@@ -123,9 +122,9 @@ def base_branch(env: Mapping[str, str]) -> str | None:
 
 
 def current_branch(clone: Clone) -> str | None:
-    """Return the branch that is checked out; `None` for a pull request, or where none is.
+    """Return the branch that is checked out; `None` for a pull request or a detached HEAD.
 
-    Of a pull request that was merged it is the branch that it got into.
+    For a merged pull request, this is its target branch.
     """
     env = clone.env
     match event(env).get("pull_request"):
@@ -137,14 +136,14 @@ def current_branch(clone: Clone) -> str | None:
 
 
 def own_branch(env: Mapping[str, str]) -> str | None:
-    """Return the branch that CI checked out, where it is no pull request; `None` elsewhere."""
+    """Return the branch that CI checked out; `None` for a pull request or outside of CI."""
     if env.get("GITHUB_REF_TYPE") == "branch" and not env.get("GITHUB_HEAD_REF"):
         return env.get("GITHUB_REF_NAME")
     return env.get("CI_COMMIT_BRANCH")
 
 
 def default_branch(clone: Clone) -> str | None:
-    """Return the default branch, as CI or the clone names it, or as it is mostly called."""
+    """Return the default branch, as CI or the clone names it, else `main` or `master`."""
     hosted = event(clone.env).get("repository")
     named = hosted.get("default_branch") if isinstance(hosted, dict) else None
     if isinstance(named, str) and named:
@@ -157,23 +156,23 @@ def default_branch(clone: Clone) -> str | None:
 
 
 def _tip(clone: Clone, branch: str) -> str | None:
-    """Return the commit of a branch, as the remote has it where that is known."""
+    """Return the newest commit of a branch, on the remote if known."""
     names = (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}", branch)
     return next(filter(None, map(clone.view.commit, names)), None)
 
 
 def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | None:
-    """Return the commit to begin with: the merge base, or what is known instead of it."""
+    """Return the commit to begin with: the merge base, or the best substitute."""
     env, view = clone.env, clone.view
     tip = _tip(clone, branch) if branch else None
     if tip and (found := view.asked("merge-base", "--all", head, tip).split()):
-        # Of several, where both had merged each other, runs were stored of the base branch's own.
+        # After merges both ways there are several; runs are stored for the base branch's own.
         line = view.first_parents(tip, search) if len(found) > 1 else ()
         return next((each for each in line if each in found), found[0])
     parents = view.parents(head)
     merged = env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_EVENT_TYPE") in _MERGED
     if merged and len(parents) > 1:
-        # What is checked out is the merge of the change into its base, which comes first.
+        # The checkout is the merge of the change into its base, which is the first parent.
         return parents[0]
     if is_commit(base := env.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", "")):
         return base
@@ -188,5 +187,5 @@ def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | No
 
 
 def is_commit(text: str) -> bool:
-    """Say whether `text` is the whole name of a commit."""
+    """Return True if `text` is a full commit hash."""
     return len(text) in (40, 64) and set(text) <= set("0123456789abcdef")

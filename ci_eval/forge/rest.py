@@ -1,7 +1,7 @@
-"""Requests to a host of repositories: its limits, retries and checked answers.
+"""Requests to GitHub and GitLab: rate limits, retries and validated responses.
 
-The whole policy for retries stands here: `MAX_WAIT_S` bounds one wait, `PATIENCE_S` all waits
-together.  A limit that lasts longer ends the attempts at once, also those of later requests.
+This module holds the whole retry policy: `MAX_WAIT_S` bounds one wait, `PATIENCE_S` all waits
+together.  A rate limit that lasts longer fails the request at once, and later requests too.
 """
 
 import asyncio
@@ -20,128 +20,128 @@ from ci_eval.text.yaml_files import dotted
 M = TypeVar("M", bound=Stored)
 
 ANSWER_S = 60.0
-"""How long an answer may take."""
+"""Timeout of one request, in seconds."""
 MAX_WAIT_S = 90.0
-"""The longest single wait, in seconds; hosts ask for 60 where they name no time."""
+"""The longest single wait, in seconds; hosts ask for 60 where their responses name no time."""
 PATIENCE_S = 150.0
-"""The longest time for all waits of one connection together, in seconds."""
+"""The longest total wait of one connection, in seconds."""
 _PAUSES_S = (1.0, 4.0, 10.0)
-"""After how long a server that is not well is asked again."""
-_UNWELL = (500, 502, 503, 504)
+"""Pauses before a request that failed on the server is retried."""
+_SERVER_ERRORS = (500, 502, 503, 504)
 
 
 class HostError(Exception):
-    """A host could not be asked, or refused."""
+    """A request to the host failed or was refused."""
 
     def __init__(self, message: str, *, hint: str = "", status: int | None = None) -> None:
         self.hint = hint
-        """The way out, where one is known."""
+        """What the user can do about it, if known."""
         self.status = status
-        """What the host answered with, where it answered."""
+        """The HTTP status, if the host answered."""
         super().__init__(message)
 
 
 class LimitedError(HostError):
-    """A host's limit lasts longer than we wait; the request was not executed."""
+    """A rate limit lasts longer than we wait; the request was not executed."""
 
 
-def is_unwell(response: Response) -> bool:
-    """Check whether the server failed, so that another attempt may succeed."""
-    return response.status in _UNWELL
+def is_server_error(response: Response) -> bool:
+    """Return True if the server failed, so that a retry may succeed."""
+    return response.status in _SERVER_ERRORS
 
 
-class Manners(NamedTuple):
-    """How one kind of host answers."""
+class HostRules(NamedTuple):
+    """How to read the responses of one kind of host."""
 
     name: str
-    limited: Callable[[Response, float], float | None]
-    """Returns the seconds to wait for a limit, by the answer and the time; `None` for no limit."""
-    said_by: Callable[[Response], str]
-    """Returns the message of an error, to be appended to ours."""
-    is_unwell: Callable[[Response], bool] = is_unwell
-    """True if the server failed, so that another attempt may succeed."""
+    limit_s: Callable[[Response, float], float | None]
+    """Returns the seconds to wait, given the response and the time; `None` without a rate limit."""
+    error_detail: Callable[[Response], str]
+    """Returns the message of an error response, to be appended to ours."""
+    is_server_error: Callable[[Response], bool] = is_server_error
+    """Returns True if the server failed, so that a retry may succeed."""
 
 
 class Host:
-    """Sends requests, and sends them again as long as the host puts them off."""
+    """Sends requests, and retries those that hit a rate limit or a server error."""
 
-    def __init__(self, net: Net, context: RunContext, manners: Manners) -> None:
+    def __init__(self, net: Net, context: RunContext, rules: HostRules) -> None:
         self._net = net
-        self._world = context
-        self._manners = manners
+        self._context = context
+        self._rules = rules
         self._patience_s = PATIENCE_S
         self._closed = (0.0, "")
-        """When the host accepts requests again, by the run context's clock; and its message."""
+        """When the host accepts requests again, on the run context's clock, and its message."""
 
     async def send(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
-        """Return what the host answers in the end, whatever its status.
+        """Return the final response, whatever its status.
 
-        `again` says that a request is sent again too where nobody knows what became of it.
+        With `again`, a request is also retried if it may have been executed.
 
         Raises:
-            LimitedError: it wants no requests for longer than we wait.
-            HostError: it does not answer, or is not well.
+            LimitedError: a rate limit lasts longer than we wait.
+            HostError: the host does not answer, or its server fails.
 
         """
         until, why = self._closed
-        if (left_s := until - self._world.now()) > 0:
+        if (left_s := until - self._context.now()) > 0:
             raise _limited_error(why, left_s)
         pauses = iter(_PAUSES_S)
         while True:
-            response, said = await self._tried(request, within_s)
-            limited_s = self._manners.limited(response, self._world.now()) if response else None
+            response, said = await self._attempt(request, within_s)
+            limited_s = self._rules.limit_s(response, self._context.now()) if response else None
             pause_s = next(pauses, None)
             if response and limited_s is not None:
-                said = f"{self._manners.name} was asked too often{self._manners.said_by(response)}"
+                said = f"{self._rules.name} rate limit exceeded{self._rules.error_detail(response)}"
                 if pause_s is None or limited_s > min(MAX_WAIT_S, self._patience_s):
                     self._close(response, said, limited_s)
                     raise _limited_error(said, limited_s)
                 await self._wait(limited_s, said)
                 continue
-            if response and not (again and self._manners.is_unwell(response)):
+            if response and not (again and self._rules.is_server_error(response)):
                 return response
             if pause_s is None or not again or pause_s > self._patience_s:
                 raise HostError(said)
             await self._wait(pause_s, said)
 
     def _close(self, response: Response, said: str, limited_s: float) -> None:
-        """Refuse further requests; a limit with status 200 concerns GraphQL alone."""
+        """Fail further requests at once; a limit with status 200 concerns GraphQL alone."""
         if response.status != 200:
-            self._closed = (self._world.now() + limited_s, said)
+            self._closed = (self._context.now() + limited_s, said)
 
-    async def _tried(self, request: Request, within_s: float) -> tuple[Response | None, str]:
-        """Return what came back, if anything did, and what there is to say of it."""
+    async def _attempt(self, request: Request, within_s: float) -> tuple[Response | None, str]:
+        """Return the response, if any, and a message about it."""
         try:
             async with asyncio.timeout(within_s):
                 response = await self._net.send(request)
         except TimeoutError:
-            return None, f"{request.shown} has not answered for {within_s:g} s"
+            return None, f"{request.shown} did not answer within {within_s:g} s"
         except TrialError as exc:
             if exc.kind != "connection":
                 raise HostError(str(exc)) from exc
             return None, str(exc)
-        # An answer with status 200 that failed says why in its errors.
+        # A GraphQL response with status 200 that failed says why in its errors.
         shown = (
-            f"200{self._manners.said_by(response)}" if response.status == 200 else response.shown
+            f"200{self._rules.error_detail(response)}" if response.status == 200 else response.shown
         )
         return response, f"{request.shown} answered {shown}"
 
     async def _wait(self, pause_s: float, said: str) -> None:
-        """Wait before a request is sent again."""
+        """Wait before a retry."""
         self._patience_s -= pause_s
-        self._world.say(f"{said}; asking again in {pause_s:.0f} s")
+        self._context.say(f"{said}; retrying in {pause_s:.0f} s")
         await asyncio.sleep(pause_s)
 
 
 def _limited_error(said: str, left_s: float) -> LimitedError:
-    return LimitedError(f"{said}; it may be asked again in {left_s:.0f} s")
+    return LimitedError(f"{said}; try again in {left_s:.0f} s")
 
 
 def read(response: Response) -> Json:
-    """Return an answer as JSON.
+    """Return a response as JSON.
 
     Raises:
-        HostError: it is none.
+        HostError: it is not JSON.
 
     """
     try:
@@ -151,24 +151,24 @@ def read(response: Response) -> Json:
 
 
 def items(response: Response, member: str = "") -> list[Json]:
-    """Return the list that an answer is, or that it holds as its `member`.
+    """Return the list in a response: the whole of it, or its `member`.
 
     Raises:
-        HostError: there is none.
+        HostError: there is no list.
 
     """
     value = read(response)
     found = value.get(member) if member and isinstance(value, dict) else value
     if not isinstance(found, list):
-        raise HostError(f"{response.request.shown} answered no list")
+        raise HostError(f"{response.request.shown} did not return a list")
     return found
 
 
 def checked(item: Json, kind: type[M], response: Response) -> M:
-    """Return a part of an answer as what it should be.
+    """Return a part of a response, validated as a `kind`.
 
     Raises:
-        HostError: it is something else.
+        HostError: it does not fit the schema.
 
     """
     try:
@@ -176,5 +176,5 @@ def checked(item: Json, kind: type[M], response: Response) -> M:
     except ValidationError as exc:
         loc, why = next(iter(explain(exc, kind)))
         where = response.request.quoted(f"{dotted(loc)}: {why}" if loc else why)
-        message = f"{response.request.shown} answered what it should not: {where}"
+        message = f"{response.request.shown} returned unexpected data: {where}"
         raise HostError(message) from exc

@@ -1,4 +1,4 @@
-"""Files that lie elsewhere: Google Cloud Storage, downloads, and ADK.s own storage.
+"""Remote files: Google Cloud Storage, downloads, and the layout of ADK's storage.
 
 Imports `runtime` and below.
 """

@@ -1,4 +1,4 @@
-"""Where ADK keeps evalsets and results, in a folder and in a bucket, and what it calls them.
+"""ADK's storage layout: the names of evalsets and results, in a folder and in a bucket.
 
 =========  =====================================  =============================================
 what       below the folder of all agents         in a bucket
@@ -7,8 +7,8 @@ evalset    `APP/ID.evalset.json`                  `APP/evals/eval_sets/ID.evalse
 result     `APP/.adk/eval_history/NAME…`          `APP/evals/eval_history/ID….evalset_result.json`
 =========  =====================================  =============================================
 
-As in `LocalEvalSetsManager`, `GcsEvalSetsManager` and their twins for results of ADK 2.13.0, with
-its rules for ids and its words.
+As in `LocalEvalSetsManager`, `GcsEvalSetsManager` and their counterparts for results of ADK 2.13.0,
+with its rules for ids and its messages.
 """
 
 import os
@@ -29,7 +29,7 @@ from ci_eval.storage.gs_uri import Place
 EVALSET_SUFFIX = ".evalset.json"
 RESULT_SUFFIX = ".evalset_result.json"
 HISTORY = Path(".adk") / "eval_history"
-"""Where results are, from the folder of an agent."""
+"""Where results are, relative to the folder of an agent."""
 _SETS = "evals/eval_sets"
 _RESULTS = "evals/eval_history"
 _ID = re.compile(r"[a-zA-Z0-9_]+")
@@ -41,10 +41,10 @@ _FILES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv")
 
 
 def check_segment(value: str, what: str) -> None:
-    """Refuse an id that would be more, or less, than one part of a path.
+    """Require that an id is exactly one segment of a path.
 
     Raises:
-        UsageError: it would.
+        UsageError: it is empty, or has other segments.
 
     """
     if not value:
@@ -60,10 +60,10 @@ def check_segment(value: str, what: str) -> None:
 
 
 def check_id(eval_set_id: str) -> None:
-    """Refuse an id that ADK would not create an evalset with.
+    """Require an id that ADK would create an evalset with.
 
     Raises:
-        UsageError: it has other characters than letters, digits and `_`.
+        UsageError: it has characters other than letters, digits and `_`.
 
     """
     if not _ID.fullmatch(eval_set_id):
@@ -74,7 +74,7 @@ def check_id(eval_set_id: str) -> None:
 
 
 def id_from(name: str) -> str:
-    """Return the id of an evalset in a file called `name`, where nothing else says it."""
+    """Return the default id of an evalset in a file named `name`."""
     stem = name
     for suffix in (EVALSET_SUFFIX, ".test.json", *_FILES):
         if stem.endswith(suffix):
@@ -87,10 +87,10 @@ def id_from(name: str) -> str:
 
 
 def evalset_object(app: str, eval_set_id: str) -> str:
-    """Return the name of the object that is the evalset `eval_set_id` of an app.
+    """Return the object name of the evalset `eval_set_id` of an app.
 
     Raises:
-        UsageError: one of the two is no part of a path.
+        UsageError: the id or the app is not a path segment.
 
     """
     check_segment(eval_set_id, "eval_set_id")
@@ -99,10 +99,10 @@ def evalset_object(app: str, eval_set_id: str) -> str:
 
 
 def evalset_place(given: str) -> Place:
-    """Return the object that `given` means: itself, or `gs://bucket/app/id` as ADK keeps it.
+    """Return the object at `given`, or the evalset that `gs://bucket/app/id` stands for.
 
     Raises:
-        UsageError: it is no address.
+        UsageError: it is not an address.
 
     """
     place = Place.parse(given)
@@ -117,24 +117,24 @@ def evalset_place(given: str) -> Place:
 
 
 class History(Protocol):
-    """Keeps the results of the runs of agents."""
+    """Storage of evaluation results."""
 
     def check(self, app: str) -> None:
-        """Refuse, before anything is paid for, where nothing of `app` could be kept.
+        """Check, before anything is spent, that results of `app` can be stored.
 
         Raises:
-            UsageError: it could not.
+            UsageError: they cannot.
 
         """
 
     def result_id(self, full: str, name: str) -> str:
-        """Return the id of the result `name`, whose id in full is that of its agent and evalset."""
+        """Return the id of the result `name`; `full` also has the agent and the evalset."""
 
     def writing(self, app: str, name: str) -> AbstractContextManager[IO[str]]:
-        """Return what writes the result `name` of `app`, all of it or nothing."""
+        """Return a context manager that writes the result `name` of `app` atomically."""
 
     def shown(self, app: str, name: str) -> str:
-        """Return how the user finds the result `name` of `app`."""
+        """Return the path or address of the result `name` of `app`, for messages."""
 
 
 @dataclass(frozen=True)
@@ -143,20 +143,20 @@ class FolderHistory:
 
     agents: Path
     root: Path
-    """The folder of the configuration; links do not lead out of its repository."""
+    """The folder of the configuration; symlinks out of its repository are refused."""
 
     def check(self, app: str) -> None:
-        """Refuse a link that leads out of the repository."""
+        """Refuse a symlink out of the repository."""
         self._folder(app)
 
     def result_id(self, full: str, name: str) -> str:
-        """Return the id in full: files are found by their names."""
+        """Return the full id: files are found by their names."""
         del name
         return full
 
     @contextmanager
     def writing(self, app: str, name: str) -> Iterator[IO[str]]:
-        """Write a file in one piece."""
+        """Write a file atomically."""
         folder = self._folder(app)
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / f"{name}{RESULT_SUFFIX}") as file:
@@ -177,18 +177,18 @@ class BucketHistory:
     bucket: Bucket
 
     def check(self, app: str) -> None:
-        """Refuse a name that ADK takes for no app, and a bucket that cannot be used."""
+        """Refuse an invalid app name, and a bucket that cannot be used."""
         check_segment(app, "app_name")
         self.bucket.require(f"{app}/{_RESULTS}/")
 
     def result_id(self, full: str, name: str) -> str:
-        """Return the name: objects are found by their ids, which must be parts of paths."""
+        """Return the name: objects are found by their ids, which must be path segments."""
         del full
         return name
 
     @contextmanager
     def writing(self, app: str, name: str) -> Iterator[IO[str]]:
-        """Write an object, once the whole text is there."""
+        """Upload an object once its text is complete."""
         with TemporaryDirectory(prefix="ci-eval-") as folder:
             path = Path(folder, "result.json")
             with path.open("w", encoding="utf-8", newline="\n") as file:

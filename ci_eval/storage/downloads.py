@@ -1,4 +1,4 @@
-"""What is fetched from elsewhere: bounded in size, and here for as long as it is read."""
+"""Downloads: size limits, decompression and temporary copies."""
 
 import shutil
 import tempfile
@@ -11,73 +11,73 @@ from ci_eval.records.errors import Problem, UsageError
 from ci_eval.storage.gs_uri import Place
 
 MAX_OBJECT = 1 << 30
-"""The largest object that is read, in bytes, unpacked."""
+"""The largest object that is read, in bytes, decompressed."""
 _CHUNK = 1 << 20
 
 
 class Copy:
-    """A copy of an object in a file of this machine, which is there as long as this is."""
+    """A local copy of an object, deleted together with this Python object."""
 
     def __init__(self, place: Place, generation: int) -> None:
         self.place = place
         self.generation = generation
-        """Of the object; 0 where there is none, and no file."""
+        """The generation of the object; 0 if the object does not exist, and there is no file."""
         folder = tempfile.mkdtemp(prefix="ci-eval-")
         self.path = Path(folder, place.file_name)
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
 
 class Bounded:
-    """Takes what is downloaded, unpacks it where it is packed, and never takes too much."""
+    """Writes a download to a file, decompressed and limited in size."""
 
     def __init__(self, file: IO[bytes], encoding: str, shown: str) -> None:
         self._file = file
         self._shown = shown
         self._left = MAX_OBJECT
-        self._unpack = _gunzip() if encoding == "gzip" else None
+        self._decompressor = _gzip_decompressor() if encoding == "gzip" else None
 
     def write(self, data: bytes) -> int:
-        """Keep `data`, or what is packed in it.
+        """Write `data`, decompressed.
 
         Raises:
-            UsageError: it is too much, or not packed as was said.
+            UsageError: it is too large, or not gzip although declared so.
 
         """
-        if self._unpack is None:
-            self._keep(data)
+        if self._decompressor is None:
+            self._store(data)
         else:
             try:
-                self._unpacked(data)
+                self._decompress(data)
             except zlib.error as exc:
-                message = f"is said to be gzip, and is not: {exc}"
+                message = f"is not gzip, as its Content-Encoding says: {exc}"
                 raise UsageError(problems=[Problem(message, self._shown)]) from exc
         return len(data)
 
-    def _unpacked(self, rest: bytes) -> None:
-        """Keep what is packed in `rest`, piece by piece, so that a small bomb stays small."""
-        while self._unpack:
-            piece = self._unpack.decompress(rest, _CHUNK)
-            self._keep(piece)
-            rest = self._unpack.unconsumed_tail
-            if self._unpack.eof:
-                # Several packed files, one after the other, are one.
-                rest = self._unpack.unused_data
-                self._unpack = _gunzip()
+    def _decompress(self, rest: bytes) -> None:
+        """Decompress and write `rest` piece by piece, so that a decompression bomb stays small."""
+        while self._decompressor:
+            piece = self._decompressor.decompress(rest, _CHUNK)
+            self._store(piece)
+            rest = self._decompressor.unconsumed_tail
+            if self._decompressor.eof:
+                # A gzip file may have several members.
+                rest = self._decompressor.unused_data
+                self._decompressor = _gzip_decompressor()
             if not rest and len(piece) < _CHUNK:
                 return
 
-    def _keep(self, data: bytes) -> None:
+    def _store(self, data: bytes) -> None:
         self._left -= len(data)
         if self._left < 0:
             raise too_large(self._shown)
         self._file.write(data)
 
 
-def _gunzip() -> "zlib._Decompress":
+def _gzip_decompressor() -> "zlib._Decompress":
     return zlib.decompressobj(wbits=31)
 
 
 def too_large(shown: str) -> UsageError:
-    """Return the error that says that the object `shown` is."""
-    message = f"is larger than {MAX_OBJECT >> 20} MiB, which is the most for an object"
+    """Return the error for an object that is too large."""
+    message = f"is larger than {MAX_OBJECT >> 20} MiB, the limit for an object"
     return UsageError(problems=[Problem(message, shown)])

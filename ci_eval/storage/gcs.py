@@ -1,7 +1,7 @@
-"""Objects of Google Cloud Storage: the one module that talks to it.
+"""Google Cloud Storage client: the only module that accesses it.
 
-Needs the extra `gcs`.  Whatever goes wrong there is a `UsageError` that names the `gs://` address;
-what comes from there is bounded in size, and never unpacked beyond that.
+Needs the extra `gcs`.  Every failure is a `UsageError` that names the `gs://` address; downloads
+are limited in size, compressed and decompressed.
 """
 
 import base64
@@ -25,29 +25,29 @@ from ci_eval.storage.gs_uri import SCHEME, Place
 from ci_eval.text.sanitize import one_line
 
 MAX_LISTED = 100_000
-"""How many objects are looked through at most."""
+"""The most objects that are listed."""
 _CHUNK = 1 << 20
-_SAID = 300
-"""How much of what the service says is shown, in characters."""
+_MAX_DETAIL = 300
+"""How much of the service's error message is shown, in characters."""
 
 
 class GcsOptions(Record):
-    """How Google Cloud Storage is reached.
+    """Connection settings for Google Cloud Storage.
 
-    Where nothing is said it is Google's, with Application Default Credentials; or the emulator
-    that the environment variable `STORAGE_EMULATOR_HOST` names, without any.
+    The default is Google's service with Application Default Credentials, or the emulator that the
+    environment variable `STORAGE_EMULATOR_HOST` names, without credentials.
     """
 
     project: str | None = Field(default=None, min_length=1)
-    """The project that calls are made for; left out, `GOOGLE_CLOUD_PROJECT`, or that of the
+    """The project that requests are billed to; default: `GOOGLE_CLOUD_PROJECT`, else that of the
     credentials."""
     endpoint: str | None = None
-    """Another address of the service, such as that of a private endpoint. One that is not below
-    `googleapis.com` needs `anonymous: true`, so that no credentials go there."""
+    """Another address of the service, such as a private endpoint. An address outside of
+    `googleapis.com` needs `anonymous: true`, so that no credentials are sent there."""
     anonymous: bool = False
-    """Whether no credentials are sent; public buckets can be read so."""
+    """Whether to send no credentials, which is enough to read public buckets."""
     timeout_s: float = Field(default=60.0, gt=0, le=3600)
-    """Seconds until a request, tried again where that may help, is given up."""
+    """Timeout of a request in seconds, including retries."""
 
     @model_validator(mode="after")
     def _keeps_credentials(self) -> Self:
@@ -66,36 +66,36 @@ class GcsOptions(Record):
 
 
 class ChangedError(UsageError):
-    """An object is not, or no longer, as it was when it was read."""
+    """An object was created, changed or deleted since it was read."""
 
 
 class Entry(NamedTuple):
-    """What is known of an object without reading it."""
+    """Metadata of an object."""
 
     place: Place
     generation: int
-    """Changes with each content."""
+    """Changes whenever the content does."""
     size: int
-    """Bytes, as it is stored."""
+    """The stored size in bytes, possibly compressed."""
     created: str
     """When it was stored, in UTC, ISO 8601."""
     encoding: str
     """`gzip`, or empty."""
     metadata: Mapping[str, str]
-    """What was noted beside it."""
+    """Custom metadata."""
     md5: str
-    """Of the content, in base64; empty where it is not known."""
+    """The hash of the content, in base64; empty if unknown."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Google Cloud Storage, as the configuration and the environment say to reach it."""
+    """Google Cloud Storage, connected as the configuration and the environment say."""
 
     options: GcsOptions
     env: Mapping[str, str]
 
     def bucket(self, name: str) -> "Bucket":
-        """Return the bucket `name`, which nobody asked for yet.
+        """Return the bucket `name`, without a request.
 
         Raises:
             UsageError: the extra is not installed, or there are no credentials.
@@ -105,10 +105,10 @@ class Storage:
         return Bucket(client.bucket(name), self.options.timeout_s)
 
     def copy(self, place: Place) -> Copy:
-        """Return a copy of the object at `place`.
+        """Download the object at `place`.
 
         Raises:
-            UsageError: it is not there, too large, or cannot be read.
+            UsageError: it does not exist, is too large, or cannot be read.
 
         """
         return self.bucket(place.bucket).copy(place.name)
@@ -121,7 +121,7 @@ class Storage:
         anonymous = self.options.anonymous or (emulator and not self.options.endpoint)
         project = self.options.project or self.env.get("GOOGLE_CLOUD_PROJECT")
         try:
-            with _explained(shown):
+            with _translated_errors(shown):
                 return _client(endpoint, project, anonymous=bool(anonymous))
         except ImportError as exc:
             message = "needs the package google-cloud-storage: pip install 'ci-eval[gcs]'"
@@ -130,9 +130,9 @@ class Storage:
 
 @cache
 def _client(endpoint: str, project: str | None, *, anonymous: bool) -> Any:
-    """Return a client; looking for credentials may take requests of its own."""
+    """Return a client; finding credentials may take requests."""
     with warnings.catch_warnings():
-        # Of the version of Python, and of credentials of a person; neither is for our users.
+        # Warnings about the Python version and about user credentials; neither helps our users.
         warnings.simplefilter("ignore")
         from google.auth.credentials import AnonymousCredentials
         from google.cloud import storage  # type: ignore[import-untyped]  # it has none
@@ -141,14 +141,14 @@ def _client(endpoint: str, project: str | None, *, anonymous: bool) -> Any:
         if anonymous:
             more["credentials"] = AnonymousCredentials()  # type: ignore[no-untyped-call]  # as above
         client = storage.Client(project=project or (None if anonymous else _project()), **more)
-        # For the spans of a tracer, which we have none of, its threads would go on asking in the
-        # background after we have given up.  Only the environment has a switch for it.
-        client._bucket_metadata_cache = None  # noqa: SLF001  # as said
+        # This cache serves tracing, which we do not use; its threads would keep sending requests
+        # after a timeout.  Otherwise only an environment variable switches it off.
+        client._bucket_metadata_cache = None  # noqa: SLF001  # see above
         return client
 
 
 def _project() -> str:
-    """Return the project of the credentials; of one that is known in no way, what stands for it.
+    """Return the project of the credentials, or the library's placeholder for an unknown one.
 
     Raises:
         google.auth.exceptions.DefaultCredentialsError: there are no credentials.
@@ -160,7 +160,7 @@ def _project() -> str:
 
 
 class Bucket:
-    """A bucket whose objects are listed, read and written."""
+    """Objects of a bucket: list, read, write and delete them."""
 
     def __init__(self, bucket: Any, timeout_s: float) -> None:
         from google.cloud.storage.retry import (  # type: ignore[import-untyped]  # it has none
@@ -168,59 +168,59 @@ class Bucket:
         )
 
         self._bucket = bucket
-        self._how: dict[str, Any] = {
+        self._call_options: dict[str, Any] = {
             "timeout": timeout_s,
             "retry": DEFAULT_RETRY.with_timeout(timeout_s),
         }
 
     def place(self, name: str) -> Place:
-        """Return where the object `name` is."""
+        """Return the address of the object `name`."""
         return Place(self._bucket.name, name)
 
     def listed(self, prefix: str, *, most: int = MAX_LISTED) -> list[Entry]:
-        """Return what begins with `prefix`, in the order of the names.
+        """Return the objects whose names begin with `prefix`, sorted by name.
 
         Raises:
-            UsageError: there is no such bucket, it may not be listed, or there is too much.
+            UsageError: the bucket does not exist or cannot be listed, or has too many objects.
 
         """
         shown = str(self.place(prefix))
-        with _explained(shown, missing="no such bucket"):
+        with _translated_errors(shown, missing="no such bucket"):
             blobs = self._bucket.list_blobs(
-                prefix=prefix or None, max_results=most + 1, **self._how
+                prefix=prefix or None, max_results=most + 1, **self._call_options
             )
             found = [self._entry(blob) for blob in blobs]
         if len(found) > most:
-            message = f"more than {most} objects are there; name fewer of them"
+            message = f"holds more than {most} objects; use a narrower pattern"
             raise UsageError(problems=[Problem(message, shown)])
         return found
 
     def require(self, prefix: str) -> None:
-        """Look whether the bucket can be used for what begins with `prefix`.
+        """Check that the bucket can be used for objects that begin with `prefix`.
 
         Raises:
-            UsageError: there is no such bucket, or it may not be listed.
+            UsageError: the bucket does not exist, or cannot be listed.
 
         """
-        with _explained(str(self.place(prefix)), missing="no such bucket"):
-            list(self._bucket.list_blobs(prefix=prefix, max_results=1, **self._how))
+        with _translated_errors(str(self.place(prefix)), missing="no such bucket"):
+            list(self._bucket.list_blobs(prefix=prefix, max_results=1, **self._call_options))
 
     def find(self, name: str) -> Entry | None:
-        """Return what is known of the object `name`; `None` where there is none.
+        """Return the metadata of the object `name`; `None` if it does not exist.
 
         Raises:
-            UsageError: nobody can say.
+            UsageError: the request fails.
 
         """
-        with _explained(str(self.place(name))):
-            blob = self._bucket.get_blob(name, **self._how)
+        with _translated_errors(str(self.place(name))):
+            blob = self._bucket.get_blob(name, **self._call_options)
         return self._entry(blob) if blob else None
 
     def copy(self, name: str) -> Copy:
-        """Return a copy of the object `name`.
+        """Download the object `name`.
 
         Raises:
-            UsageError: it is not there, too large, or cannot be read.
+            UsageError: it does not exist, is too large, or cannot be read.
 
         """
         found = self.find(name)
@@ -229,7 +229,7 @@ class Bucket:
         return self.copied(found)
 
     def copied(self, entry: Entry) -> Copy:
-        """Return a copy of an object that was found.
+        """Download an object that was found.
 
         Raises:
             UsageError: it is too large, was changed since, or cannot be read.
@@ -238,24 +238,24 @@ class Bucket:
         copy, shown = Copy(entry.place, entry.generation), str(entry.place)
         if entry.size > MAX_OBJECT:
             raise too_large(shown)
-        with copy.path.open("wb") as file, _explained(shown):
+        with copy.path.open("wb") as file, _translated_errors(shown):
             self._bucket.blob(entry.place.name).download_to_file(
                 Bounded(file, entry.encoding, shown),
                 raw_download=True,
                 if_generation_match=entry.generation,
-                **self._how,
+                **self._call_options,
             )
         return copy
 
     def put(
         self, name: str, file: IO[bytes], *, instead_of: int, metadata: Mapping[str, str] = {}
     ) -> None:
-        """Store what is in `file` as the object `name`.
+        """Upload `file` as the object `name`.
 
-        It takes the place of the generation `instead_of`; 0 means that there is none yet.
+        It replaces the generation `instead_of`; 0 means that the object does not exist yet.
 
         Raises:
-            ChangedError: the object is another one meanwhile; it is left as it is.
+            ChangedError: the object has another generation by now; it is not changed.
             UsageError: it cannot be stored.
 
         """
@@ -263,35 +263,35 @@ class Bucket:
         blob.metadata = dict(metadata)
         size = file.seek(0, os.SEEK_END)
         try:
-            with _explained(str(self.place(name)), missing="no such bucket"):
+            with _translated_errors(str(self.place(name)), missing="no such bucket"):
                 blob.upload_from_file(
                     file,
                     rewind=True,
                     size=size,
                     content_type="application/json",
                     if_generation_match=instead_of,
-                    **self._how,
+                    **self._call_options,
                 )
         except ChangedError:
-            # What was sent twice, because its answer was lost, was changed by nobody else.
-            there = self.find(name)
-            if there is None or there.md5 != _md5(file):
+            # An upload that was retried because its response was lost conflicts with itself.
+            stored = self.find(name)
+            if stored is None or stored.md5 != _md5(file):
                 raise
 
     def delete(self, entry: Entry) -> bool:
-        """Remove an object that was found; say `False` where it was gone already.
+        """Delete an object that was found; return False if it was gone already.
 
         Raises:
             ChangedError: it was changed since.
-            UsageError: it cannot be removed.
+            UsageError: it cannot be deleted.
 
         """
         found = self.find(entry.place.name)
         if found is None:
             return False
-        with _explained(str(entry.place)):
+        with _translated_errors(str(entry.place)):
             self._bucket.delete_blob(
-                entry.place.name, if_generation_match=entry.generation, **self._how
+                entry.place.name, if_generation_match=entry.generation, **self._call_options
             )
         return True
 
@@ -302,13 +302,13 @@ class Bucket:
             size=int(blob.size or 0),
             created=blob.time_created.isoformat() if blob.time_created else "",
             encoding=blob.content_encoding or "",
-            metadata={str(key): str(said) for key, said in (blob.metadata or {}).items()},
+            metadata={str(key): str(value) for key, value in (blob.metadata or {}).items()},
             md5=blob.md5_hash or "",
         )
 
 
 def _md5(file: IO[bytes]) -> str:
-    """Return what Cloud Storage would note of the content of `file`."""
+    """Return the hash of `file` as Cloud Storage computes it."""
     file.seek(0)
     digest = hashlib.md5(usedforsecurity=False)
     while chunk := file.read(_CHUNK):
@@ -316,17 +316,17 @@ def _md5(file: IO[bytes]) -> str:
     return base64.b64encode(digest.digest()).decode()
 
 
-_LOG_IN = (
-    "in a workflow google-github-actions/auth provides them, here `gcloud auth "
-    "application-default login`; a public bucket needs `gcs: {anonymous: true}`"
+_LOGIN_HINT = (
+    "in a workflow, use google-github-actions/auth; on your machine, run `gcloud auth "
+    "application-default login`; for a public bucket, set `gcs: {anonymous: true}`"
 )
 
 
 @cache
 def _import_quietly() -> None:
-    """Import Google's packages without what they say of old versions of Python.
+    """Import Google's packages without their warnings about old versions of Python.
 
-    They do so from the day on which one is no longer supported, and months before.
+    They warn once a version is no longer supported, and for months before.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -334,8 +334,8 @@ def _import_quietly() -> None:
 
 
 @contextmanager
-def _explained(shown: str, *, missing: str = "no such object") -> Iterator[None]:
-    """Turn what google-cloud-storage raises into an error of ours about `shown`."""
+def _translated_errors(shown: str, *, missing: str = "no such object") -> Iterator[None]:
+    """Turn exceptions of google-cloud-storage into a `UsageError` about `shown`."""
     _import_quietly()
     import requests
     from google.api_core import exceptions as api
@@ -350,32 +350,34 @@ def _explained(shown: str, *, missing: str = "no such object") -> Iterator[None]
     try:
         yield
     except auth.InvalidOperation as exc:
-        raise error("is not open to everybody, and no credentials are sent", _LOG_IN) from exc
+        raise error("is not public, and no credentials are sent", _LOGIN_HINT) from exc
     except auth.DefaultCredentialsError as exc:
-        raise error(f"no credentials of Google Cloud can be used: {_said(exc)}", _LOG_IN) from exc
+        raise error(f"no usable Google Cloud credentials: {_detail(exc)}", _LOGIN_HINT) from exc
     except (requests.RequestException, auth.TransportError, api.RetryError) as exc:
-        raise error(f"Cloud Storage cannot be reached: {_cause(exc)}") from exc
+        raise error(f"Cloud Storage cannot be reached: {_root_cause(exc)}") from exc
     except (auth.GoogleAuthError, api.Unauthorized) as exc:
-        raise error(f"the credentials of Google Cloud are refused: {_said(exc)}", _LOG_IN) from exc
+        raise error(
+            f"the Google Cloud credentials were refused: {_detail(exc)}", _LOGIN_HINT
+        ) from exc
     except api.Forbidden as exc:
-        raise error(f"these credentials are not enough: {_said(exc)}") from exc
+        raise error(f"the credentials lack a permission: {_detail(exc)}") from exc
     except api.NotFound as exc:
         raise error(missing) from exc
     except api.PreconditionFailed as exc:
-        message = "was changed by somebody else meanwhile, and was left as it is"
+        message = "was changed by somebody else in the meantime; not overwritten"
         raise ChangedError(problems=[Problem(message, shown)], hint="try again") from exc
     except (api.GoogleAPIError, storage.InvalidResponse, storage.DataCorruption) as exc:
-        raise error(f"Cloud Storage refuses: {_said(exc)}") from exc
+        raise error(f"Cloud Storage refused the request: {_detail(exc)}") from exc
 
 
-def _said(exc: Exception) -> str:
-    """Return what an error says, in one line."""
-    return one_line(str(exc), _SAID)
+def _detail(exc: Exception) -> str:
+    """Return the message of an error, in one line."""
+    return one_line(str(exc), _MAX_DETAIL)
 
 
-def _cause(exc: BaseException) -> str:
-    """Return what is at the bottom of a failed request, in one line."""
+def _root_cause(exc: BaseException) -> str:
+    """Return the root cause of a failed request, in one line."""
     inner: BaseException | None = getattr(exc, "cause", None) or exc
     while inner:
         exc, inner = inner, inner.__cause__ or inner.__context__
-    return one_line(getattr(exc, "strerror", None) or str(exc), _SAID)
+    return one_line(getattr(exc, "strerror", None) or str(exc), _MAX_DETAIL)

@@ -1,4 +1,4 @@
-"""How objects of Google Cloud Storage are named: `gs://bucket/name`."""
+"""Addresses of objects in Google Cloud Storage: `gs://bucket/name`."""
 
 import re
 from fnmatch import fnmatchcase
@@ -8,62 +8,62 @@ from ci_eval.records.errors import Problem, UsageError
 
 SCHEME = "gs://"
 MAX_NAME = 1024
-"""The longest name of an object, in bytes, as Cloud Storage has it."""
+"""Cloud Storage's limit for the name of an object, in bytes."""
 _BUCKET = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,220}[a-z0-9])?")
-_MAGIC = re.compile(r"[*?\[]")
+_WILDCARD = re.compile(r"[*?\[]")
 _UNSAFE = re.compile(r"[^\w.-]")
 
 
 class Place(NamedTuple):
-    """Where an object is, or several whose names begin alike."""
+    """Address of an object, or of several with a common prefix."""
 
     bucket: str
     name: str
-    """Without a slash at its beginning; empty for the bucket as a whole."""
+    """Without a leading slash; empty for the whole bucket."""
 
     def __str__(self) -> str:
         return f"{SCHEME}{self.bucket}/{self.name}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the place that `text` names.
+        """Parse a `gs://bucket/name`.
 
         Raises:
-            UsageError: it is no `gs://bucket/name`.
+            UsageError: it is not one.
 
         """
         bucket, _, name = text.removeprefix(SCHEME).partition("/")
         if not text.startswith(SCHEME) or not _BUCKET.fullmatch(bucket):
-            message = "is no address of Cloud Storage, such as 'gs://bucket/name'"
+            message = "is not an address of Cloud Storage, such as 'gs://bucket/name'"
         elif len(name.encode(errors="replace")) > MAX_NAME or not name.isprintable():
-            message = f"no object has such a name: it has {MAX_NAME} printable bytes at most"
+            message = f"is not a valid object name, which has at most {MAX_NAME} printable bytes"
         else:
             return cls(bucket, name)
         raise UsageError(problems=[Problem(message, text)])
 
     @property
     def file_name(self) -> str:
-        """The last part of the name, as a file here may be called."""
+        """The last part of the name, safe as the name of a local file."""
         return _UNSAFE.sub("_", self.name.rpartition("/")[2]).lstrip(".")[-150:] or "object"
 
 
 def is_place(text: str) -> bool:
-    """Say whether `text` means an object in Cloud Storage, not a file."""
+    """Return True if `text` is an address in Cloud Storage, not a path."""
     return text.startswith(SCHEME)
 
 
 def has_pattern(name: str) -> bool:
-    """Say whether `name` is a pattern for several objects."""
-    return bool(_MAGIC.search(name))
+    """Return True if `name` has wildcards."""
+    return bool(_WILDCARD.search(name))
 
 
 def literal(pattern: str) -> str:
-    """Return what every name that fits `pattern` begins with."""
-    return _MAGIC.split(pattern, maxsplit=1)[0]
+    """Return the literal prefix of `pattern`, before its first wildcard."""
+    return _WILDCARD.split(pattern, maxsplit=1)[0]
 
 
 def fits_object(name: str, pattern: str) -> bool:
-    """Say whether the name of an object fits: `*` stays within a folder, `**` is any folders.
+    """Return True if an object's name matches: `*` stays within a folder, `**` spans folders.
 
     >>> fits_object("shop/evals/a.json", "shop/*/*.json")
     True
@@ -73,7 +73,7 @@ def fits_object(name: str, pattern: str) -> bool:
     True
     """
     steps = pattern.split("/")
-    at = _reached({0}, steps)
+    at = _skip_globstars({0}, steps)
     for part in name.split("/"):
         inner = {place for place in at if place < len(steps) and steps[place] == "**"}
         passed = {
@@ -81,12 +81,12 @@ def fits_object(name: str, pattern: str) -> bool:
             for place in at - inner
             if place < len(steps) and fnmatchcase(part, steps[place])
         }
-        at = _reached(inner | passed, steps)
+        at = _skip_globstars(inner | passed, steps)
     return len(steps) in at
 
 
-def _reached(at: set[int], steps: list[str]) -> set[int]:
-    """Return `at`, and the places behind each `**` that stands there, for it may be nothing."""
+def _skip_globstars(at: set[int], steps: list[str]) -> set[int]:
+    """Return `at` with the positions after each `**` in it, which may match no folders."""
     found = set(at)
     for place in range(len(steps)):
         if place in found and steps[place] == "**":

@@ -226,5 +226,5 @@ def test_the_job_of_a_fork_has_no_token_and_its_verdict_stands(
     fork = {"CI_PROJECT_ID": "9", "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "9", "GITLAB_TOKEN": ""}
     done = builds.job({**fake.env, **fork})
     assert done.returncode == 0, done.stderr
-    assert "there is no token to write on GitLab with" in done.stderr
+    assert "no GitLab token is set" in done.stderr
     assert fake.requests == []

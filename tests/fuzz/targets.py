@@ -57,7 +57,7 @@ from ci_eval.text.json_text import RESULT_DEPTH, parse_json
 
 SHOWN = "given"
 """What the user calls the file."""
-EXPECTED = (CiEvalError, TrialError, artifact._PassedOverError)
+EXPECTED = (CiEvalError, TrialError, artifact._SkippedError)
 RULES = (
     GateOptions(mode="both", on_inconclusive="rerun", rerun_budget=3),
     GateOptions(mode="threshold"),

@@ -114,7 +114,7 @@ def test_a_wrong_token_is_not_repeated(repo: Repo, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GITHUB_TOKEN", "ghp_of-somebody-else")
     ended = repo.project.ci_eval("baseline", "show", "--json")
     assert ended.code == 6
-    assert "GitHub does not know the token: Bad credentials" in ended.out
+    assert "GitHub does not accept the token: Bad credentials" in ended.out
     assert "ghp_" not in ended.out + ended.err
 
 
@@ -123,7 +123,7 @@ def test_a_limit_is_waited_for_and_said(fake: FakeGitHub, repo: Repo) -> None:
     fake.script.append(refusal(403, "Slow \x1b[31mdown", **{"Retry-After": "0"}))
     ended = repo.project.ci_eval("baseline", "show")
     assert ended.code == 0
-    assert ended.err.startswith("GitHub was asked too often: Slow down; asking again in 0 s\n")
+    assert ended.err.startswith("GitHub rate limit exceeded: Slow down; retrying in 0 s\n")
 
 
 def test_a_run_keeps_its_verdict_where_it_may_not_be_stored(fake: FakeGitHub, repo: Repo) -> None:
@@ -142,7 +142,7 @@ def test_a_broken_store_is_no_verdict(fake: FakeGitHub, repo: Repo) -> None:
     ended = repo.project.ci_eval("run")
     assert ended.code == 6
     assert ended.err.splitlines()[-2:] == [
-        "artifact 100: is no ZIP archive that can be read",
+        "artifact 100: is not a readable ZIP archive",
         "delete artifact 100, or store the baseline under another `name`",
     ]
 

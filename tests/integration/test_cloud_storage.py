@@ -135,7 +135,7 @@ def test_the_configuration_says_how_storage_is_reached(project, fake, monkeypatc
         ("gs://b/shop/none", "gs://b/shop/evals/eval_sets/none.evalset.json: no such object"),
         ("gs://b/none/*", "ci-eval.yaml:6: evalsets.smoke: matches no object"),
         ("gs://nob/shop/*", "gs://nob/shop/evals/eval_sets/: no such bucket"),
-        ("gs://b_/x", "gs://b_/x: is no address of Cloud Storage, such as 'gs://bucket/name'"),
+        ("gs://b_/x", "gs://b_/x: is not an address of Cloud Storage, such as 'gs://bucket/name'"),
         ("gs://b/broken.json", "gs://b/broken.json:2: is not JSON: expecting value"),
         ("gs://b/shop/smoke:nope", "has no case 'nope'"),
     ],
@@ -157,7 +157,7 @@ def test_what_is_wrong_with_an_evalset_in_a_bucket_is_said(project, fake, given,
         ("gcs: {endpoint: 'https://x.example'}", "ci-eval.yaml:9: gcs: credentials are only sent"),
         ("gcs: {projekt: p}", "ci-eval.yaml:9: gcs.projekt: unknown key. Did you mean 'project'?"),
         ("baseline: {store: gcs}", "ci-eval.yaml:9: baseline: 'uri' is missing"),
-        ("baseline: {store: gcs, uri: b/x}", "ci-eval.yaml:9: baseline.uri: is no address of"),
+        ("baseline: {store: gcs, uri: b/x}", "ci-eval.yaml:9: baseline.uri: is not an address of"),
     ],
 )
 def test_what_is_wrong_with_the_options_is_said(project, line, message):
@@ -225,7 +225,7 @@ def test_adk_reads_evalsets_by_id_and_leaves_results_in_the_bucket(
     assert shop.left() == []
     for uri, message in (
         ("s3://b", "Unsupported evals storage URI: s3://b. Supported URIs: gs://<bucket name>"),
-        ("gs://B", "is no address of Cloud Storage"),
+        ("gs://B", "is not an address of Cloud Storage"),
         ("gs://nob", "no such object"),
     ):
         refused = shop.adk("agents/shop", "kept", "--eval_storage_uri", uri)
@@ -257,7 +257,7 @@ def test_what_somebody_else_changed_meanwhile_is_not_lost(project, fake):
     ended = project.ci_eval("evalset", "delete", "gs://b/shop", "smoke", "--case", "greets")
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert f"gs://b/{SMOKE}: was changed by somebody else meanwhile" in ended.err
+    assert f"gs://b/{SMOKE}: was changed by somebody else in the meantime" in ended.err
     assert fake.text("b", SMOKE) == theirs
     assert project.ci_eval(
         "evalset", "delete", "gs://b/shop", "smoke", "--case", "theirs"
@@ -325,7 +325,7 @@ def test_older_evalsets_of_a_bucket_are_migrated_where_they_are(project, fake):
         (["delete", "gs://b/shop", "smoke", "--case", "a"], "Eval case `a` not found in eval set"),
         (["delete", "gs://b/shop", "--case", "a"], "gs://b/shop is a folder: say which evalset"),
         (["list", "gs://nob"], "gs://nob/: no such bucket"),
-        (["list", "gs://"], "is no address of Cloud Storage"),
+        (["list", "gs://"], "is not an address of Cloud Storage"),
         (["convert", "gs://b/none.json", "--to", "cases"], "gs://b/none.json: no such file"),
         (["migrate", "gs://b/none.json"], "gs://b/none.json: no such file"),
     ],

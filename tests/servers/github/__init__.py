@@ -213,7 +213,7 @@ def github(*, writes_apart_s: float = 0.0) -> Iterator[FakeGitHub]:
     """
     fake = FakeGitHub()
     with (
-        patch.object(client, "WRITES_APART_S", writes_apart_s),
+        patch.object(client, "WRITE_INTERVAL_S", writes_apart_s),
         serving(fake),
         serving(fake.storage),
     ):

@@ -193,7 +193,7 @@ def test_what_has_expired_is_passed_over_and_said(
     fake.storage.files.pop(f"/{gone}.zip")
     stored(fake, 7)
     assert ids(context) == ["run7"]
-    assert said == ["2 artifacts 'ci-eval-baseline' passed over: 2 expired"]
+    assert said == ["2 artifacts 'ci-eval-baseline' skipped: 2 expired"]
     assert fake.asked("/zip") == [f"actions/artifacts/{gone}/zip", "actions/artifacts/102/zip"]
 
 
@@ -228,7 +228,7 @@ def test_another_workflow_is_passed_over(
     stored(fake, 9, workflow=".github/workflows/re-evaluate.yml")
     stored(fake, 8, workflow=".github/workflows/evaluate.yml@refs/heads/main")
     assert ids(context, ArtifactStore(workflow="evaluate.yml")) == ["run8"]
-    assert said == ["1 artifact 'ci-eval-baseline' passed over: 1 of another workflow"]
+    assert said == ["1 artifact 'ci-eval-baseline' skipped: 1 of another workflow"]
     whole = ArtifactStore(workflow=".github/workflows/evaluate.yml")
     assert ids(context, whole) == ["run8"]
 
@@ -243,8 +243,8 @@ def test_what_says_that_it_is_of_something_else_is_passed_over(
     assert ids(context) == ["nowhere"]
     (line,) = said
     assert line == (
-        "2 artifacts 'ci-eval-baseline' passed over: "
-        "1 of a commit that its workflow was not run for, 1 of another suite"
+        "2 artifacts 'ci-eval-baseline' skipped: "
+        "1 of another commit than its workflow's, 1 of another suite"
     )
 
 
@@ -264,7 +264,7 @@ def test_an_incomplete_run_is_passed_over(
     content = run_json(context.root, run("part", sha(9), text, **more))
     fake.add_artifact({"run.json": content}, sha(9))
     assert ids(context) == []
-    assert said == ["1 artifact 'ci-eval-baseline' passed over: 1 incomplete"]
+    assert said == ["1 artifact 'ci-eval-baseline' skipped: 1 incomplete"]
 
 
 # --- What cannot be read ----------------------------------------------------------------------
@@ -289,7 +289,7 @@ def twice() -> bytes:
     return archive.replace(b"BASELINE", b"baseline")
 
 
-NO_ARCHIVE = "artifact 100: is no ZIP archive that can be read"
+NO_ARCHIVE = "artifact 100: is not a readable ZIP archive"
 
 
 @pytest.mark.parametrize(
@@ -300,20 +300,20 @@ NO_ARCHIVE = "artifact 100: is no ZIP archive that can be read"
         (zipped({"baseline.json": document("a")})[:-40], NO_ARCHIVE),
         (encrypted(), NO_ARCHIVE),
         (bzipped(), NO_ARCHIVE),
-        (zipped({}), "artifact 100: expected one baseline.json or run.json in it, found 0"),
+        (zipped({}), "artifact 100: expected one baseline.json or run.json, found 0"),
         (
             zipped({"a/baseline.json": b"{}", "../baseline.json": b"{}", "/run.json": b"{}"}),
-            "artifact 100: expected one baseline.json or run.json in it, found 0",
+            "artifact 100: expected one baseline.json or run.json, found 0",
         ),
         (
             zipped({"baseline.json": b"{}", "run.json": b"{}"}),
-            "artifact 100: expected one baseline.json or run.json in it, found 2",
+            "artifact 100: expected one baseline.json or run.json, found 2",
         ),
-        (twice(), "artifact 100: expected one baseline.json or run.json in it, found 2"),
+        (twice(), "artifact 100: expected one baseline.json or run.json, found 2"),
         (zipped({"baseline.json": b""}), "artifact 100/baseline.json:1: is empty"),
         (
             zipped({"baseline.json": b"{}"}),
-            "artifact 100/baseline.json:1: is no baseline of ci-eval",
+            "artifact 100/baseline.json:1: is not a baseline of ci-eval",
         ),
         (
             zipped({"baseline.json": b'{"schema_version":1,\n"runs":[],\n"results":[]}'}),
@@ -343,7 +343,7 @@ def test_what_unfolds_to_too_much_is_an_error(
     bomb = zipped({"baseline.json": b" " * (4 << 20)})
     assert len(bomb) < 10_000
     fake.add_artifact(bomb, sha(9))
-    said = "artifact 100/baseline.json: unfolds to more than 3 MiB"
+    said = "artifact 100/baseline.json: unpacks to more than 3 MiB"
     assert str(refusal_of(context)) == said
 
 
@@ -397,7 +397,7 @@ def test_what_is_saved_is_what_is_loaded_once_it_was_uploaded(
     assert path.name == "baseline.json"
     (line,) = said
     assert line == (
-        "written to .ci-eval/artifact, for a step with actions/upload-artifact: "
+        "written to .ci-eval/artifact; upload it with actions/upload-artifact: "
         "`name: ci-eval-baseline`, `path: .ci-eval/artifact`, `include-hidden-files: true`"
     )
     fake.add_artifact({path.name: path.read_bytes()}, sha(9))

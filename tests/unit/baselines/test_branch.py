@@ -15,7 +15,7 @@ from support.git_repositories import ENV, Repo, clone, make_hub
 from support.run_language import meta, results
 
 from ci_eval.baselines import _data_branch, branch
-from ci_eval.baselines._remote import Remote, hopeless
+from ci_eval.baselines._remote import Remote, permanent_error_hint
 from ci_eval.baselines._runs_index import folder_of
 from ci_eval.baselines.branch import BranchStore
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
@@ -208,7 +208,7 @@ def test_another_name_is_told_apart_by_a_digest(suite: str) -> None:
 
 
 def test_a_commit_keeps_only_so_many_runs(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(branch, "MOST_OF_A_COMMIT", 2)
+    monkeypatch.setattr(branch, "MAX_PER_COMMIT", 2)
     commit = repo.git("rev-parse", "main")
     for number in range(3):
         save(repo, made(f"run{number}", commit, created=NOON.format(number)))
@@ -238,7 +238,7 @@ def test_the_page_about_the_branch_may_be_changed(repo: Repo, hub: Path, tmp_pat
 
 @pytest.mark.parametrize("commit", [None, "HEAD", "abc", "../../x", "A" * 40])
 def test_a_run_without_a_commit_is_not_stored(repo: Repo, hub: Path, commit: str | None) -> None:
-    with pytest.raises(UsageError, match="the run names no commit"):
+    with pytest.raises(UsageError, match="the run has no commit"):
         save(repo, made("one", commit))
     assert Repo(hub).git("for-each-ref", "refs/heads/ci*") == ""
 
@@ -275,7 +275,7 @@ def test_without_the_remote_the_branch_is_one_of_the_clone(tmp_path: Path) -> No
 def test_a_remote_that_is_misspelt_is_an_error(repo: Repo) -> None:
     repo.git("remote", "add", "upstream", "/nowhere")
     found = refusal(repo, BranchStore(remote="orign"))
-    assert str(found) == "there is no remote 'orign', only 'origin', 'upstream'"
+    assert str(found) == "there is no remote 'orign'; found 'origin', 'upstream'"
 
 
 def test_a_branch_that_is_checked_out_is_not_changed_under_somebody(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_branch_that_is_checked_out_is_not_changed_under_somebody(tmp_path: Pa
     repo.git("checkout", "--quiet", DATA)
     with pytest.raises(UsageError, match="checked out branch") as caught:
         save(repo, made("two", first))
-    assert caught.value.hint == "choose a branch that is not checked out there"
+    assert caught.value.hint == "choose a branch that is not checked out on the remote"
 
 
 def test_outside_of_a_repository_there_is_no_branch(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_outside_of_a_repository_there_is_no_branch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "-x", "x..y", "a\0b", "refs/heads/", "@{-1}", "x.lock"])
 def test_a_name_that_no_branch_can_have_is_refused(repo: Repo, name: str) -> None:
-    assert str(refusal(repo, BranchStore(branch=name))) == f"no branch can be called {name!r}"
+    assert str(refusal(repo, BranchStore(branch=name))) == f"{name!r} is not a valid branch name"
 
 
 # --- Several at once ------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_a_push_that_is_refused_twice_goes_through(repo: Repo, hub: Path) -> Non
 
 def test_a_push_is_not_tried_for_ever(repo: Repo, hub: Path) -> None:
     refuse(hub, 1000)
-    with pytest.raises(UsageError, match="was not changed, in 16 tries: ") as caught:
+    with pytest.raises(UsageError, match="was not changed after 16 attempts: ") as caught:
         save(repo, made("one", repo.head))
     assert "not now" in str(caught.value)
     assert pushes(hub) == 16
@@ -364,7 +364,7 @@ def test_what_is_protected_is_tried_once(repo: Repo, hub: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "way_out"),
+    ("said", "hint"),
     [
         (
             "fatal: unable to access 'https://host/o/r/': The requested URL returned error: 403",
@@ -376,27 +376,27 @@ def test_what_is_protected_is_tried_once(repo: Repo, hub: Path) -> None:
         ),
         (
             "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
-            "check out with `persist-credentials: true`, or hand on `GITHUB_TOKEN`",
+            "check out with `persist-credentials: true`, or set `GITHUB_TOKEN`",
         ),
         (
             "fatal: '/nowhere' does not appear to be a git repository",
-            "see where `git remote -v` leads",
+            "check the address that `git remote -v` shows",
         ),
         (
             "remote: error: denying non-fast-forward refs/heads/x (you should pull first)",
-            "leave `squash` out, or let the branch be rewritten there",
+            "remove `squash`, or allow the remote to rewrite the branch",
         ),
         ("! [rejected] 4030401 -> x (stale info)", None),
         ("fatal: unable to access: Could not resolve host: github.com", None),
         ("error: cannot lock ref 'refs/heads/x': is at 401403 but expected 0", None),
     ],
 )
-def test_what_git_says_tells_whether_to_try_again(said: str, way_out: str | None) -> None:
-    assert hopeless(said, writing=True) == way_out
+def test_what_git_says_tells_whether_to_try_again(said: str, hint: str | None) -> None:
+    assert permanent_error_hint(said, writing=True) == hint
 
 
 def test_who_only_reads_is_not_told_to_ask_for_more() -> None:
-    found = hopeless("The requested URL returned error: 403", writing=False)
+    found = permanent_error_hint("The requested URL returned error: 403", writing=False)
     assert found == "give the job `permissions: {contents: read}`"
 
 
@@ -418,7 +418,7 @@ def test_a_branch_of_something_else_is_left_as_it_is(repo: Repo, hub: Path) -> N
     repo.git("push", "--quiet", "origin", "main")
     tip = repo.head
     found = refusal(repo, store)
-    assert "the branch 'main' of 'origin' holds something else than runs" in str(found)
+    assert "the branch 'main' of 'origin' holds other data than runs" in str(found)
     with pytest.raises(BaselineError):
         save(repo, made("one", repo.head), store)
     assert Repo(hub).git("rev-parse", "main") == tip
@@ -443,11 +443,11 @@ GOOD = {"run_id": "x", "created": "", "commit": "a" * 40}
             json.dumps(
                 {"schema_version": 1, "suite": "suite", "runs": [GOOD | {"commit": "../x"}]}
             ),
-            f"{DATA}:{INDEX}:1: runs[0].commit: is not the name of a commit",
+            f"{DATA}:{INDEX}:1: runs[0].commit: is not a commit hash",
         ),
         (
             json.dumps({"schema_version": 1, "suite": "suite", "runs": [GOOD | {"commit": None}]}),
-            f"{DATA}:{INDEX}:1: runs[0].commit: is not the name of a commit",
+            f"{DATA}:{INDEX}:1: runs[0].commit: is not a commit hash",
         ),
         (
             json.dumps({"schema_version": 1, "suite": "suite", "runs": [GOOD | {"run_id": 5}]}),
@@ -464,7 +464,7 @@ def test_an_index_that_is_broken_is_refused_and_never_overwritten(
     found = refusal(repo)
     assert str(found).startswith(said)
     assert isinstance(found, BaselineError)
-    assert found.hint.startswith("put the last good version of the file back")
+    assert found.hint.startswith("restore the last good version of the file")
     with pytest.raises(BaselineError):
         save(repo, made("two", "b" * 40))
     with pytest.raises(BaselineError):
@@ -482,7 +482,7 @@ def test_an_index_that_is_gone_from_a_suite_with_runs_is_not_made_anew(
         put(hub, tmp_path / "again", instead, "x")
     tip = Repo(hub).git("rev-parse", DATA)
 
-    said = f"{DATA}:{INDEX}: is not there, or no file, but there are others beside it"
+    said = f"{DATA}:{INDEX}: is missing or not a file, but its folder has others"
     assert list(damaged(repo)) == [said, said]
     assert Repo(hub).git("rev-parse", DATA) == tip
 
@@ -513,13 +513,13 @@ def test_a_file_that_lacks_a_run_is_an_error(repo: Repo, hub: Path, tmp_path: Pa
     save(repo, made("one", "a" * 40))
     text = '{"schema_version": 1, "runs": [], "results": []}'
     put(hub, tmp_path, FILE, text)
-    assert str(refusal(repo)) == f"{DATA}:{FILE}: lacks the run 'one', which the index names"
+    assert str(refusal(repo)) == f"{DATA}:{FILE}: lacks the run 'one', which the index lists"
 
 
 def test_a_file_that_is_gone_is_an_error(repo: Repo, hub: Path, tmp_path: Path) -> None:
     save(repo, made("one", "a" * 40))
     put(hub, tmp_path, FILE, None)
-    said = f"{DATA}:{FILE}: is not there, but the index names the run 'one' of it"
+    said = f"{DATA}:{FILE}: is missing, but the index lists its run 'one'"
     assert list(damaged(repo)) == [said, said]
     assert FILE not in files(hub)
 

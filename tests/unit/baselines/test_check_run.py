@@ -208,7 +208,7 @@ def test_a_check_run_is_neutral_and_has_a_table_for_people(
         "conclusion": "neutral",
     }
     assert made["external_id"] == "run9"
-    assert made["output"]["title"] == "2 cases to compare with"
+    assert made["output"]["title"] == "Baseline of 2 cases"
     assert made["output"]["summary"].splitlines()[2:] == [
         "| agent | evalset | criterion | mean |",
         "| --- | --- | --- | --- |",
@@ -255,8 +255,8 @@ def test_a_run_that_does_not_fit_is_refused_with_the_stores_that_take_it(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         STORE.save(run(9, text=noise(900)), context)
-    assert str(caught.value).startswith("not stored: the run is ")
-    assert str(caught.value).endswith(" even when compressed, and a check run takes 65,535")
+    assert str(caught.value).startswith("not stored: the run has ")
+    assert str(caught.value).endswith(" when compressed, and a check run holds at most 65,535")
     assert "`artifact`" in caught.value.hint
     assert fake.requests == []
 
@@ -323,8 +323,8 @@ def digest(document: bytes, **changes: Any) -> str:
     return f"<!-- ci-eval baseline v{inner} -->"
 
 
-DIFFERS = "check run 500: is not what was stored: its length or its hash differs"
-NO_DIGEST = "check run 500: is no digest of a run"
+DIFFERS = "check run 500: was changed since it was stored: its length or its hash differs"
+NO_DIGEST = "check run 500: is not a digest of a run"
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ NO_DIGEST = "check run 500: is no digest of a run"
         (digest(DOCUMENT, hashed="0" * 64), DIFFERS),
         (digest(DOCUMENT, packed=base64.b64encode(gzip.compress(b"x")).decode()), DIFFERS),
         (digest(b" " * 40_000_000, length=1), DIFFERS),
-        (digest(b"{}"), "check run 500:1: is no baseline of ci-eval"),
+        (digest(b"{}"), "check run 500:1: is not a baseline of ci-eval"),
         (digest(b"no json"), "check run 500:1: holds neither a JSON object nor a list"),
         (
             digest(b'{"schema_version":1,"runs":[],"results":[]}'),
@@ -360,7 +360,7 @@ def test_what_is_broken_is_an_error_and_nothing_is_put_beside_it(
     fake.add_check_run(sha(9), text)
     error = refusal_of(context)
     assert str(error) == said
-    assert error.hint == f"it is on commit {sha(9)}; begin a new baseline by another `name`"
+    assert error.hint == f"it is on commit {sha(9)}; start a new baseline under another `name`"
     with pytest.raises(BaselineError):
         STORE.save(run(9, "new"), context)
     assert len(fake.check_runs) == 1

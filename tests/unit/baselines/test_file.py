@@ -174,11 +174,11 @@ def document(**changes: object) -> str:
     [
         ("", "base/line.json:1: is empty"),
         ("no json", "base/line.json:1: holds neither a JSON object nor a list"),
-        ("{}", "base/line.json:1: is no baseline of ci-eval"),
-        ("[]", "base/line.json:1: is no baseline of ci-eval"),
-        (document(schema_version=...), "base/line.json:1: is no baseline of ci-eval"),
-        (document(runs=..., results=...), "base/line.json:1: is no baseline of ci-eval"),
-        (document(results=...), "base/line.json:1: is no baseline of ci-eval"),
+        ("{}", "base/line.json:1: is not a baseline of ci-eval"),
+        ("[]", "base/line.json:1: is not a baseline of ci-eval"),
+        (document(schema_version=...), "base/line.json:1: is not a baseline of ci-eval"),
+        (document(runs=..., results=...), "base/line.json:1: is not a baseline of ci-eval"),
+        (document(results=...), "base/line.json:1: is not a baseline of ci-eval"),
         (
             document(schema_version=2),
             "base/line.json:1: has schema version 2, this version of ci-eval reads 1",
@@ -187,12 +187,12 @@ def document(**changes: object) -> str:
         (document(runs=[5]), "base/line.json:2: expected an object, found 5"),
         (
             document(results=5),
-            "base/line.json:3: expected the number of a run, and a result",
+            "base/line.json:3: expected a run index and a result",
         ),
         *(
             (
                 document(results=[entry]),
-                "base/line.json:3: expected the number of a run, and a result",
+                "base/line.json:3: expected a run index and a result",
             )
             for entry in (
                 *(GOOD_RESULT, [], [0], [1, GOOD_RESULT], [-1, GOOD_RESULT]),

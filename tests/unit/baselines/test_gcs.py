@@ -137,11 +137,11 @@ def test_the_newest_runs_are_told_of_in_short(context):
     ("broken", "message"),
     [
         ("", "is empty"),
-        ("{}", "is no baseline of ci-eval"),
+        ("{}", "is not a baseline of ci-eval"),
         ('{"schema_version": 99, "runs": [], "results": []}', "has schema version 99"),
         (
             '{"schema_version": 1, "runs": [], "results": []}',
-            "does not hold the run that its name says",
+            "does not hold the run that its name implies",
         ),
     ],
 )
@@ -164,7 +164,7 @@ def test_an_object_that_holds_another_run_than_its_name_says_is_an_error(fake, c
     elsewhere = "base/suites/elsewhere/runs/none/r1.json"
     fake.put("b", elsewhere, fake.text("b", f"{RUNS}/none/r1.json"))
 
-    with pytest.raises(BaselineError, match="does not hold the run that its name says"):
+    with pytest.raises(BaselineError, match="does not hold the run that its name implies"):
         STORE.load(Lineage(), "elsewhere", context)
 
 
@@ -204,7 +204,7 @@ def test_a_store_that_cannot_be_reached_is_an_incomplete_baseline_and_a_refused_
 
 @pytest.mark.parametrize("uri", ["b/base", "gs://", "s3://b"])
 def test_the_uri_is_checked(uri):
-    with pytest.raises(ValidationError, match="is no address of Cloud Storage"):
+    with pytest.raises(ValidationError, match="is not an address of Cloud Storage"):
         GcsStore(uri=uri)
 
 

@@ -142,7 +142,7 @@ def test_an_absolute_path_may_lead_into_the_repository(repo: Repo) -> None:
 @pytest.mark.parametrize("path", ["../base.json", "/base.json", "x/../../base.json", "."])
 def test_what_is_outside_of_the_repository_has_no_versions(repo: Repo, path: str) -> None:
     found = refusal(repo.folder, GitStore(path=path))
-    assert found == f"{path}: is outside of the repository, where git keeps no versions of it"
+    assert found == f"{path}: is outside of the repository, so git has no versions of it"
 
 
 def test_outside_of_a_repository_there_is_nothing_to_read(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_file_that_a_partial_clone_lacks_is_not_taken_for_none(
     repo.git("config", "uploadpack.allowFilter", "true")
     partial = clone(repo.folder, tmp_path / "partial", "--filter=blob:none", "--branch=change")
     said = refusal(partial.folder, GitStore(path="base.json", base="main"))
-    assert said.startswith(f"{commit[:12]}:base.json: is not in this clone, which is partial")
+    assert said.startswith(f"{commit[:12]}:base.json: is missing from this partial clone")
 
 
 def test_a_folder_is_no_baseline(repo: Repo) -> None:

@@ -158,15 +158,19 @@ def test_the_token_of_the_action_comes_first_and_that_of_people_last(
 @pytest.mark.parametrize(
     ("env", "message", "hint"),
     [
-        ({"GITHUB_TOKEN": ""}, "there is no token to ask GitHub with", "GITHUB_TOKEN"),
+        ({"GITHUB_TOKEN": ""}, "no GitHub token is set", "GITHUB_TOKEN"),
         (
             {"GITHUB_TOKEN": "two\nlines"},
-            "GITHUB_TOKEN holds no token: a space, a line break or a letter that none has",
+            "GITHUB_TOKEN is not a token: it has spaces, line breaks or invalid characters",
             "",
         ),
-        ({"GITHUB_REPOSITORY": ""}, "no repository on GitHub is named", "GITHUB_REPOSITORY="),
+        ({"GITHUB_REPOSITORY": ""}, "no GitHub repository is configured", "GITHUB_REPOSITORY="),
         *(
-            ({"GITHUB_REPOSITORY": name}, f"GITHUB_REPOSITORY is {name!r}", "")
+            (
+                {"GITHUB_REPOSITORY": name},
+                f"GITHUB_REPOSITORY must be 'owner/name', found {name!r}",
+                "",
+            )
             for name in (
                 "shop",
                 "../..",
@@ -222,7 +226,7 @@ def test_a_next_page_elsewhere_is_not_told_the_token(fake: FakeGitHub, suffix: s
     elsewhere = fake.url + suffix if suffix else fake.storage.url
     link = f'<{elsewhere}/repos/x?page=2>; rel="next"'
     error = refused(scripted(fake, page("a", link=link)))
-    assert " goes on elsewhere, at http://" in str(error)
+    assert " is elsewhere, at http://" in str(error)
     assert fake.storage.requests == []
 
 
@@ -251,15 +255,15 @@ def test_pages_without_end_are_not_read(fake: FakeGitHub, monkeypatch: pytest.Mo
     ("reply", "said"),
     [
         (HTML, "which is not JSON"),
-        (as_json({}), " answered no list"),
-        (as_json([1, 2]), " answered what it should not: expected an object, found 1"),
-        (as_json({"artifacts": {"id": 1}}), " answered no list"),
-        (as_json({"artifacts": [{"id": 1}]}), "it should not: 'name' is missing"),
+        (as_json({}), " did not return a list"),
+        (as_json([1, 2]), " returned unexpected data: expected an object, found 1"),
+        (as_json({"artifacts": {"id": 1}}), " did not return a list"),
+        (as_json({"artifacts": [{"id": 1}]}), "unexpected data: 'name' is missing"),
         (
             as_json({"artifacts": [{"id": "\x1b[31mred", "name": "n"}]}),
-            "it should not: id: expected a whole number, found ",
+            "unexpected data: id: expected a whole number, found ",
         ),
-        (as_json({"artifacts": [{"id": [TOKEN], "name": "n"}]}), "it should not: id: "),
+        (as_json({"artifacts": [{"id": [TOKEN], "name": "n"}]}), "unexpected data: id: "),
         (Reply(b"[" * 100_000), "is nested too deep"),
     ],
 )
@@ -284,7 +288,7 @@ def test_an_answer_without_end_is_refused(
     [
         (
             refusal(401, "Bad credentials"),
-            "GitHub does not know the token: Bad credentials",
+            "GitHub does not accept the token: Bad credentials",
             "in a workflow, use ${{ github.token }}",
         ),
         (
@@ -299,7 +303,7 @@ def test_an_answer_without_end_is_refused(
         ),
         (
             refusal(404, "Not Found"),
-            f"/repos/{REPOSITORY}/actions/artifacts, or not for this token",
+            f"/repos/{REPOSITORY}/actions/artifacts, or the token has no access to it",
             "the token needs `permissions: {actions: read}`",
         ),
         (refusal(418, f"I am a \x1b[31mteapot {TOKEN}"), "418: I am a teapot [hidden]", ""),
@@ -324,7 +328,7 @@ def test_who_may_not_write_is_told_that_forks_never_may(fake: FakeGitHub) -> Non
     fake.permissions = EVERYTHING - {"checks: write"} | {"checks: read"}
     error = refused(fake.env, posted(repeatable=True))
     assert error.hint == (
-        "the token needs `permissions: {checks: write}`, which pull requests of forks never get"
+        "the token needs `permissions: {checks: write}`, which pull requests from forks never get"
     )
 
 
@@ -347,7 +351,7 @@ LIMIT = "You have exceeded a secondary rate limit"
 )
 def test_a_limit_is_waited_for_as_long_as_github_says(fake: FakeGitHub, reply: Reply) -> None:
     assert asking(scripted(fake, reply, page("a")), things(), now=999.99)[0].name == "a"
-    assert [f"GitHub was asked too often: {_message(reply)}; asking again in 0 s"] == SAID
+    assert [f"GitHub rate limit exceeded: {_message(reply)}; retrying in 0 s"] == SAID
 
 
 def _message(reply: Reply) -> str:
@@ -380,7 +384,7 @@ def test_a_limit_that_lasts_too_long_ends_it_at_once(
 ) -> None:
     error = refused(scripted(fake, refusal(403, "API rate limit exceeded", **headers)), now=1000)
     assert str(error) == (
-        f"GitHub was asked too often: API rate limit exceeded; it may be asked again in {pause} s"
+        f"GitHub rate limit exceeded: API rate limit exceeded; try again in {pause} s"
     )
     assert (len(fake.requests), SAID) == (1, [])
 
@@ -393,10 +397,10 @@ def test_after_a_limit_that_lasts_too_long_nothing_is_sent_until_it_ends(fake: F
         async with connected(
             RunContext(fake.env, Path(), lambda: clock[0], say=SAID.append)
         ) as found:
-            with pytest.raises(LimitedError, match="exceeded; it may be asked again in 3600 s"):
+            with pytest.raises(LimitedError, match="exceeded; try again in 3600 s"):
                 await things()(found)
             clock[0] = 4599.0
-            with pytest.raises(LimitedError, match="exceeded; it may be asked again in 1 s"):
+            with pytest.raises(LimitedError, match="exceeded; try again in 1 s"):
                 await who(found)
             assert len(fake.requests) == 1
             clock[0] = 4600.0
@@ -453,7 +457,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(
     fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rest, "PATIENCE_S", -1)
-    with pytest.raises(GitHubError, match=r"has not answered for 0\.05 s$"):
+    with pytest.raises(GitHubError, match=r"did not answer within 0\.05 s$"):
         asking(
             scripted(fake, Reply(b"{}", delay_s=60)),
             lambda found: found._host.send(Request("GET", fake.url), again=True, within_s=0.05),
@@ -546,7 +550,7 @@ def test_what_is_removed_already_is_removed(fake: FakeGitHub) -> None:
 
 def test_what_is_not_there_cannot_be_changed(fake: FakeGitHub) -> None:
     error = refused(fake.env, edited(1))
-    assert str(error).endswith("/issues/comments/1, or not for this token")
+    assert str(error).endswith("/issues/comments/1, or the token has no access to it")
     assert error.status == 404
     error = refused(fake.env, folded("IC_gone"))
     assert str(error).endswith("Could not resolve to a node with the global id of 'IC_gone'")
@@ -620,7 +624,7 @@ def test_what_github_named_is_in_the_hint_where_ours_would_not_do(fake: FakeGitH
     error = refused(fake.env, edited(1))
     assert error.hint == (
         "the token needs `permissions: {pull-requests: write}`, "
-        "which pull requests of forks never get"
+        "which pull requests from forks never get"
     )
 
     def mistaken(found: GitHub) -> Awaitable[Any]:
@@ -628,7 +632,7 @@ def test_what_github_named_is_in_the_hint_where_ours_would_not_do(fake: FakeGitH
 
     assert refused(fake.env, mistaken).hint == (
         "the token needs `permissions: {issues: write}` or `{pull-requests: write}`, "
-        "which pull requests of forks never get"
+        "which pull requests from forks never get"
     )
 
 
@@ -656,14 +660,14 @@ def test_graphql_refuses_with_the_permission_it_takes(fake: FakeGitHub) -> None:
     error = refused(fake.env, folded(made.node_id))
     assert str(error).endswith("/graphql: Resource not accessible by integration")
     assert error.status == 403
-    assert "`permissions: {pull-requests: write}`, which pull requests of forks" in error.hint
+    assert "`permissions: {pull-requests: write}`, which pull requests from forks" in error.hint
 
 
 @pytest.mark.parametrize(
     ("reply", "said", "status"),
     [
-        (as_json([]), "answered no object", None),
-        (as_json({"data": None}), "answered what it should not", None),
+        (as_json([]), "did not return an object", None),
+        (as_json({"data": None}), "returned unexpected data", None),
         (as_json({"data": {"viewer": {"login": 1}}}), "viewer.login: expected", None),
         (
             as_json({"errors": [{"message": "\x1b[1ma", "type": "UNPROCESSABLE"}]}),
@@ -693,7 +697,7 @@ def test_an_error_of_graphql_that_may_pass_is_asked_about_again(
     failed = as_json({"data": None, "errors": [error]})
     assert asking(scripted(fake, failed, failed), who).viewer.login == "github-actions[bot]"
     assert len(fake.requests) == 3
-    assert f"{fake.url}/graphql answered 200: Something went wrong; asking again in 0 s" in SAID
+    assert f"{fake.url}/graphql answered 200: Something went wrong; retrying in 0 s" in SAID
 
 
 def test_an_error_of_graphql_that_stays_ends_it(fake: FakeGitHub) -> None:
@@ -738,7 +742,7 @@ def test_a_comment_that_speaks_of_a_limit_is_none(fake: FakeGitHub) -> None:
 
 
 def test_changes_are_a_second_apart_and_reads_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert module.WRITES_APART_S == 1
+    assert module.WRITE_INTERVAL_S == 1
     slept: list[float] = []
 
     async def sleep(pause_s: float) -> None:

@@ -17,7 +17,7 @@ from servers.loopback import CUT, DROPPED, HTML, QuietServer, Reply, as_json, cl
 
 from ci_eval.forge import gitlab as module
 from ci_eval.forge import rest
-from ci_eval.forge.gitlab import GitLab, connected, limited
+from ci_eval.forge.gitlab import GitLab, connected, limit_s
 from ci_eval.forge.rest import HostError
 from ci_eval.records.model import Stored
 from ci_eval.runtime.context import RunContext
@@ -80,8 +80,8 @@ def test_a_token_of_our_own_goes_before_one_that_others_use(fake: FakeGitLab) ->
 @pytest.mark.parametrize(
     ("env", "message"),
     [
-        ({"GITLAB_TOKEN": ""}, "there is no token to write on GitLab with"),
-        ({"GITLAB_TOKEN": "two\nlines"}, "GITLAB_TOKEN holds no token: a space, a line break"),
+        ({"GITLAB_TOKEN": ""}, "no GitLab token is set"),
+        ({"GITLAB_TOKEN": "two\nlines"}, "GITLAB_TOKEN is not a token: it has spaces, line breaks"),
         ({"CI_API_V4_URL": "gitlab.example/api/v4"}, "CI_API_V4_URL: expected an address"),
     ],
 )
@@ -138,13 +138,13 @@ def answer(status: int, **headers: str) -> Response:
     ],
 )
 def test_a_limit_is_waited_for_as_it_says(response: Response, pause_s: float | None) -> None:
-    assert limited(response, NOW) == pause_s
+    assert limit_s(response, NOW) == pause_s
 
 
 def test_a_limit_that_lasts_longer_than_we_wait_is_told(fake: FakeGitLab) -> None:
     fake.script.append(Reply(b"Retry later", 429, "text/plain", {"Retry-After": "600"}))
     error = refused(fake.env)
-    assert str(error) == "GitLab was asked too often; it may be asked again in 600 s"
+    assert str(error) == "GitLab rate limit exceeded; try again in 600 s"
     assert len(fake.requests) == 1
 
 
@@ -153,7 +153,7 @@ def test_a_server_that_is_not_well_is_asked_again(fake: FakeGitLab, trouble: Rep
     fake.say("there")
     fake.script.extend([trouble, trouble, trouble])
     assert [each.body for each in asking(fake.env)] == ["there"]
-    assert all("asking again" in each for each in SAID)
+    assert all("retrying in" in each for each in SAID)
 
 
 def test_a_server_that_stays_unwell_is_given_up(fake: FakeGitLab) -> None:
@@ -175,10 +175,10 @@ def test_what_is_made_is_not_made_twice(fake: FakeGitLab) -> None:
     ("reply", "said"),
     [
         (HTML, "which is not JSON"),
-        (as_json({"id": 1}), "answered no list"),
-        (as_json([{"id": "x", "body": "y"}]), "answered what it should not: id: "),
-        (as_json([{"id": 1}]), "answered what it should not: 'body' is missing"),
-        (as_json([7]), "answered what it should not"),
+        (as_json({"id": 1}), "did not return a list"),
+        (as_json([{"id": "x", "body": "y"}]), "returned unexpected data: id: "),
+        (as_json([{"id": 1}]), "returned unexpected data: 'body' is missing"),
+        (as_json([7]), "returned unexpected data"),
     ],
 )
 def test_what_is_not_as_described_is_an_error(fake: FakeGitLab, reply: Reply, said: str) -> None:

@@ -176,7 +176,7 @@ def test_a_missing_permission_is_named_on_the_run(
 
 def test_without_a_token_the_run_stands(step: Step) -> None:
     assert step.post(GITHUB_TOKEN="") == Posted("failed")
-    assert "there is no token" in step.said[0]
+    assert "no GitHub token" in step.said[0]
 
 
 def test_a_check_run_is_made_whether_there_is_a_comment_or_not(step: Step) -> None:

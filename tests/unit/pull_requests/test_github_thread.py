@@ -313,7 +313,7 @@ def test_a_limit_that_lasts_too_long_ends_all_attempts_at_once(
     fake.faults.append(Fault(method, "/comments", reply=limit, times=1000))
     error = refused(fake)
     assert (error.is_refusal, error.is_unsure) == (False, False)
-    assert "API rate limit exceeded; it may be asked again in " in str(error)
+    assert "API rate limit exceeded; try again in " in str(error)
     # One look by GraphQL, and one attempt to write.
     assert len(fake.requests) == 2
 
@@ -321,7 +321,7 @@ def test_a_limit_that_lasts_too_long_ends_all_attempts_at_once(
 def test_a_long_limit_that_is_met_by_graphql_is_not_gone_around(fake: FakeGitHub) -> None:
     limit = refusal(403, "You have exceeded a secondary rate limit.", **LONG[0])
     fake.faults.append(Fault("POST", "/graphql", reply=limit, times=1000))
-    assert "may be asked again in 9999 s" in str(refused(fake))
+    assert "try again in 9999 s" in str(refused(fake))
     assert len(fake.requests) == 1
 
 

@@ -219,7 +219,7 @@ def test_a_job_without_a_token_is_told_what_it_takes(fake: FakeGitLab) -> None:
     env = {**fake.env, "GITLAB_TOKEN": "", "CI_JOB_TOKEN": "glcbt-of-the-job"}
     error = refused(env, own)
     assert error.is_refusal
-    assert str(error) == "there is no token to write on GitLab with"
+    assert str(error) == "no GitLab token is set"
     assert "project access token with the scope `api` and the role Reporter" in error.hint
     assert fake.requests == []
 
@@ -228,8 +228,8 @@ def test_a_job_without_a_token_is_told_what_it_takes(fake: FakeGitLab) -> None:
     ("change", "message", "hint"),
     [
         ({"scope": "read_api"}, "GitLab refuses ", "the token needs the scope `api`"),
-        ({"role": "guest"}, "GitLab refuses ", "the role Reporter or a higher one"),
-        ({"role": "none"}, "GitLab has no ", "the role Reporter or a higher one"),
+        ({"role": "guest"}, "GitLab refuses ", "at least the role Reporter"),
+        ({"role": "none"}, "GitLab has no ", "at least the role Reporter"),
     ],
 )
 def test_a_token_that_may_not_is_told_what_it_lacks(
@@ -246,7 +246,7 @@ def test_a_token_that_may_not_is_told_what_it_lacks(
 def test_a_token_that_ended_is_refused(fake: FakeGitLab) -> None:
     error = refused({**fake.env, "GITLAB_TOKEN": "glpat-of-last-year"}, own)
     assert error.is_refusal
-    assert str(error) == "GitLab does not know the token: 401 Unauthorized"
+    assert str(error) == "GitLab does not accept the token: 401 Unauthorized"
 
 
 def test_what_is_too_long_is_no_refusal(fake: FakeGitLab) -> None:
@@ -346,7 +346,7 @@ def test_a_limit_that_lasts_too_long_ends_all_attempts_at_once(fake: FakeGitLab)
     error = refused(
         fake.env, lambda thread: sticky.post(thread, [said], Options("update"), wanted=True)
     )
-    assert str(error) == "GitLab was asked too often; it may be asked again in 9999 s"
+    assert str(error) == "GitLab rate limit exceeded; try again in 9999 s"
     assert (error.is_refusal, error.is_unsure) == (False, False)
     assert [each.method for each in fake.requests] == ["GET", "GET", "POST"]
 

@@ -70,7 +70,7 @@ def test_a_listing_of_several_pages_is_whole_and_bounded(fake):
 
     assert [each.place.name for each in where.listed("a/")] == [f"a/{n}" for n in range(8)]
     assert len(where.listed("a/", most=8)) == 8
-    with pytest.raises(UsageError, match=r"^gs://b/a/: more than 7 objects are there"):
+    with pytest.raises(UsageError, match=r"^gs://b/a/: holds more than 7 objects"):
         where.listed("a/", most=7)
 
 
@@ -91,7 +91,9 @@ def test_what_somebody_else_stored_meanwhile_is_never_overwritten(fake):
     old = fake.put("b", "x", "old")
     where = bucket(fake)
     fake.before_insert = [("b", "x", b"theirs"), ("b", "new", b"theirs")]
-    with pytest.raises(ChangedError, match=r"^gs://b/x: was changed by somebody else meanwhile"):
+    with pytest.raises(
+        ChangedError, match=r"^gs://b/x: was changed by somebody else in the meantime"
+    ):
         put(where, "x", "mine", instead_of=old)
     with pytest.raises(ChangedError, match="gs://b/new"):
         put(where, "new", "mine")
@@ -134,7 +136,7 @@ def test_what_is_packed_is_unpacked_up_to_a_bound(fake, monkeypatch):
     assert where.copy("fits").path.stat().st_size == 1 << 20
     with pytest.raises(UsageError, match=r"^gs://b/bomb: is larger than 1 MiB"):
         where.copy("bomb")
-    with pytest.raises(UsageError, match=r"^gs://b/lie: is said to be gzip, and is not"):
+    with pytest.raises(UsageError, match=r"^gs://b/lie: is not gzip, as its Content-Encoding says"):
         where.copy("lie")
 
 
@@ -167,9 +169,9 @@ def test_what_is_not_there_is_said(fake):
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (401, "is not open to everybody, and no credentials are sent"),
-        (403, "these credentials are not enough: 403"),
-        (400, "Cloud Storage refuses: 400"),
+        (401, "is not public, and no credentials are sent"),
+        (403, "the credentials lack a permission: 403"),
+        (400, "Cloud Storage refused the request: 400"),
     ],
 )
 def test_what_the_service_refuses_is_said_in_one_bounded_line(fake, status, said):
@@ -200,7 +202,7 @@ def test_without_credentials_the_way_to_some_is_told(tmp_path, monkeypatch):
     key = tmp_path / "key.json"
     key.write_text(json.dumps({"type": "no_such_type"}))
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key))
-    with pytest.raises(UsageError, match="no credentials of Google Cloud can be used") as caught:
+    with pytest.raises(UsageError, match="no usable Google Cloud credentials") as caught:
         Storage(GcsOptions(), {}).bucket("b")
 
     assert "google-github-actions/auth" in caught.value.hint
