@@ -1,4 +1,4 @@
-"""Extension points: what each kind of plugin declares, and registries of names.
+"""Extension points: the interface of each kind of plugin, and the registries of names.
 
 Imports `runtime` and below, never a plugin.
 """

@@ -1,4 +1,4 @@
-"""What all baseline stores are, wherever they keep the runs to compare with."""
+"""Interface of baseline stores."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -16,65 +16,65 @@ from ci_eval.runtime.context import RunContext
 
 
 class BaselineStore(Plugin):
-    """A place that keeps the runs to compare with."""
+    """Storage for the runs to compare with."""
 
     window: int = Field(default=5, ge=1, le=100)
-    """How many runs are pooled; together they show how much a case varies."""
+    """Number of baseline runs to pool; together they show how much a case varies."""
     base: str | None = Field(default=None, min_length=1)
-    """The branch to compare with; left out, that which a pull request is to get into, or which
+    """Branch to compare with. Default: the target branch of the pull request or the branch that
     was pushed, else the default branch."""
     branches: tuple[str, ...] = ()
-    """The branches on which CI stores its runs, by name or pattern such as `release/*`; left out,
+    """Branches on which CI stores its runs, as names or patterns such as `release/*`. Default:
     `base`, else the default branch."""
     search: int = Field(default=50, ge=1, le=10_000)
-    """How many commits are looked at, from the merge base on, for one that has a run."""
+    """Number of commits to search for a stored run, from the merge base backwards."""
 
     @property
     def work_tree_file(self) -> str:
-        """The file of the work tree that runs are read from, which a change can bring along."""
+        """The file in the work tree that runs are read from; a pull request can change it."""
         return ""
 
     def lineage(self, context: RunContext) -> Lineage:
-        """Return the commits that what is checked out descends from."""
+        """Return the ancestors of the commit that is checked out."""
         return lineage.trace(context.clone, base=self.base, search=self.search)
 
     @abstractmethod
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
-        """Return the runs of `suite` to compare with, nearest first, as many as the window takes.
+        """Return the runs of `suite` to compare with, nearest first, at most `window` of them.
 
-        There are none where nothing was stored for the lineage.
+        Empty if nothing is stored for the lineage.
 
         Raises:
-            BaselineError: what is stored cannot be read, or the store not be reached.
+            BaselineError: the store cannot be reached, or a stored run cannot be read.
 
         """
 
     @abstractmethod
     def save(self, run: Run, context: RunContext) -> bool:
-        """Store `run`; say `False` where a run with this id was there already.
+        """Store `run`; return `False` if a run with this id is stored already.
 
         Raises:
-            BaselineError: what is stored already cannot be read; it is left as it is.
-            UsageError: it cannot be stored.
+            BaselineError: the stored runs cannot be read; they are left unchanged.
+            UsageError: the run cannot be stored.
 
         """
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
-        """Return the stored runs of `suite` in short, newest first; none where nobody knows.
+        """Return summaries of the stored runs of `suite`, newest first; empty if unknown.
 
         Raises:
-            BaselineError: what is stored cannot be read, or the store not be reached.
+            BaselineError: the store cannot be reached, or a stored run cannot be read.
 
         """
         del suite, context
         return ()
 
     def prune(self, suite: str, keep: int, context: RunContext) -> int:
-        """Remove the stored runs of `suite` but the newest `keep`, and say how many went.
+        """Remove all stored runs of `suite` but the newest `keep`; return the number removed.
 
         Raises:
-            UsageError: nothing can be removed there.
+            UsageError: the store does not support pruning.
 
         """
         del suite, keep, context
-        raise UsageError(f"nothing was removed: the store {self.type_name!r} cannot do that")
+        raise UsageError(f"nothing removed: the store {self.type_name!r} does not support pruning")

@@ -1,4 +1,4 @@
-"""What all criteria declare, whatever they are made of."""
+"""Base class of all criteria."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar, Literal, Self
@@ -13,60 +13,59 @@ from ci_eval.records.stated import UNSTATED, Expectation, states
 
 
 class AnyCriterion(Plugin):
-    """A measure of one trial: what all kinds of criteria declare."""
+    """A measure of one trial; the base class of every kind of criterion."""
 
     aliases: ClassVar[tuple[str, ...]] = ()
-    """What files may call it, too, beside the part of its name after the `/`."""
+    """Other names that files may use, beside the part of its name after the `/`."""
     needs_reference: ClassVar[bool] = False
     """Whether it compares with the expected conversation."""
     compares: ClassVar[Expectation | None] = None
-    """What it compares with; an invocation that does not state it is skipped."""
+    """The expectation it compares with; invocations that do not state it are skipped."""
     counts_silence: ClassVar[bool] = False
-    """Whether it scores, as ADK does, what a case of ADK's own files does not state."""
+    """Whether it scores, as ADK does, an expectation that a case from ADK's files leaves out."""
     needs_rubrics: ClassVar[bool] = False
     """Whether it judges rubrics."""
     reads_tool_calls: ClassVar[bool] = False
-    """Whether it depends on which tools were called; where that was not seen, it is an error."""
+    """Whether it needs the observed tool calls; if they are unknown, the score is an error."""
     judged: ClassVar[bool] = False
-    """Whether it asks a model, which costs money."""
+    """Whether it calls a model, which costs money."""
     supports_scenario: ClassVar[bool] = True
-    """Whether it can score a conversation that a simulated user led."""
+    """Whether it can score a conversation with a simulated user."""
     interval: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
-    """The least and the greatest value; `None` for a measure without bounds."""
+    """The lowest and the highest possible value; `None` if unbounded."""
     better: ClassVar[Literal["higher", "lower"]] = "higher"
     takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "always"
-    """Whether it is judged by a threshold; without one it is measured and shown, never judged."""
+    """Whether it takes a threshold; without one it is informational."""
     shorthand: ClassVar[str] = "threshold"
-    """The option that is meant where an assertion gives a value instead of options."""
+    """The option that an assertion sets if it gives a plain value instead of options."""
     reads_assertions: ClassVar[bool] = False
-    """Whether it checks what cases assert of themselves."""
+    """Whether it checks the assertions that cases contain."""
     example: ClassVar[Mapping[str, Json]] = {}
-    """Options for the example on its reference page, where it cannot do without."""
+    """Required options, for the example on its reference page."""
     absent_in: ClassVar[frozenset[str]] = frozenset()
-    """Dialects that do not know it."""
+    """Dialects that lack it."""
 
     threshold: Value | None = None
-    """The value from which on a case passes (up to which, where lower is better)."""
+    """The lowest value with which a case passes (the highest, if lower is better)."""
     enabled: bool = True
-    """Whether it is used. One that is switched off is not missed in a comparison."""
+    """Whether to use it. A comparison does not report a disabled criterion as missing."""
     tier: Tier | None = None
-    """What it does when it got worse or a case fails: `block`, `warn`, or `inform`, which only
-    shows it. Left out, it blocks where it has a threshold, and warns where it has `max_growth`
-    alone."""
+    """Effect of a failed case or a regression: `block` the merge, `warn`, or `inform` (only show
+    it). Default: `block` with a threshold, `warn` with `max_growth` alone."""
     max_growth: float | None = Field(default=None, ge=0, le=100)
-    """For a measure such as time or cost, the share by which it may get worse: with 0.2 an agent
-    that takes 20 % more than in the baseline is let through."""
+    """For an unbounded measure such as time or cost, the relative increase that is tolerated:
+    0.2 lets an agent take 20 % more than in the baseline."""
 
     @model_validator(mode="after")
     def _threshold_fits(self) -> Self:
         if self.max_growth is not None and self.bounds:
-            raise ValueError("has an interval, so gate.max_drop says how much it may get worse")
+            raise ValueError("only unbounded measures take it; use gate.max_drop for this one")
         if self.threshold is None:
             if self.takes_threshold == "always":
                 raise ValueError("needs a threshold")
             return self
         if self.takes_threshold == "never":
-            raise ValueError("only measures, so it takes no threshold")
+            raise ValueError("takes no threshold; it is informational")
         if self.bounds and not self.bounds[0] <= self.threshold <= self.bounds[1]:
             low, high = self.bounds
             raise ValueError(f"the threshold must lie between {low:g} and {high:g}")
@@ -74,17 +73,17 @@ class AnyCriterion(Plugin):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The `interval`, as its options narrow or widen it."""
+        """The `interval`, adjusted to its options."""
         return self.interval
 
     @property
     def direction(self) -> Literal["higher", "lower"]:
-        """What is `better`, as its options have it."""
+        """Which values are `better`, given its options."""
         return self.better
 
     @property
     def informational(self) -> bool:
-        """Whether it is measured and shown, and never judged."""
+        """True if it is measured and shown but never decides anything."""
         return self.threshold is None or self.tier == "inform"
 
     @property
@@ -93,26 +92,23 @@ class AnyCriterion(Plugin):
         return not self.informational and self.tier in (None, "block")
 
     def skip_reason(self, case: EvalCase) -> str:
-        """Say why `case` cannot be scored; nothing where it can.
-
-        A case that cannot be scored is skipped, with this as the reason.
-        """
+        """Return the reason to skip `case`; empty if it can be scored."""
         if case.conversation is None and not self.supports_scenario:
             return "needs a written conversation, not a scenario"
         return self.unstated(case) or self.lacks(case)
 
     @property
     def compared(self) -> Expectation | None:
-        """What it `compares` with, as its options have it."""
+        """The expectation it `compares` with, given its options."""
         return self.compares
 
     def measures(self, case: EvalCase, turn: Invocation) -> bool:
-        """Return True if there is something to compare with in the invocation `turn` of `case`."""
+        """Return True if the invocation `turn` of `case` states what to compare with."""
         what = self.compared
         return what is None or states(turn, what) or (self.counts_silence and case.of_adk)
 
     def unstated(self, case: EvalCase) -> str:
-        """Return that no invocation of `case` states what it is compared with, if that is so."""
+        """Return why no invocation of `case` can be compared; empty if one can."""
         if case.conversation == ():
             return "has no invocation"
         what = self.compared
@@ -121,26 +117,26 @@ class AnyCriterion(Plugin):
         return UNSTATED[what]
 
     def lacks(self, case: EvalCase) -> str:
-        """Say what `case` does not have that the score needs; nothing where it has all."""
+        """Return what the score needs and `case` lacks; empty if nothing."""
         return self.unstated(case)
 
     @property
     def relevant_warnings(self) -> frozenset[str]:
-        """What readers warn of for its sake, as far as it matters to it as it is set."""
-        # What concerns a criterion concerns it by the rules of an older version, too.
+        """Topics of readers' warnings that matter to it, given its options."""
+        # A warning that concerns a criterion also concerns its `@2.3` variant.
         return frozenset({self.type_name.replace("@2.3/", "/")})
 
     def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield which of its options, by its path, changes nothing as it is set, and why."""
+        """Yield the path of each option that has no effect as configured, and the reason."""
         yield from ()
 
     def faults(self, case: EvalCase) -> Iterator[str]:
-        """Yield what is wrong with what `case` says for this criterion alone."""
+        """Yield the errors in the parts of `case` that only this criterion reads."""
         del case
         yield from ()
 
     def options(self) -> dict[str, Json]:
-        """Return what, beside the type, decides the value: all options but the threshold."""
+        """Return the options that decide the value: all but the threshold and the like."""
         return self.model_dump(mode="json", exclude={"threshold", "enabled", "tier", "max_growth"})
 
     def scored(
@@ -151,13 +147,13 @@ class AnyCriterion(Plugin):
         reason: str = "",
         evidence: dict[str, Json] | None = None,
     ) -> Score:
-        """Return the score `value`, or a skipped one where there is none.
+        """Return a score with `value`, or a skipped one if it is `None`.
 
-        `evidence` tells what was compared over the whole conversation; it is kept where the
-        score did not pass.
+        `evidence` holds the expected and actual values of the whole conversation; it is kept if
+        the score failed or is informational.
         """
         if value is not None and abs(value) > MAX_VALUE:
-            return self.unscored(Status.ERROR, f"{value:g} is more than can be a measurement")
+            return self.unscored(Status.ERROR, f"{value:g} is out of range for a measurement")
         status = self.status_of(value)
         keep = status is Status.FAILED or self.informational
         return Score(
@@ -178,7 +174,7 @@ class AnyCriterion(Plugin):
         return self.scored(None).model_copy(update={"status": status, "reason": reason})
 
     def status_of(self, value: float | None) -> Status:
-        """Return the status that `value` has against the threshold."""
+        """Return the status of `value`, compared with the threshold."""
         if value is None:
             return Status.SKIPPED
         if self.threshold is None:

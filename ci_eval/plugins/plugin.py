@@ -1,4 +1,4 @@
-"""What all plugins are: named in YAML, described by their fields, found by their name."""
+"""Base classes of all plugins: named in YAML, documented by their fields, found by name."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -10,23 +10,23 @@ from ci_eval.plugins.registry import Registry
 from ci_eval.records.model import Json, Record
 
 Syntax = Literal["json", "jsonl", "yaml", "csv"]
-"""How a file is written, as the end of its name says."""
+"""The syntax of a file, from its suffix."""
 
 
 class Plugin(Record):
-    """Something that a user can name in YAML."""
+    """A component that users name in YAML."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
 
     type_name: ClassVar[str] = ""
-    """The name it was registered with."""
+    """The name it is registered with."""
 
 
 P = TypeVar("P", bound=Plugin)
 
 
 class PluginRegistry(Registry[P]):
-    """A registry that tells each plugin its name."""
+    """A registry that sets the `type_name` of each plugin."""
 
     def __call__(self, name: str, *, override: bool = False) -> Callable[[type[P]], type[P]]:
         """Register the decorated class as `name`."""
@@ -40,18 +40,18 @@ class PluginRegistry(Registry[P]):
 
 
 class Reader(Plugin):
-    """One format of files, told by how they begin."""
+    """A file format, recognised by the beginning of a file."""
 
     syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json"})
-    """In which it may be written; the name of a file tells."""
+    """The syntaxes that the format may use, by file suffix."""
 
     @classmethod
     @abstractmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether a document that begins like `head` is of this format.
+        """Return True if a document that begins like `head` has this format.
 
-        `head` is what `sniff.read_head` returns: the top-level object without its long
-        arrays, or a list of the first element.
+        `head` comes from `sniff.read_head`: the top-level object without its long arrays, or a
+        list of the first element.
         """
 
 
@@ -59,10 +59,10 @@ R = TypeVar("R", bound=Reader)
 
 
 class ReaderRegistry(PluginRegistry[R]):
-    """A registry of formats, of which a file is of the first that says so."""
+    """A registry of file formats; the first format that recognises a file reads it."""
 
     def of(self, head: Json, syntax: Syntax) -> type[R] | None:
-        """Return the format of a document of that syntax which begins like `head`."""
+        """Return the format of a document in `syntax` that begins like `head`, if any."""
         readers = (self[name] for name in self)
         return next(
             (each for each in readers if syntax in each.syntaxes and each.sniff(head)), None

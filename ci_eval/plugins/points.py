@@ -1,8 +1,8 @@
-"""Every extension point, on one page.
+"""All extension points.
 
-A plugin is a frozen pydantic model whose fields are its YAML keys and whose docstrings are
-its reference.  It is inert: what needs a life (a process, a client) is opened from it and
-closed again.  Put it in a module of the package named below, decorate it, and it is found.
+A plugin is a frozen pydantic model: its fields are its YAML keys, its docstrings its reference
+page.  It holds no resources: processes and clients are started from it and closed again.  To add
+one, put a decorated class into a module of the package named below; it is found automatically.
 
 ========== ======================= ==========================================
 point      package                 verb
@@ -45,73 +45,73 @@ class Session(ABC):
 
     @property
     def held(self) -> tuple[Invocation, ...] | None:
-        """The whole conversation, where it already took place; `None` where it is to be held."""
+        """The whole conversation if it was recorded; `None` if it is yet to be held."""
         return None
 
     @property
     def memento(self) -> Json:
-        """What it takes to go on from here in another session; `None` where nothing can."""
+        """State with which another session can continue from here; `None` if unsupported."""
         return None
 
     @property
     def output(self) -> str:
-        """What the agent has written to its standard streams: the beginning and the end."""
+        """The agent's stdout and stderr so far: the beginning and the end."""
         return ""
 
     @abstractmethod
     async def send(self, message: Content) -> Invocation:
-        """Return what the agent did on `message`.
+        """Send `message` and return the resulting invocation.
 
-        Where it stopped to be answered, the invocation says what it waits for, and the next
-        message holds the answers, as function responses.  Being cancelled means that the time
-        is up: whatever runs for this message is killed.
+        If the agent stops to wait for input, the invocation lists the calls it waits for, and the
+        next message answers them with function responses.  Cancellation means a timeout: whatever
+        runs for this message is killed.
 
         Raises:
-            TrialError: it could not be observed.
-            DisturbedError: it was cut off for another trial's sake, and may run again.
+            TrialError: the invocation could not be observed.
+            DisturbedError: another trial interrupted it; it may run again.
 
         """
 
     async def close(self) -> dict[str, Json] | None:
-        """End the conversation and return the final session state, if there is one."""
+        """End the conversation and return the final session state, if any."""
         return None
 
 
 class RunningAgent(Protocol):
-    """An agent that is ready for conversations, several at a time."""
+    """A started agent; holds several conversations concurrently."""
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        """Begin the conversation of `trial`; `alone` keeps all others away from its process.
+        """Begin the conversation of `trial`; `alone` gives it a process of its own.
 
-        `memento` is that of a session of the same trial, which is gone on with.
+        `memento` comes from an earlier session of the same trial, which this one continues.
 
         Raises:
-            TrialError: it cannot begin.
+            TrialError: the conversation cannot begin.
 
         """
 
 
 class Agent(Plugin):
-    """Something that can be asked."""
+    """An agent under test."""
 
     converses: ClassVar[bool] = True
-    """Whether somebody has to talk to it; what took place already is only read."""
+    """Whether it needs a user to talk to; a recording does not."""
     takes_state: ClassVar[bool] = True
-    """Whether a conversation can begin with the `session_input.state` of its case."""
+    """Whether a conversation can start from the `session_input.state` of its case."""
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:
-        """Start the agent; leaving the context stops all that belongs to it."""
+        """Start the agent; leaving the context stops all its processes."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the field and the message of each thing that can be seen to be wrong."""
+        """Yield the field and the message of each problem that is visible before the run."""
         del context
         yield from ()
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say what of ours, such as a key, it is to get and `env` lacks; nothing where it has all.
+        """Return what it takes from our environment, such as a key, that `env` lacks.
 
-        It may do without.
+        Empty if nothing is missing. The agent may work without.
         """
         del env
         return ""
@@ -121,14 +121,14 @@ class Agent(Plugin):
 
 
 class EvalSetReader(Reader):
-    """One format of evalset files."""
+    """A format of evalset files."""
 
     @abstractmethod
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the whole file at `path`, which the user calls `shown`.
+        """Read the whole file at `path`; messages call it `shown`.
 
         Raises:
-            EvalSetError: with every problem of the file.
+            EvalSetError: the file is invalid; lists every problem.
 
         """
 
@@ -137,14 +137,14 @@ class EvalSetReader(Reader):
 
 
 class RecordingReader(Reader):
-    """One format of files that hold conversations which took place."""
+    """A format of files that hold recorded conversations."""
 
     @abstractmethod
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
-        """Yield every conversation of the file at `path`, which the user calls `shown`.
+        """Yield every conversation of the file at `path`; messages call it `shown`.
 
         Raises:
-            UsageError: with every problem of the file.
+            UsageError: the file is invalid; lists every problem.
 
         """
 
@@ -153,40 +153,40 @@ class RecordingReader(Reader):
 
 
 class Criterion(AnyCriterion):
-    """A measure that is computed at once, from the case and the trace alone."""
+    """A measure computed from the case and the trace alone, synchronously."""
 
     @abstractmethod
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Score what `trace` shows on `case`."""
+        """Score `trace` on `case`."""
 
 
 class Scorer(Protocol):
-    """A criterion that is ready to score, several trials at a time."""
+    """A started criterion; scores several trials concurrently."""
 
     async def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Score what `trace` shows on `case`."""
+        """Score `trace` on `case`."""
 
 
 class WorkerCriterion(AnyCriterion):
-    """A measure by code of the user's, which runs in a process of its own, never in ours."""
+    """A measure in the user's own code, which runs in a separate process, never in ours."""
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[Scorer]:
-        """Start what scores; leaving the context stops all that belongs to it."""
+        """Start the scorer; leaving the context stops all its processes."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the field and the message of each thing that can be seen to be wrong."""
+        """Yield the field and the message of each problem that is visible before the run."""
         del context
         yield from ()
 
     def made_of(self, context: RunContext) -> Json:
-        """Return what stands for the code: where it changed, scores are not compared."""
+        """Return a fingerprint of the code; if it changes, scores are not comparable."""
         del context
         return None
 
 
 class Asked(NamedTuple):
-    """What a judged criterion says itself of whom it asks; `None` where it leaves that open."""
+    """The judge settings in a criterion's own options; `None` where unset."""
 
     model: str | None = None
     samples: int | None = None
@@ -198,7 +198,7 @@ class Panel(Protocol):
 
     @property
     def judges(self) -> Sequence[Seat]:
-        """Who is asked."""
+        """The judges, one seat each."""
 
     def question(
         self,
@@ -208,131 +208,131 @@ class Panel(Protocol):
         wording: Wording | None = None,
         **data: Json,
     ) -> Question:
-        """Return the question that the file `prompt` of `templates/judge/` makes of `data`.
+        """Return a question: the template `prompt` of `templates/judge/`, filled with `data`.
 
-        Every text in `data` is somebody else's: it is fenced. `schema` is the JSON schema of
-        the answer, empty where it is plain text. With a `wording` the question is put so, and the
-        prompt gives the instructions alone.
+        Every text in `data` is untrusted and gets fenced. `schema` is the JSON schema of the
+        answer, empty for plain text. A `wording` replaces the text of the question; the template
+        then gives only the instructions.
         """
 
     def note_agreement(self, share: float) -> None:
-        """Note which share of a jury's pairs of judges agreed on one thing."""
+        """Record the share of a jury's pairs of judges that agreed on one item."""
 
 
 class JudgedCriterion(AnyCriterion):
-    """A measure that asks a model."""
+    """A measure that calls a model."""
 
     judged: ClassVar[bool] = True
     prompts: ClassVar[tuple[str, ...]] = ()
-    """The files of `templates/judge/` that it asks with, without their suffix."""
+    """The templates in `templates/judge/` that it uses, without their suffix."""
     default_model: ClassVar[str] = "gemini-2.5-flash"
-    """Who is asked where nobody says."""
+    """The model to ask if none is configured."""
     default_samples: ClassVar[int] = 5
-    """How often, where nobody says."""
+    """The number of samples if none is configured."""
     steps: ClassVar[int] = 1
-    """How many questions one after the other an answer takes."""
+    """The number of consecutive questions per sample."""
     service: ClassVar[str] = ""
-    """The judge, by its registered name, that alone can answer; empty where any model can."""
+    """The registered name of the only judge that can answer; empty if any model can."""
 
     def asked(self) -> Asked:
-        """Return what its own options say of whom it asks."""
+        """Return the judge settings in its own options."""
         return Asked()
 
     @abstractmethod
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
-        """Score what `trace` shows on `case`, as `panel` judges it."""
+        """Score `trace` on `case` with the verdicts of `panel`."""
 
 
 # --- Judges ---------------------------------------------------------------------------------
 
 
 class JudgeClient(Protocol):
-    """A connection to a provider of models."""
+    """A connection to a model provider."""
 
     async def answer(self, question: Question) -> Answer:
-        """Ask the question's model once, and return the answer, whatever it is worth.
+        """Send the question to its model once and return the raw answer.
 
-        Being cancelled ends the call.
+        Cancellation ends the call.
 
         Raises:
-            JudgeError: there is no answer; says whether there may be one later.
+            JudgeError: there is no answer; says whether a retry may help.
 
         """
 
 
 class Judge(Plugin):
-    """A model that can be asked, and how it is reached."""
+    """A model that judges, and its provider."""
 
     model: str | None = Field(default=None, min_length=1)
-    """The model's name; left out, the one that a criterion names."""
+    """Name of the model. Default: the model that the criterion names."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
-    """Settings of a call, as google-genai's `GenerateContentConfig` names them: `temperature`,
-    `top_p`, `max_output_tokens`, `seed` …"""
+    """Call settings, named as in google-genai's `GenerateContentConfig`: `temperature`, `top_p`,
+    `max_output_tokens`, `seed` …"""
 
     free: ClassVar[bool] = False
-    """Whether asking it costs nothing."""
+    """Whether calls cost nothing."""
     extra: ClassVar[str] = ""
-    """The extra of ci-eval that it needs to be installed; empty where it needs none."""
+    """The extra of ci-eval that must be installed; empty if none."""
     secrets: ClassVar[tuple[str, ...]] = ()
-    """The environment variables with which a workflow usually hands a key on."""
+    """The environment variables in which workflows usually pass its credentials."""
 
     def script(self) -> Json:
-        """Return what, beside model and settings, decides its answers."""
+        """Return whatever decides its answers beside model and settings."""
         return None
 
     @classmethod
     def recognises(cls, model: str) -> bool:
-        """Say whether a model of this name is certainly one of this provider's."""
+        """Return True if a model of this name certainly belongs to this provider."""
         del model
         return False
 
     def serves(self, model: str) -> bool:
-        """Say whether `model` can be reached by it for certain, as it is set."""
+        """Return True if it can certainly reach `model`, given its options."""
         return self.recognises(model)
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say what, such as a key, the environment lacks; nothing where it has all."""
+        """Return the missing credentials and the like; empty if `env` has everything."""
         del env
         return ""
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[JudgeClient]:
-        """Connect, whatever the model; leaving the context closes the connection."""
+        """Connect to the provider; leaving the context closes the connection."""
 
 
 # --- Simulators -----------------------------------------------------------------------------
 
 
 class Simulator(Plugin):
-    """Plays the user of a scenario; what was said so far is all that it knows."""
+    """A simulated user for scenarios; it knows only the conversation so far."""
 
     model: str | None = Field(default=None, min_length=1)
-    """The model that is asked; left out, that of `judge:`, or else `gemini-2.5-flash`."""
+    """Name of the model. Default: the model of `judge:`, else `gemini-2.5-flash`."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
-    """Settings of a call, as google-genai's `GenerateContentConfig` names them: `temperature`,
-    `top_p`, `thinking_config` … Those of `judge:` are not used."""
+    """Call settings, named as in google-genai's `GenerateContentConfig`: `temperature`, `top_p`,
+    `thinking_config` … The settings of `judge:` are not used."""
 
     default_model: ClassVar[str] = "gemini-2.5-flash"
-    """Who is asked where nobody says."""
+    """The model to ask if none is configured."""
     prompts: ClassVar[tuple[str, ...]] = ()
-    """The files of `templates/simulator/` that it asks with, without their suffix."""
+    """The templates in `templates/simulator/` that it uses, without their suffix."""
     steps: ClassVar[int] = 1
-    """How many questions a message takes, at most."""
+    """The maximum number of questions per message."""
 
     def options(self) -> dict[str, Json]:
-        """Return what, beside who is asked, decides what it says."""
+        """Return the options that decide its messages, beside model and settings."""
         return self.model_dump(mode="json", exclude={"model", "settings"})
 
     def call_settings(self) -> Mapping[str, Json]:
-        """Return the settings of a call, as the options have them."""
+        """Return the call settings, given its options."""
         return self.settings
 
     @abstractmethod
     def limit(self, case: EvalCase) -> int | None:
-        """Return how many messages the user of `case` sends at most; `None` for no limit."""
+        """Return the maximum number of user messages in `case`; `None` for no limit."""
 
     def faults(self, case: EvalCase) -> Iterator[str]:
-        """Yield why the user of `case` cannot be played."""
+        """Yield the reasons why the user of `case` cannot be simulated."""
         del case
         yield from ()
 
@@ -340,12 +340,12 @@ class Simulator(Plugin):
     async def next_message(
         self, case: EvalCase, so_far: Sequence[Invocation], panel: Panel
     ) -> Content | None:
-        """Return what the user says after `so_far`; `None` where there is nothing left to say.
+        """Return the user's next message after `so_far`; `None` to end the conversation.
 
-        It is not asked for more than `limit` messages.
+        Never called for more than `limit` messages.
 
         Raises:
-            TrialError: of the kind `simulator`; nobody knows what the user would say.
+            TrialError: of the kind `simulator`; no message could be generated.
 
         """
 
@@ -354,16 +354,16 @@ class Simulator(Plugin):
 
 
 class Reporter(Plugin):
-    """A document made of a report: a pure function."""
+    """A document rendered from a report; a pure function."""
 
     file: ClassVar[str]
-    """The name of the document in the output folder."""
+    """The file name of the document in the output directory."""
 
     def prepared(self, context: RunContext) -> Self:
-        """Return itself with what its options name at hand, before anything is run.
+        """Return a copy with the files that its options name loaded, before the run starts.
 
         Raises:
-            UsageError: a file that they name cannot be used.
+            UsageError: one of these files cannot be used.
 
         """
         del context
@@ -395,4 +395,4 @@ POINTS: tuple[PluginRegistry[Any], ...] = (
     baseline,
     reporter,
 )
-"""Every registry, in the order in which `list` shows them."""
+"""Every registry, in the order of `ci-eval list`."""

@@ -1,4 +1,4 @@
-"""Names for plugins: one registry for each extension point."""
+"""Registries of plugins: one for each extension point."""
 
 import importlib
 import re
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _DECORATED = re.compile(r'^@[\w.]+\(\s*"([^"]+)"', re.MULTILINE)
-"""A decorator of a class with a name, as it stands in a module."""
+"""A registering decorator in the source text of a module."""
 
 
 class Registry(Generic[T]):
-    """Maps names to plugin classes, importing a module of `package` when its plugin is asked for.
+    """A map from names to plugin classes; imports modules of `package` lazily.
 
     A plugin is a class decorated with the registry, `@registry("name")`, in a module of
     `package`, or in a module that an installed distribution names as an entry point of the
-    group `package`.  Nothing else has to be edited to add one.  What a module of `package`
-    registers is read from its text, so that plugins which nobody uses cost nothing.
+    group `package`.  No other file needs an edit.  The names are read from the source text of
+    the modules, so that unused plugins are never imported.
     """
 
     def __init__(self, kind: str, package: str) -> None:
@@ -32,15 +32,17 @@ class Registry(Generic[T]):
         self._package = package
         self._classes: dict[str, type[T]] = {}
         self._modules: dict[str, str] | None = None
-        """Where each plugin of `package` is, imported or not; `None` before anybody looked."""
+        """The module of each plugin of `package`, imported or not; `None` until scanned."""
         self._loaded = False
         self.overridden: dict[str, str] = {}
-        """Names taken over by a plugin that declared it, with that plugin's module."""
+        """Names that a plugin replaced with `override`, with that plugin's module."""
 
     def __call__(self, name: str, *, override: bool = False) -> Callable[[type[T]], type[T]]:
         """Register the decorated class as `name`.
 
-        A name that is taken is an error, unless the newcomer says `override`.
+        Raises:
+            ValueError: the name is taken and `override` is not set.
+
         """
 
         def register(cls: type[T]) -> type[T]:
@@ -51,13 +53,13 @@ class Registry(Generic[T]):
                 self.overridden[name] = cls.__module__
                 self._classes[name] = cls
             elif name not in self.overridden or cls.__module__ != self._files()[name]:
-                raise self._twice(name, owner, cls.__module__)
+                raise self._duplicate(name, owner, cls.__module__)
             return cls
 
         return register
 
     def _owner(self, name: str) -> str:
-        """Return the module that `name` belongs to so far; empty where it is free."""
+        """Return the module that registered `name`; empty if the name is free."""
         found = self._classes.get(name)
         return found.__module__ if found else self._files().get(name, "")
 
@@ -76,11 +78,11 @@ class Registry(Generic[T]):
             importlib.import_module(self._files()[name])
         return self._classes[name]
 
-    def _twice(self, name: str, one: str, other: str) -> ValueError:
+    def _duplicate(self, name: str, one: str, other: str) -> ValueError:
         return ValueError(f"two {self.kind} plugins are named {name!r}: {one} and {other}")
 
     def _files(self) -> dict[str, str]:
-        """Return the modules of the package by the names that they register."""
+        """Return the modules of the package by the plugin names they register."""
         if self._modules is None:
             self._modules = {}
             for folder in importlib.import_module(self._package).__path__:
@@ -89,11 +91,11 @@ class Registry(Generic[T]):
                     for name in _DECORATED.findall(file.read_text(encoding="utf-8")):
                         other = self._modules.setdefault(name, module)
                         if other != module:
-                            raise self._twice(name, other, module)
+                            raise self._duplicate(name, other, module)
         return self._modules
 
     def _load(self) -> None:
-        """Import what installed distributions bring."""
+        """Import the plugins of installed distributions."""
         if self._loaded:
             return
         self._loaded = True

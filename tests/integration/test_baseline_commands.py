@@ -149,7 +149,7 @@ def test_a_store_that_nothing_can_be_removed_from_says_so(project):
     ended = project.ci_eval("baseline", "prune", "--keep", "1")
 
     assert ended.code == 4
-    assert "nothing was removed: the store 'file' cannot do that" in ended.err
+    assert "nothing removed: the store 'file' does not support pruning" in ended.err
     assert stored(project).read_bytes() == before
     assert project.ci_eval("baseline", "prune").code == 4
     assert project.ci_eval("baseline", "prune", "--keep", "0").code == 4

@@ -115,7 +115,7 @@ def test_a_criterion_is_a_threshold_or_options(tmp_path: Path) -> None:
         ),
         (
             "tool_call_count_v1: 5",
-            "criteria.tool_call_count_v1: only measures, so it takes no threshold",
+            "criteria.tool_call_count_v1: takes no threshold; it is informational",
         ),
         (
             "own: {use: respnse_match_score, threshold: 1}",

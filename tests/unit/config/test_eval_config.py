@@ -417,7 +417,7 @@ def test_an_option_in_both_spellings_is_a_mistake(tmp_path: Path) -> None:
         ("[1]", "1: expected an object, found a list"),
         (
             '{"criteria": {"token_usage_v1": 1}}',
-            "1: criteria.token_usage_v1: only measures, so it takes no threshold",
+            "1: criteria.token_usage_v1: takes no threshold; it is informational",
         ),
         (
             '{"criteria": {"response_match_score": null}}',

@@ -53,7 +53,7 @@ def evidence(score: Score) -> list[dict[str, Any] | None]:
 @pytest.mark.parametrize("model", ALL)
 def test_a_measure_takes_no_threshold(model: type[Efficiency]) -> None:
     assert model().threshold is None
-    with pytest.raises(ValidationError, match="only measures, so it takes no threshold"):
+    with pytest.raises(ValidationError, match="takes no threshold; it is informational"):
         model(threshold=1)
 
 

@@ -78,7 +78,7 @@ def test_a_threshold_that_fits_is_taken(model: type[Criterion], given: dict[str,
         (Always, {"threshold": None}, "needs a threshold"),
         (Always, {"threshold": 1.01}, "the threshold must lie between 0 and 1"),
         (Stars, {"threshold": 0.9}, "the threshold must lie between 1 and 5"),
-        (Never, {"threshold": 0}, "only measures, so it takes no threshold"),
+        (Never, {"threshold": 0}, "takes no threshold; it is informational"),
         (Optionally, {"threshold": float("nan")}, "finite"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_value_that_no_measurement_has_is_an_error(value: float) -> None:
     for criterion in (Optionally(), Optionally(threshold=5.0)):
         found = criterion.scored(value, evidence={"seconds": value})
         assert (found.status, found.value, found.evidence) == (Status.ERROR, None, None)
-        assert found.reason == f"{value:g} is more than can be a measurement"
+        assert found.reason == f"{value:g} is out of range for a measurement"
     assert Optionally().scored(MAX_VALUE).value == MAX_VALUE
 
 
