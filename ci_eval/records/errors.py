@@ -1,15 +1,15 @@
-"""Every error a user can meet, and the exit code it ends with.
+"""Every error a user can meet, and its exit code.
 
 CiEvalError
-├── UsageError               the arguments, configuration or a file is wrong     exit 4
-│   ├── ConfigError          the configuration, with file and line
-│   ├── EvalSetError         an evalset, with file and line
+├── UsageError               invalid arguments, configuration or input file      exit 4
+│   ├── ConfigError          invalid configuration, with file and line
+│   ├── EvalSetError         invalid evalset, with file and line
 │   └── UnknownPluginError   no agent type, criterion, … of that name
-├── NothingSelectedError     nothing was left to run                             exit 5
+├── NothingSelectedError     nothing left to run                                 exit 5
 ├── BaselineError            the stored baseline cannot be read                  exit 6
-├── MachineError             the machine cannot go on with the run               exit 6
+├── MachineError             the machine cannot continue the run                 exit 6
 └── (no exit) TrialError     one trial could not be observed: becomes data
-    ├── DisturbedError       it was cut off by a neighbour, and runs again
+    ├── DisturbedError       another trial interrupted it; runs again
     └── JudgeError           a model gave no answer
 """
 
@@ -20,10 +20,10 @@ from typing import Any, ClassVar, Literal
 
 
 class ExitCode(IntEnum):
-    """The codes a workflow can branch on; 0 to 5 mean what they mean in pytest."""
+    """The exit codes; 0 to 5 mean the same as in pytest."""
 
     PASSED = 0
-    """Everything selected was measured, and the gate let it through."""
+    """Everything selected was measured, and the gate passed."""
     FAILED = 1
     """Measured, and below a threshold or regressed."""
     INTERRUPTED = 2
@@ -31,7 +31,7 @@ class ExitCode(IntEnum):
     INTERNAL_ERROR = 3
     """A bug in ci-eval."""
     USAGE_ERROR = 4
-    """The arguments, the configuration or an input file is wrong."""
+    """The arguments, the configuration or an input file is invalid."""
     NOTHING_SELECTED = 5
     """No trial was left to run."""
     INCOMPLETE = 6
@@ -44,28 +44,28 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong in one file."""
+    """One problem in one file."""
 
     message: str
-    """What is wrong and, where it is known, the way out."""
+    """What is wrong and, if known, what to do next."""
     file: str = ""
     """The file as the user named it, or empty."""
     line: int | None = None
-    """The line it stands on, counted from 1."""
+    """The line number, from 1."""
     where: str = ""
     """The dotted path of the value, such as `criteria.response_match_score`."""
     severity: Severity = "error"
     concerns: str = ""
-    """The criterion that alone makes it worth telling, such as `adk/response_match_score`."""
+    """The only criterion that it affects, such as `adk/response_match_score`; empty for all."""
 
     def __str__(self) -> str:
-        """Return `file:line: where: message`, leaving out what is unknown."""
+        """Return `file:line: where: message` without the unknown parts."""
         place = f"{self.file}:{self.line}" if self.line else self.file
         return ": ".join(part for part in (place, self.where, self.message) if part)
 
 
 class CiEvalError(Exception):
-    """An error with a message for the user and, where there is one, a way out."""
+    """An error with a message for the user and, if possible, a hint what to do next."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL_ERROR
 
@@ -78,25 +78,25 @@ class CiEvalError(Exception):
 
 
 class UsageError(CiEvalError):
-    """The arguments, the configuration or an input file is wrong."""
+    """The arguments, the configuration or an input file is invalid."""
 
     exit_code = ExitCode.USAGE_ERROR
 
 
 class ConfigError(UsageError):
-    """The configuration is wrong."""
+    """The configuration is invalid."""
 
 
 class EvalSetError(UsageError):
-    """An evalset is wrong."""
+    """An evalset is invalid."""
 
 
 class UnknownPluginError(UsageError):
-    """No plugin of that kind has that name."""
+    """No plugin of that kind has the name."""
 
 
 class NothingSelectedError(CiEvalError):
-    """The filters, or empty evalsets, left nothing to run."""
+    """Nothing to run, because of filters or empty evalsets."""
 
     exit_code = ExitCode.NOTHING_SELECTED
 
@@ -108,7 +108,7 @@ class BaselineError(CiEvalError):
 
 
 class MachineError(CiEvalError):
-    """The machine lacks room or keeps agents running, so no verdict can be reached."""
+    """The disk is full or agents cannot be stopped, so no verdict can be reached."""
 
     exit_code = ExitCode.INCOMPLETE
 
@@ -116,7 +116,7 @@ class MachineError(CiEvalError):
 class TrialError(Exception):
     """One trial could not be observed; `execute` turns it into a `Failure`.
 
-    `seen` is what there was of the invocation before, where that is known.
+    `seen` is the part of the invocation observed before the error, if known.
     """
 
     def __init__(self, kind: str, message: str, *, seen: Any = None) -> None:
@@ -126,17 +126,17 @@ class TrialError(Exception):
 
 
 class BadAnswerError(TrialError):
-    """What a worker's function returned could not be understood; says what it did, as a verb."""
+    """A worker's function returned an invalid value; the message starts with a verb."""
 
     def __init__(self, message: str) -> None:
         super().__init__("protocol", message)
 
 
 class DisturbedError(TrialError):
-    """A trial was cut off because its worker died or was killed for another one's sake.
+    """A trial was interrupted because its worker died or was killed because of another trial.
 
-    `execute` starts it once more.  `alone` asks for a worker of its own, so that the one
-    that kills workers is found out.
+    `execute` starts it once more.  `alone` requests a separate worker, to identify the trial
+    that kills workers.
     """
 
     def __init__(self, message: str, *, alone: bool) -> None:
@@ -147,9 +147,9 @@ class DisturbedError(TrialError):
 class JudgeError(TrialError):
     """A model gave no answer.
 
-    `passing` says that it may give one when it is asked again, `throttled` that it was asked
-    too often, and `after_s` when the provider wants to be asked again, in seconds.  `hopeless`
-    says that no other question would fare better.
+    `passing` means that a retry may succeed, `throttled` that the rate limit was exceeded, and
+    `after_s` is the provider's requested wait before a retry, in seconds.  `hopeless` means that
+    every other question would fail, too.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What is known of an evalset once it was read as a whole."""
+"""Facts about a whole evalset, known once it has been read."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -8,27 +8,27 @@ from ci_eval.records.model import EvalCase, Record
 
 
 class EvalSet(Record):
-    """What a file says of its cases as a whole; the cases are read one by one."""
+    """The header of an evalset; its cases are read one by one."""
 
     eval_set_id: str
     path: str
-    """The file, from the top of the repository where there is one."""
+    """The file, relative to the top of the repository if there is one."""
     format: str
-    """The reader that understood it."""
+    """The registered name of its reader."""
 
 
 @dataclass
 class CaseFacts:
-    """What the cases of an evalset offer to criteria."""
+    """Counts of the case features that criteria need."""
 
     cases: int = 0
     scenarios: int = 0
-    """Cases that a simulated user leads."""
+    """Cases with a simulated user."""
     with_rubrics: int = 0
     with_assertions: int = 0
-    """Cases that assert something of themselves."""
+    """Cases that contain assertions."""
     with_state: list[int | None] = field(default_factory=list)
-    """The lines of the first cases that begin with a state of the session."""
+    """The lines of the first cases with an initial session state."""
 
     def add(self, case: EvalCase) -> None:
         """Count `case`."""
@@ -42,15 +42,15 @@ class CaseFacts:
 
 
 MAX_LINES = 20
-"""How many lines a warning about many cases names at most."""
+"""The most lines that a warning about many cases lists."""
 
 
 @dataclass(frozen=True)
 class OpenedEvalSet:
-    """An evalset that was read once, without an error, and can be read again."""
+    """An evalset that was read once without an error and can be read again."""
 
     header: EvalSet
     cases: Callable[[], Iterator[EvalCase]]
-    """Yields the cases in the order of the file, each with its line."""
+    """Yields the cases in file order, each with its line."""
     facts: CaseFacts
     warnings: tuple[Problem, ...] = ()

@@ -1,4 +1,4 @@
-"""What a run amounts to: how it differs from its baseline, and what was decided."""
+"""Findings of a run: the comparison with its baseline, the verdict, the report."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from ci_eval.records.results import JudgeUsage, RunMeta, Tier, TrialResult
 
 
 class GroupKey(Record):
-    """The unit that is compared and judged: one criterion on one evalset with one agent."""
+    """The unit of comparison and judgement: one criterion on one evalset with one agent."""
 
     agent: str
     evalset: str
@@ -19,44 +19,44 @@ Outcome = Literal["improved", "unchanged", "regressed", "inconclusive", "not_com
 
 
 class Delta(Stored):
-    """How one criterion changed against the baseline, over the cases that both runs have."""
+    """The change of one criterion against the baseline, over the cases in both runs."""
 
     group: GroupKey
     cases: Count
-    """Cases that were measured in both, and that decide."""
+    """Cases that were measured in both runs and count for the gate."""
     value: Value | None
     """The mean over all measured cases of this run."""
     baseline: Value | None
-    """The mean that the baseline has for the cases in both."""
+    """The baseline's mean over the cases in both runs."""
     effect: Derived | None = None
     """The mean of the paired differences; negative is a drop where higher is better."""
     interval: tuple[Derived, Derived] | None = None
     """The 95 % confidence interval of the effect."""
     p_value: Derived | None = None
-    """Of the one-sided test of "nothing got worse", not corrected; `None` where none was made."""
+    """Uncorrected p-value of the one-sided test of "no drop"; `None` if not tested."""
     level: Derived | None = None
-    """What the p-value must not exceed, corrected for all tests and looks."""
+    """Significance level for the p-value, corrected for all tests and looks."""
     outcome: Outcome
     reason: str = ""
     steady: bool = False
-    """Whether the baseline has cases that several runs observed, and none of them ever differed."""
+    """Whether several baseline runs observed the same cases and always scored them the same."""
     tier: Tier = "block"
-    """What it does where it regressed."""
+    """Effect of a regression."""
 
 
 class Together(Stored):
-    """How all criteria that block changed, taken together: the mean of their changes."""
+    """The change of all blocking criteria combined: the mean of their changes."""
 
     criteria: Count
     effect: Derived
-    """In shares of each criterion's interval; negative is worse."""
+    """As a share of each criterion's interval; negative is worse."""
     p_value: Derived
     level: Derived
     outcome: Outcome
 
 
 class CaseChange(Stored):
-    """One case that changed under one criterion."""
+    """The change of one case under one criterion."""
 
     group: GroupKey
     case: str
@@ -64,31 +64,31 @@ class CaseChange(Stored):
     value: Value | None
     baseline: Value | None
     certain: bool = False
-    """Whether this is not noise, by itself."""
+    """Whether the change of this case alone is significant."""
     suspected: bool = False
-    """Whether it passed every time before and fails every time now, or never varied and is worse
-    every time, which may be noise still."""
+    """Whether it always passed before and always fails now, or never varied and is always worse
+    now; may still be noise."""
     failed: Count = 0
-    """How many of the trials now failed."""
+    """Failed trials in this run."""
     trials: Count = 0
-    """How many there are now."""
+    """Trials in this run."""
     trials_before: Count = 0
-    """How many the baseline has."""
+    """Trials in the baseline."""
     confirmed: tuple[Count, Count] | None = None
-    """Of the trials that were drawn to confirm it, how many failed, and how many there are."""
+    """Of the confirming trials: the number that failed, and the total."""
     p_value: Derived | None = None
-    """Of "it is as solid as before", from those trials where there are any."""
+    """P-value of "as reliable as before", from the confirming trials if there are any."""
     excused: Literal["", "accepted", "quarantined"] = ""
-    """Why it decides nothing."""
+    """Why the gate ignores it."""
 
 
 class Flaky(Stored):
-    """One case that passes and fails in the baseline."""
+    """One case that both passes and fails in the baseline."""
 
     group: GroupKey
     case: str
     failed: Count
-    """How many of its trials failed."""
+    """Failed trials."""
     trials: Count
 
 
@@ -97,18 +97,18 @@ class Excused(Stored):
 
     kind: Literal["accepted", "quarantined"]
     named: str
-    """What it speaks of, as the configuration names it."""
+    """The case or criterion that it covers, as the configuration names it."""
     reason: str = ""
     owner: str = ""
     until: str
-    """The last day on which it holds."""
+    """The expiry date: the last valid day."""
     expired: bool = False
     cases: tuple[str, ...] = ()
     """The cases of this run that it covers, as `evalset/case`."""
 
 
 class Vanished(Stored):
-    """Something that the baseline has and this run has not."""
+    """Something in the baseline that this run lacks."""
 
     kind: Literal["case", "criterion", "agent", "evalset"]
     name: str
@@ -116,43 +116,43 @@ class Vanished(Stored):
 
 
 class Comparison(Stored):
-    """All that changed against the baseline."""
+    """All changes against the baseline."""
 
     baseline_runs: tuple[str, ...] = ()
-    """Ids of the runs that were pooled, nearest first."""
+    """Ids of the pooled runs, nearest first."""
     baseline_created: str = ""
     baseline_commit: str | None = None
     baseline_distance: Count | None = None
-    """How many commits it is before the one to compare with; `None` where it is no ancestor."""
+    """Number of commits between it and the commit to compare with; `None` if not an ancestor."""
     baseline_branch: str | None = None
-    """The branch that it was looked for on."""
+    """The branch that was searched for it."""
     comparable: bool = True
-    """Whether it has anything that means the same now, by a criterion that may block."""
+    """Whether any criterion that may block is comparable with the baseline."""
     shallow: bool = False
-    """Whether the clone did not hold the commits to look at."""
+    """Whether the clone was too shallow to search the commits."""
     rounds: Count = 0
-    """How many rounds of repeats were drawn because something was in doubt."""
+    """Rerun rounds because of inconclusive results."""
     confirming: Count = 0
-    """How many trials were drawn to confirm that single cases broke."""
+    """Trials that were drawn to confirm regressions of single cases."""
     together: Together | None = None
-    """All criteria that block, taken together; `None` where there are not several."""
+    """All blocking criteria combined; `None` if there are fewer than two."""
     deltas: tuple[Delta, ...] = ()
     changes: tuple[CaseChange, ...] = ()
     added: tuple[str, ...] = ()
-    """Cases that the baseline does not have, as `evalset/case`."""
+    """Cases that are not in the baseline, as `evalset/case`."""
     vanished: tuple[Vanished, ...] = ()
     not_comparable: tuple[str, ...] = ()
-    """Cases and criteria whose meaning changed, with what changed."""
+    """Cases and criteria whose definition changed, with what changed."""
     flaky: tuple[Flaky, ...] = ()
-    """Cases that pass and fail in the baseline, those that do most first, a bounded number."""
+    """The flakiest cases of the baseline, flakiest first; a bounded number."""
     flaky_total: Count = 0
-    """How many there are of them."""
+    """Number of all flaky cases."""
     excused: tuple[Excused, ...] = ()
-    """Accepted drops and cases in quarantine."""
+    """Accepted drops and quarantined cases."""
     hidden: tuple[str, ...] = ()
-    """What would block, had the errors that `gate.max_errors` allows been values that just pass."""
+    """What would block if the errors that `gate.max_errors` allows were values that just pass."""
     loosened: tuple[str, ...] = ()
-    """What this change makes easier to pass: of its gate, its evalsets, its criteria."""
+    """How this pull request weakens its own gate, evalsets or criteria."""
 
 
 class GroupSummary(Stored):
@@ -164,35 +164,35 @@ class GroupSummary(Stored):
     errors: Count = 0
     skipped: Count = 0
     incomplete: Count = 0
-    """Cases that lack an observation, those among them that fail whatever it had shown."""
+    """Cases with missing trials, including those that fail whatever these had shown."""
     value: Value | None = None
     """The mean over the measured cases."""
     span: tuple[Value, Value] | None = None
-    """The least and the greatest mean that all cases may have had, whatever is missing; `None`
-    where nothing bounds it, or nothing applies."""
+    """The lowest and the highest possible mean over all cases, whatever the missing values;
+    `None` if unbounded or not applicable."""
     threshold: Value | None = None
     informational: bool = False
     tier: Tier = "block"
     interval: Interval | None = None
-    """The least and the greatest value there is."""
+    """The lowest and the highest possible value."""
     better: Literal["higher", "lower"] = "higher"
     judging: JudgeUsage | None = None
-    """What asking models took, where it asks any."""
+    """Usage of judge models, if it calls any."""
 
 
 class Named(Stored):
-    """How many cases there are of a kind, and the first of them."""
+    """The number of cases of one kind, and the first of them."""
 
     count: Count = 0
     first: tuple[str, ...] = ()
-    """As `evalset/case`, a bounded number."""
+    """As `evalset/case`; a bounded number."""
 
     def __bool__(self) -> bool:
         return self.count > 0
 
 
 class Totals(Stored):
-    """How many cases ended how, and how many trials were tried."""
+    """Counts of cases by status, and of trials."""
 
     trials: Count = 0
     cases: Count = 0
@@ -201,15 +201,15 @@ class Totals(Stored):
     errors: Count = 0
     skipped: Count = 0
     incomplete: Count = 0
-    """Cases that lack an observation, those among them that fail whatever it had shown."""
+    """Cases with missing trials, including those that fail whatever these had shown."""
     accepted: Count = 0
-    """Cases among the skipped that were measured, and of which every drop is accepted."""
+    """Skipped cases that were measured, with every drop accepted."""
     unjudged: Named = Named()
-    """Cases that no criterion that blocks measured, though nothing allows it."""
+    """Cases that no blocking criterion measured, and that are not allowed to be so."""
     allowed: Named = Named()
-    """Cases that no criterion that blocks measured, which `gate.allow_unjudged` allows."""
+    """Cases that no blocking criterion measured, as `gate.allow_unjudged` allows."""
     unmeasured: tuple[str, ...] = ()
-    """Criteria that block, and found nothing to measure in any case."""
+    """Blocking criteria that measured no case."""
     retried: Count = 0
     """Trials that were started more than once."""
     duration_s: Total = 0.0
@@ -217,12 +217,12 @@ class Totals(Stored):
 
     @property
     def judged(self) -> int:
-        """How many cases passed, failed, or would have, had they been measured."""
+        """Number of cases that passed, failed or have an error."""
         return self.passed + self.failed + self.errors
 
     @property
     def pass_rate(self) -> float | None:
-        """The share of the measured cases that passed; `None` where none was measured."""
+        """The share of the measured cases that passed; `None` if none was measured."""
         measured = self.passed + self.failed
         return self.passed / measured if measured else None
 
@@ -233,7 +233,7 @@ class Reason(Stored):
     severity: Literal["blocks", "incomplete", "warns", "info"]
     message: str
     group: GroupKey | None = None
-    """The criterion it speaks of, where it speaks of one."""
+    """The criterion concerned, if any."""
 
 
 class Verdict(Stored):
@@ -245,7 +245,7 @@ class Verdict(Stored):
 
 
 class Counts(Stored):
-    """How many cases ended how."""
+    """Counts of cases by status."""
 
     passed: Count = 0
     failed: Count = 0
@@ -259,17 +259,17 @@ class NotedGroup(Stored):
     group: GroupKey
     cases: Counts = Counts()
     value: Value | None = None
-    """The mean over the cases that were measured."""
+    """The mean over the measured cases."""
     cost_usd: Total | None = None
-    """What asking models for it took, where it asked any and the store knows."""
+    """Cost of its judge models, if it called any and the store knows."""
 
 
 class Noted(Stored):
-    """One stored run, in short."""
+    """Summary of a stored run."""
 
     run_id: str
     created: str
-    """When it began, in UTC, ISO 8601."""
+    """Start time, UTC, ISO 8601."""
     commit: str | None = None
     branch: str | None = None
     cases: Counts = Counts()
@@ -278,7 +278,7 @@ class Noted(Stored):
 
 
 class Report(Stored):
-    """Everything a template sees, but for the single results."""
+    """Everything a template sees, except the single results."""
 
     schema_version: int = SCHEMA_VERSION
     meta: RunMeta
@@ -287,10 +287,10 @@ class Report(Stored):
     comparison: Comparison | None = None
     verdict: Verdict
     judging: JudgeUsage | None = None
-    """What asking models for verdicts took in all; `None` where none was asked."""
+    """Total usage of judge models; `None` if none was called."""
     simulation: JudgeUsage | None = None
-    """What asking models for what users say took in all; `None` where none was asked."""
+    """Total usage of models for simulated users; `None` if none was called."""
     history: tuple[Noted, ...] = ()
-    """The stored runs in short, newest first, as far as the store tells."""
+    """Summaries of the stored runs, newest first, if the store has any."""
     worst: tuple[TrialResult, ...] = ()
-    """The results that matter most to a reader, a bounded number, with their evidence."""
+    """The results most relevant to a reader, with their evidence; a bounded number."""

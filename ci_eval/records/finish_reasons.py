@@ -1,4 +1,4 @@
-"""Why a model ended its answer, as providers call it."""
+"""Finish reasons: why a model stopped generating, in the providers' words."""
 
 from typing import Annotated
 
@@ -11,18 +11,18 @@ _ORDINARY = frozenset(
         *("finish_reason_unspecified", "unspecified", "unknown", "none", "null"),
     }
 )
-"""An answer that ends so is whole, in lower case."""
+"""Finish reasons of complete answers, in lower case."""
 _MAX_CHARS = 100
 
 
 def unless_ordinary(reason: object) -> object:
-    """Return why an answer ended before it was whole; `None` for an ordinary end."""
+    """Return the reason why an answer is incomplete; `None` if it is complete."""
     if not isinstance(reason, str):
         return reason
-    # Python's enums are written with the name of their class.
+    # Python prints an enum member with its class name.
     name = reason.strip().rpartition(".")[2]
     return None if name.casefold() in _ORDINARY else name[:_MAX_CHARS]
 
 
 FinishReason = Annotated[str | None, BeforeValidator(unless_ordinary)]
-"""Why an answer ended before it was whole, such as `MAX_TOKENS`; `None` for an ordinary end."""
+"""Why an answer is incomplete, such as `MAX_TOKENS`; `None` if it is complete."""

@@ -1,4 +1,4 @@
-"""What is asked of an agent, and what it does: evalsets, cases, invocations, messages.
+"""Eval cases, invocations and messages: the input of an agent and what it does.
 
 `EvalCase`, `Invocation`, `Content` and their parts read Google ADK's files, in both spellings.
 """
@@ -23,10 +23,10 @@ from ci_eval.records.bounds import Moment, Seconds, Total
 from ci_eval.records.finish_reasons import FinishReason
 
 SCHEMA_VERSION = 1
-"""The version of every stored file; raised when a reader of the old one would go wrong."""
+"""The version of every stored file; raised if older readers would misread it."""
 
 Json = Any
-"""A JSON value; pydantic's own type for it copies every value."""
+"""A JSON value; pydantic's own type would copy every value."""
 
 
 class Record(BaseModel):
@@ -38,26 +38,26 @@ class Record(BaseModel):
 
 
 class Stored(Record):
-    """A record that is read back from a file which a newer version may have written."""
+    """A record read from a file that a newer version may have written."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
 
 class Status(StrEnum):
-    """What became of a criterion, a trial or a run; JUnit's four."""
+    """The status of a criterion, a trial or a run; the same four as in JUnit."""
 
     PASSED = "passed"
-    """Measured, and good enough."""
+    """Measured, good enough."""
     FAILED = "failed"
-    """Measured, and not good enough."""
+    """Measured, not good enough."""
     ERROR = "error"
-    """Should have been measured, and could not be."""
+    """Should have been measured, but could not be."""
     SKIPPED = "skipped"
     """Does not apply."""
 
     @classmethod
     def worst(cls, statuses: "list[Status]") -> "Status":
-        """Return the worst: error, failed, passed, skipped; nothing at all is skipped."""
+        """Return the worst of error, failed, passed, skipped; `SKIPPED` if there are none."""
         return max(statuses, key=_SEVERITY.__getitem__, default=cls.SKIPPED)
 
 
@@ -65,13 +65,13 @@ _SEVERITY = {Status.SKIPPED: 0, Status.PASSED: 1, Status.FAILED: 2, Status.ERROR
 
 
 class AdkRecord(Record):
-    """A value of ADK's files: snake_case or camelCase when read, snake_case when written."""
+    """A record of ADK's files: reads snake_case and camelCase, writes snake_case."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class FunctionCall(AdkRecord):
-    """A call of a tool, in a message."""
+    """A tool call in a message."""
 
     id: str | None = None
     name: str | None = None
@@ -81,7 +81,7 @@ class FunctionCall(AdkRecord):
 
 
 class FunctionResponse(AdkRecord):
-    """What a tool answered, in a message."""
+    """A tool's result in a message."""
 
     id: str | None = None
     name: str | None = None
@@ -92,7 +92,7 @@ class FunctionResponse(AdkRecord):
 
 
 class Part(AdkRecord):
-    """A piece of a message: text, a tool call, a tool's answer, or data."""
+    """A part of a message: text, a tool call, a tool's result, or data."""
 
     text: str | None = None
     thought: bool | None = None
@@ -124,17 +124,17 @@ class Content(AdkRecord):
 
     @classmethod
     def of_text(cls, text: str, *, role: str) -> "Content":
-        """Return a message of one text."""
+        """Return a message with one text part."""
         return cls(role=role, parts=(Part(text=text),))
 
     @cached_property
     def text(self) -> str:
-        """The texts of all parts, thoughts too, one under the other, as ADK joins them."""
+        """The texts of all parts, including thoughts, joined with newlines as in ADK."""
         return "\n".join(part.text for part in self.parts or () if part.text)
 
     @cached_property
     def is_plain_text(self) -> bool:
-        """Whether the texts are all there is."""
+        """True if the message holds nothing but text."""
         plain = {"text", "thought", "thought_signature"}
         return all(
             value is None or field in plain for part in self.parts or () for field, value in part
@@ -142,7 +142,7 @@ class Content(AdkRecord):
 
 
 class IntermediateData(AdkRecord):
-    """What happened before the final response, as lists."""
+    """The trajectory before the final response, as lists."""
 
     tool_uses: tuple[FunctionCall, ...] = ()
     tool_responses: tuple[FunctionResponse, ...] = ()
@@ -150,7 +150,7 @@ class IntermediateData(AdkRecord):
 
 
 class InvocationEvent(AdkRecord):
-    """One message of one agent on the way to the final response."""
+    """One message of one agent before the final response."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
@@ -163,12 +163,12 @@ class InvocationEvent(AdkRecord):
 
 
 class InvocationEvents(AdkRecord):
-    """What happened before the final response, in order."""
+    """The trajectory before the final response, as events in order."""
 
     invocation_events: tuple[InvocationEvent, ...]
 
 
-def _which_data(value: object) -> str:
+def _data_tag(value: object) -> str:
     keys = value.keys() if isinstance(value, Mapping) else ()
     named = not {"invocation_events", "invocationEvents"}.isdisjoint(keys)
     return "<events>" if named or isinstance(value, InvocationEvents) else "<data>"
@@ -176,13 +176,13 @@ def _which_data(value: object) -> str:
 
 IntermediateDataType = Annotated[
     Annotated[IntermediateData, Tag("<data>")] | Annotated[InvocationEvents, Tag("<events>")],
-    Discriminator(_which_data),
+    Discriminator(_data_tag),
 ]
-"""Both ways to keep a trajectory, told apart by the one key that only events have."""
+"""Both forms of a trajectory, distinguished by the one key that only events have."""
 
 
 class AgentDetails(AdkRecord):
-    """What an agent was told and which tools it had."""
+    """An agent's instructions and tools."""
 
     name: str
     instructions: str = ""
@@ -190,42 +190,42 @@ class AgentDetails(AdkRecord):
 
 
 class AppDetails(AdkRecord):
-    """The agents that took part, by name."""
+    """The participating agents, by name."""
 
     agent_details: dict[str, AgentDetails] = {}
 
 
 class RubricContent(AdkRecord):
-    """A property that a judge answers yes or no to."""
+    """A property to which a judge answers yes or no."""
 
     text_property: str | None = None
-    """The property, in a sentence."""
+    """The property, as a sentence."""
 
 
 class Rubric(AdkRecord):
-    """One property that a response or a trajectory is judged on."""
+    """One property by which a response or a trajectory is judged."""
 
     of_response: ClassVar[str] = "FINAL_RESPONSE_QUALITY"
-    """The type of those that the final response is judged on."""
+    """The type of rubrics for the final response."""
 
     rubric_id: str
-    """What it is called in the evidence."""
+    """Its name in the evidence."""
     rubric_content: RubricContent
-    """What is judged."""
+    """The property to judge."""
     description: str | None = None
-    """For readers; no judge sees it."""
+    """For readers; not shown to judges."""
     type: str | None = None
-    """Which criteria it is meant for, where a case brings it: their `rubric_type`."""
+    """For a rubric in a case: the `rubric_type` of the criteria that use it."""
 
 
 class ToolCall(NamedTuple):
-    """A tool call with what came back."""
+    """A tool call with its result."""
 
     name: str | None
     args: dict[str, Json] | None
-    """The arguments; `None` where none were written down, which is not the same as `{}`."""
+    """The arguments; `None` if not stated, which differs from `{}`."""
     result: dict[str, Json] | None
-    """What the tool answered; `None` where no answer was recorded."""
+    """The tool's result; `None` if not recorded."""
 
 
 class Invocation(AdkRecord):
@@ -241,19 +241,21 @@ class Invocation(AdkRecord):
     duration: Seconds | None = None
     """Seconds from the message to the final response."""
     model_duration: Seconds | None = None
-    """Seconds of these in which a model was at work."""
+    """Seconds of `duration` during which a model was running."""
     tool_duration: Seconds | None = None
-    """Seconds of these in which a tool was at work and no model."""
+    """Seconds of `duration` during which a tool but no model was running."""
+
+    # The fields below are ours; ADK does not have them.
     cost_usd: Total | None = None
-    """What the models cost, where the agent says so; ours, ADK has no such field."""
+    """Cost of the models, if the agent reports it."""
     nodes: tuple[str, ...] | None = None
-    """The nodes of a graph as they were visited, `None` where nobody looked; ours, too."""
+    """Names of the graph nodes in the order visited; `None` if not observed."""
     waits_for: tuple[FunctionCall, ...] = ()
-    """Calls that somebody outside has to answer before the agent goes on; ours, too."""
+    """Calls that need an external answer before the agent continues."""
     finish_reason: FinishReason = None
-    """Why the final response ended before it was whole, such as `MAX_TOKENS`; ours, too."""
+    """Why the final response is incomplete, such as `MAX_TOKENS`."""
     unseen: bool = False
-    """Whether nothing tells which tools were called, or are expected to be; ours, too."""
+    """Whether the called or expected tool calls are unknown."""
 
     @property
     def user(self) -> str:
@@ -262,18 +264,18 @@ class Invocation(AdkRecord):
 
     @property
     def response(self) -> str:
-        """The text of the final response; empty where there is none."""
+        """The text of the final response; empty if there is none."""
         return self.final_response.text if self.final_response else ""
 
     @property
     def events(self) -> tuple[InvocationEvent, ...] | None:
-        """The events, where the trajectory was kept as events."""
+        """The events, if the trajectory consists of events."""
         data = self.intermediate_data
         return data.invocation_events if isinstance(data, InvocationEvents) else None
 
     @cached_property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The trajectory: every tool call in order, each with the answer of the same id."""
+        """The trajectory: every tool call in order, each with the result of the same id."""
         calls, responses = self._calls_and_responses()
         by_id = {response.id: response.response for response in responses}
         return tuple(ToolCall(call.name, call.args, by_id.get(call.id)) for call in calls)
@@ -306,7 +308,7 @@ class SessionInput(AdkRecord):
 
 
 class ConversationScenario(AdkRecord):
-    """A conversation that a simulated user leads."""
+    """A conversation with a simulated user."""
 
     starting_prompt: str
     conversation_plan: str
@@ -314,16 +316,16 @@ class ConversationScenario(AdkRecord):
 
 
 class CannedResult(Record):
-    """What comes back from a tool that is not really called; one of the last three is given."""
+    """A canned result of a mocked tool; exactly one of the last three fields is set."""
 
     args: dict[str, Json] | None = None
-    """Which calls are meant: those with at least these arguments; left out, all."""
+    """Match calls that have at least these arguments. Default: match all calls."""
     result: Json = None
-    """What the tool answers."""
+    """The result of every call."""
     results: tuple[Json, ...] | None = Field(default=None, min_length=1)
-    """What it answers the first time, the second time …; the last is answered from then on."""
+    """The results of the first call, the second call …; the last one repeats."""
     error: str | None = None
-    """The message of the error that it ends in."""
+    """The error message with which the call fails."""
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -332,31 +334,32 @@ class CannedResult(Record):
         return self
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     return [value] if isinstance(value, Mapping) else value
 
 
 CannedResults = Annotated[
-    dict[str, Annotated[tuple[CannedResult, ...], BeforeValidator(_listed)]],
+    dict[str, Annotated[tuple[CannedResult, ...], BeforeValidator(_as_list)]],
     Field(default_factory=dict),
 ]
-"""By the name of a tool, what comes back: the first that is meant by a call; one, or a list."""
+"""Canned results by tool name, one or a list; the first that matches a call is used."""
 
 
 class ToolMocks(Record):
-    """Tools that are not really called."""
+    """Mocked tools."""
 
     tools: CannedResults
-    """What comes back, by the name of the tool: the first entry that is meant by a call."""
+    """Canned results by tool name; the first entry that matches a call is used."""
     unmatched: Literal["error", "pass"] = "error"
-    """A call for which nothing is given here is an error of the trial, or is really made."""
+    """For a call that matches no entry: fail the trial with an error, or pass the call on to the
+    real tool."""
 
     def before(self, others: "ToolMocks") -> "ToolMocks":
-        """Return what is given here and, where that is not meant by a call, by `others`."""
+        """Return these mocks combined with `others`, which come second."""
         names = dict.fromkeys((*self.tools, *others.tools))
         tools = {name: self.tools.get(name, ()) + others.tools.get(name, ()) for name in names}
-        said = self if "unmatched" in self.model_fields_set else others
-        return ToolMocks(tools=tools, unmatched=said.unmatched)
+        decisive = self if "unmatched" in self.model_fields_set else others
+        return ToolMocks(tools=tools, unmatched=decisive.unmatched)
 
 
 class EvalCase(AdkRecord):
@@ -372,20 +375,20 @@ class EvalCase(AdkRecord):
     rubrics: tuple[Rubric, ...] | None = None
     final_session_state: dict[str, Json] | None = {}
     tags: tuple[str, ...] = ()
-    """Words to select the case by; ours, ADK has no such field."""
+    """Tags to select the case by; ours, like the fields below: ADK does not have them."""
     assertions: tuple[dict[str, Json], ...] = ()
-    """What must hold of this case alone, as `ci/assertions` reads it; ours, too."""
+    """Assertions about this case alone, which `ci/assertions` checks."""
     tool_mocks: ToolMocks | None = None
-    """Tools that are not really called in this case; ours, too."""
+    """Tools that are mocked in this case."""
     human_answers: CannedResults
-    """What a human answers where the agent stops and asks, by the name of the tool; ours, too."""
+    """The human's answers when the agent stops to ask, by tool name."""
     rerun_on_resume: bool = False
-    """Whether a resumed agent goes on with the answers, instead of ending with them; ours, too."""
+    """Whether a resumed agent continues with the answers instead of ending with them."""
     line: int | None = Field(default=None, exclude=True)
-    """Where the case starts in its file; not part of the data."""
+    """First line of the case in its file; not part of the data."""
     of_adk: bool = Field(default=False, exclude=True)
-    """Whether it stands in a file of ADK's own, where ADK counts what is left out; not part of the
-    data either."""
+    """Whether it comes from a file of ADK's own, where ADK scores missing expectations; not part
+    of the data."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

@@ -1,4 +1,4 @@
-"""A question to a model, who is asked, and the answer."""
+"""Questions to models, and their answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,33 +11,33 @@ T = TypeVar("T")
 
 
 class UnreadableError(ValueError):
-    """An answer is not in the form that was asked for; says what is wrong, as a sentence."""
+    """An answer does not have the requested form; the message is a full sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a model is asked, once."""
+    """One question to a model."""
 
     about: str
     """The criterion that asks, such as `adk/final_response_match_v2`."""
     instructions: str
-    """What the model is to do: words of ours, or of the repository's prompts."""
+    """The task, from our templates or the repository's."""
     text: str
-    """What it is to look at; words of others are fenced."""
+    """The material to judge; untrusted text is fenced."""
     schema: Mapping[str, Json]
-    """The JSON schema of the answer; empty where it is plain text."""
+    """The JSON schema of the answer; empty for plain text."""
     sample: int = 0
-    """The how-manieth time the same is asked, counted from 0."""
+    """Sample index, from 0."""
     model: str = ""
-    """Who is asked."""
+    """Name of the model."""
     settings: Mapping[str, Json] = field(default_factory=dict)
-    """Settings of the call, as google-genai's `GenerateContentConfig` names them."""
+    """Call settings, named as in google-genai's `GenerateContentConfig`."""
     remark: str = ""
-    """Why the answer before this one could not be used; empty the first time."""
+    """Why the previous answer was unusable; empty the first time."""
 
     @property
     def prompt(self) -> str:
-        """All of the text, the remark at its end."""
+        """The text, followed by the remark."""
         if not self.remark:
             return self.text
         return (
@@ -47,37 +47,37 @@ class Question:
 
 
 class Wording(NamedTuple):
-    """What a model is to look at, in words of the configuration's instead of ours."""
+    """The text of a question, as worded in the configuration."""
 
     template: str
     """A Jinja template."""
     names: Mapping[str, object] = {}
-    """What the template may use beside the data, and is written as it is."""
+    """Additional template variables, inserted without fencing."""
 
 
 class Answer(Stored):
-    """What a model answered, whatever that is worth."""
+    """A model's raw answer."""
 
     text: str = ""
     finish: Literal["stop", "length", "blocked", "other"] = "stop"
-    """Why it ended: it was complete, too long, kept back by a filter, or something else."""
+    """Why it ended: complete, too long, blocked by a filter, or something else."""
     input_tokens: Count = 0
     output_tokens: Count = 0
-    """Tokens that were thought count, too."""
+    """Includes thinking tokens."""
     model: str = ""
-    """The version of the model, as the provider names it."""
+    """The model version, as reported by the provider."""
 
 
 class Reading(NamedTuple, Generic[T]):
-    """What was read from a judge's answer, or why nothing was."""
+    """The value parsed from a judge's answer, or the reason why there is none."""
 
     value: T | None
     reason: str = ""
     """Why there is no value."""
     failed: bool = False
-    """Whether there was no answer at all, so that nobody knows what it would have been."""
+    """Whether there was no answer at all, rather than an unreadable one."""
     cached: bool = False
-    """Whether the answer was kept from an earlier time."""
+    """Whether the answer came from the cache."""
 
 
 class Seat(Protocol):
@@ -85,17 +85,17 @@ class Seat(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in the evidence: its model."""
+        """Its name in the evidence: the model."""
 
     @property
     def samples(self) -> int:
-        """How often it is to be asked the same."""
+        """The number of samples to draw."""
 
     async def ask(
         self, question: Question, read: Callable[[str], T], *, fresh: bool = False
     ) -> Reading[T]:
-        """Return what `read` makes of the answer to `question`.
+        """Ask `question` and parse the answer with `read`.
 
-        Where `read` raises `UnreadableError`, the judge is asked once more, with the reason.
-        Where an answer was kept from an earlier time, that one is read; `fresh` forbids it.
+        If `read` raises `UnreadableError`, the judge is asked once more, with the reason.
+        A cached answer is used if there is one, unless `fresh` is set.
         """

@@ -1,4 +1,4 @@
-"""What a run measured: a score for each criterion, a result for each trial."""
+"""Results of a run: a score for each criterion, a result for each trial."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal, NamedTuple, Self
@@ -12,33 +12,33 @@ from ci_eval.records.trials import Failure, TrialKey
 
 
 class InvocationScore(Stored):
-    """The part of one invocation in a score."""
+    """The score of one invocation."""
 
     status: Status
     value: Value | None = None
     evidence: dict[str, Json] | None = None
-    """What was compared; kept where it did not pass."""
+    """The expected and actual values; kept if it did not pass."""
 
 
 class JudgeUsage(Stored):
-    """What asking models took."""
+    """Calls, tokens and cost of models."""
 
     calls: Count = 0
-    """Requests that were sent, those that failed too."""
+    """Requests sent, including failed ones."""
     cached: Count = 0
-    """Answers that were kept from an earlier time."""
+    """Answers from the cache."""
     input_tokens: Count = 0
     output_tokens: Count = 0
     cost_usd: Total = 0.0
-    """What the calls cost, as far as the prices of the models are known."""
+    """Cost of the calls to models with a known price."""
     unpriced: Count = 0
-    """Calls of models whose price is not known, so that `cost_usd` lacks them."""
+    """Calls to models without a known price, not included in `cost_usd`."""
     agreements: Count = 0
-    """How many things a jury was asked."""
+    """Number of items that a jury judged."""
     agreement: Total = 0.0
-    """The sum, over these, of the shares of pairs of judges that agreed."""
+    """The sum over these items of the share of pairs of judges that agreed."""
     lacking: tuple[str, ...] = ()
-    """What the environment lacked, such as a key, where nobody could be asked."""
+    """Credentials and the like that were missing, so that no model could be called."""
 
     def __add__(self, other: "JudgeUsage") -> "JudgeUsage":
         mine, theirs = self.__dict__, other.__dict__
@@ -48,30 +48,30 @@ class JudgeUsage(Stored):
 
     @property
     def agreed(self) -> float | None:
-        """The share of pairs of a jury's judges that agreed; `None` where there was no jury."""
+        """The share of pairs of a jury's judges that agreed; `None` without a jury."""
         return self.agreement / self.agreements if self.agreements else None
 
 
 class Score(Stored):
-    """What one criterion says of one trial."""
+    """The score of one trial under one criterion."""
 
     criterion: str
     """The qualified type, such as `adk/response_match_score`."""
     name: str
-    """The user's own name for it, or the type again."""
+    """The user's name for the criterion, or the type again."""
     status: Status
     value: Value | None = None
     better: Literal["higher", "lower"] = "higher"
     threshold: Value | None = None
     reason: str = ""
-    """Why it was not measured, or what the value says."""
+    """Why it was not measured, or an explanation of the value."""
     informational: bool = False
-    """Measured and shown, and never judged."""
+    """Whether it is measured and shown but never decides anything."""
     evidence: dict[str, Json] | None = None
-    """What was compared, where that is the conversation as a whole; kept where it did not pass."""
+    """The expected and actual values of the whole conversation; kept if it did not pass."""
     invocations: tuple[InvocationScore, ...] = ()
     judging: JudgeUsage | None = None
-    """What it took to ask models, where it asked any."""
+    """Usage of judge models, if it called any."""
 
     @model_validator(mode="after")
     def _measured_means_a_value(self) -> Self:
@@ -92,43 +92,42 @@ class TrialResult(Stored):
     line: Count | None = None
     """The line of the case in its evalset."""
     case_fingerprint: str = ""
-    """Of the case's content: equal only where the same thing was asked and expected."""
+    """Fingerprint of the case: equal only for the same messages and expectations."""
     output: str = ""
-    """What the agent wrote to its standard streams; kept where the trial did not pass."""
+    """The agent's stdout and stderr; kept if the trial did not pass."""
     cut_off: tuple[str, ...] = ()
-    """For each response that ended before it was whole: why, such as `MAX_TOKENS`."""
+    """The finish reason of each incomplete response, such as `MAX_TOKENS`."""
     simulation: JudgeUsage | None = None
-    """What it took to ask what the user says, where a model plays one."""
+    """Usage of the model for the simulated user, if any."""
     round: Round = 0
-    """0 for what was planned; 1 and so on for all cases drawn again because a verdict was in
-    doubt."""
+    """0 for planned trials; 1, 2 … for reruns of all cases after an inconclusive verdict."""
     confirms: bool = False
-    """Whether it was drawn because this very case had failed: it is evidence for that alone, and
-    no part of any mean."""
+    """Whether it was drawn to confirm that this case fails: it is evidence for that alone and
+    enters no mean."""
 
 
 # --- One run --------------------------------------------------------------------------------
 
 
 Tier = Literal["block", "warn", "inform"]
-"""What a criterion does when it got worse: it blocks, it warns, or it is only shown."""
+"""Effect of a regression: block the merge, warn, or only show it."""
 
 
 class CriterionFacts(Stored):
-    """What a run says of a criterion it used."""
+    """The settings of a criterion in a run."""
 
     criterion: str
     better: Literal["higher", "lower"] = "higher"
     threshold: Value | None = None
     interval: Interval | None = None
-    """The least and the greatest value there is; `None` for a measure without bounds."""
+    """The lowest and the highest possible value; `None` if unbounded."""
     informational: bool = False
     tier: Tier = "block"
-    """What it does when it got worse."""
+    """Effect of a regression."""
     max_growth: Value | None = None
-    """The share by which a measure may get worse; `None` where nothing tests it."""
+    """The relative increase that is tolerated; `None` if not tested."""
     fingerprint: str = ""
-    """Of the options that change the value; the threshold is not among them."""
+    """Fingerprint of the options that change the value, without the threshold."""
 
     @property
     def judges(self) -> bool:
@@ -137,26 +136,26 @@ class CriterionFacts(Stored):
 
 
 class RunMeta(Stored):
-    """What holds for a whole run."""
+    """Metadata of a run."""
 
     run_id: str
     suite: str
     created: str
-    """When the run began, in UTC, ISO 8601."""
+    """Start time, UTC, ISO 8601."""
     version: str
-    """Of ci-eval."""
+    """Version of ci-eval."""
     config: str = ""
     """The configuration file, as the user named it."""
     commit: str | None = None
-    """The commit that was checked out, where there is a repository."""
+    """The commit that was checked out, if there is a repository."""
     branch: str | None = None
     """The branch that was checked out; `None` for a pull request."""
     job: str = ""
-    """What CI calls the job, which tells it from others of the suite for the same commit."""
+    """The CI job's name; distinguishes jobs that run the same suite on the same commit."""
     gate: Mapping[str, Json] = {}
-    """What was to block, as it was set."""
+    """The configuration of the gate."""
     store: Mapping[str, Json] = {}
-    """Where the runs to compare with were to be found, as it was set."""
+    """The configuration of the baseline store."""
     agents: tuple[str, ...] = ()
     evalsets: Mapping[str, EvalSet] = {}
     criteria: Mapping[str, CriterionFacts] = {}
@@ -164,16 +163,16 @@ class RunMeta(Stored):
     filtered: bool = False
     """Whether only a part of the suite was selected."""
     disabled: tuple[str, ...] = ()
-    """Criteria that are switched off, and so are not missed."""
+    """Disabled criteria; not reported as missing."""
     overrides: Mapping[str, str] = {}
-    """Plugins that took the name of another, with their modules."""
+    """Names of plugins that replaced another of the same name, with their modules."""
     warnings: tuple[str, ...] = ()
     lacking: Mapping[str, str] = {}
-    """What agents were to get of the environment, such as keys, and it had not: by agent."""
+    """Missing environment variables such as credentials, by agent."""
 
 
 class Run(NamedTuple):
-    """One run: what holds for all of it, and its results, which can be read again."""
+    """One run: its metadata, and its results, which can be read repeatedly."""
 
     meta: RunMeta
     results: Callable[[], Iterator[TrialResult]]

@@ -1,7 +1,7 @@
-"""What a case states, and what it leaves open.
+"""Expectations that a case states or leaves out.
 
-A criterion that compares with something measures only where that is stated: an empty list states
-that there is none, and silence states nothing. `plugins.criterion` asks here for all criteria.
+A criterion measures only what it can compare with a stated expectation: an empty list states that
+nothing is expected, a missing key states nothing. `plugins.criterion` uses this for all criteria.
 """
 
 from typing import Literal
@@ -9,17 +9,17 @@ from typing import Literal
 from ci_eval.records.model import Invocation
 
 Expectation = Literal["response", "reply", "tool_calls", "nodes"]
-"""What of an expected invocation a criterion compares with. `response`: a final response with text.
-`reply`: a final response, be it empty."""
+"""The part of an expected invocation to compare with. `response`: a final response with text.
+`reply`: a final response, even an empty one."""
 UNSTATED: dict[Expectation, str] = {
     "response": "expects no response",
     "reply": "expects no response",
-    "tool_calls": "does not state the expected tool calls; an empty list states that none are",
+    "tool_calls": "does not state the expected tool calls (an empty list means none)",
     "nodes": "expects no nodes",
 }
-"""Why a case that does not state it cannot be scored."""
+"""Why a case without the expectation cannot be scored."""
 SILENCE = "what is not stated of tool calls"
-"""Topic of readers' warnings that matter only to a criterion which counts silence."""
+"""Topic of readers' warnings that matter only to criteria with `counts_silence`."""
 
 
 def states(turn: Invocation, what: Expectation) -> bool:

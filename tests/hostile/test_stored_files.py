@@ -106,8 +106,8 @@ def test_a_trace_that_took_such_a_time_is_not_taken_over(project: Project, secon
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("interval", [0, 1e-300], "must go from a lower number to a higher one, found 0 to 1e-300"),
-        ("interval", [1, 0], "must go from a lower number to a higher one, found 1 to 0"),
+        ("interval", [0, 1e-300], "must be a lower and a higher number, found 0 and 1e-300"),
+        ("interval", [1, 0], "must be a lower and a higher number, found 1 and 0"),
         ("threshold", 1e200, "must be at most 1e+15, found 1e+200"),
     ],
 )

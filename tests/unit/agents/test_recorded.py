@@ -119,8 +119,8 @@ def test_a_number_that_a_line_without_one_has_already_is_refused(tmp_path: Path)
     row = {"eval_id": "a", "invocations": []}
     assert Recording(tmp_path, row, row, {**row, "repeat": 1}).problems == [
         (
-            "3: gives the repeat 1 of the case 'a', which an earlier line without 'repeat' is "
-            "already; number all of its lines, or none"
+            "3: is repeat 1 of case 'a', like an earlier line without 'repeat'; "
+            "set 'repeat' on all lines of this case or on none"
         )
     ]
 
@@ -258,8 +258,8 @@ def test_a_conversation_that_took_place_cannot_go_on(tmp_path: Path) -> None:
         ("5", "expected an object, found 5"),
         ("[]", "expected an object, found a list"),
         ("{}", "'eval_id' is missing"),
-        ('{"eval_id": "b"}', "holds neither 'invocations' nor an 'error'"),
-        ('{"eval_id": "b", "invocations": null}', "holds neither 'invocations' nor an 'error'"),
+        ('{"eval_id": "b"}', "has neither 'invocations' nor an 'error'"),
+        ('{"eval_id": "b", "invocations": null}', "has neither 'invocations' nor an 'error'"),
         ('{"eval_id": 5, "error": "x"}', "eval_id: expected text, found 5"),
         ('{"eval_id": "b", "error": true}', "error: expected text, found true"),
         ('{"eval_id": "b", "error": "", "repeat": "x"}', "repeat: expected a whole number, fou"),
