@@ -160,9 +160,9 @@ class Line:
     async def _attempt(
         self, question: Question, tokens: int, meter: Meter, budget: Budget
     ) -> Answer:
+        client = await self._connected(meter)
         standing = self._standing(question.model)
         left = self._time_left(standing)
-        client = await self._connected(meter)
         estimate = standing.estimate(tokens)
         budget.begin(estimate)
         usage = JudgeUsage(calls=1)
