@@ -1,17 +1,18 @@
-"""Calls of a model that are made again where they fail in passing."""
+"""Retries of calls to a model that is an agent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import TypeVar
 
 from ci_eval.records.errors import TrialError
+from ci_eval.runtime.retry import Backoff
 
 ATTEMPTS = 4
-"""How often a call is made at most."""
-FIRST_PAUSE_S = 0.5
-"""What is waited before a call is made again, in seconds; twice as long each time."""
+"""Maximum number of calls, the first included."""
 LONGEST_PAUSE_S = 60.0
-"""Where the provider wants it still later, a call is not made again."""
+"""Maximum pause, in seconds; a provider that asks for a longer one is not called again."""
+BACKOFF = Backoff(first_s=0.5, longest_s=LONGEST_PAUSE_S)
 
 T = TypeVar("T")
 
@@ -19,24 +20,21 @@ T = TypeVar("T")
 async def retried(
     call: Callable[[], Awaitable[T]], wait: Callable[[TrialError], float | None]
 ) -> T:
-    """Return what `call` returns, made as often as it takes.
+    """Return the result of `call`, retried after errors that may pass.
 
-    `wait` says of an error how many seconds the provider wants at least to be left alone, or
-    `None` where it is of no use to ask again.
+    `wait` returns the minimum pause that the provider asks for with an error, in seconds, or `None`
+    if a retry is pointless.
 
     Raises:
-        TrialError: the last one, where no call came to anything.
+        TrialError: the last error, if no call succeeded.
 
     """
-    for attempt in range(ATTEMPTS - 1):
+    for pause_s in islice(BACKOFF.pauses(), ATTEMPTS - 1):
         try:
             return await call()
         except TrialError as exc:
-            wanted = wait(exc)
-            if wanted is None:
+            wanted_s = wait(exc)
+            if wanted_s is None or wanted_s > LONGEST_PAUSE_S:
                 raise
-            pause = max(FIRST_PAUSE_S * 2.0**attempt, wanted)
-            if pause > LONGEST_PAUSE_S:
-                raise
-        await asyncio.sleep(pause)
+        await asyncio.sleep(max(pause_s, wanted_s))
     return await call()

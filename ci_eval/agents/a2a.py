@@ -36,15 +36,15 @@ from ci_eval.records.model import Content, FunctionCall, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, StatusError, connecting, is_here, shown_address
+from ci_eval.runtime.retry import Backoff
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"
 """Where the card is, and was before version 0.3."""
-FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 3.0
-"""How long to wait before a task is looked at again, at first and at most."""
+BACKOFF = Backoff(first_s=0.2, longest_s=3.0)
+"""Pauses between two looks at a task that is not done."""
 SAID_CHARS = 500
 _WORDS: Mapping[str, str] = {
     "failed": "the agent failed",
@@ -299,12 +299,11 @@ class _Conversation(Session):
                         break
         else:
             progress.add(await peer.call(version.send, {"message": asked}))
-        pause = FIRST_PAUSE_S
+        pauses = BACKOFF.pauses()
         while not progress.is_settled:
             if progress.task_id is None:
                 raise TrialError("protocol", "the agent's stream ended without a task or a message")
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+            await asyncio.sleep(next(pauses))
             progress.add(await peer.call(version.get, {"id": progress.task_id}))
 
     def _remember(self, progress: Progress) -> None:

@@ -20,7 +20,8 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Address, Net, Request, StatusError, connecting, retry_after
+from ci_eval.runtime.http import Address, Net, Request, StatusError, connecting
+from ci_eval.runtime.retry import retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 OPENAI = "https://api.openai.com/v1"

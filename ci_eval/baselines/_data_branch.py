@@ -8,22 +8,22 @@ server supports it, only the files that are read.
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from random import Random  # noqa: TID251  # seeded; only the length of pauses depends on it
 
 from ci_eval.baselines._remote import Remote, permanent_error_hint
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.git import GitError, Repository
+from ci_eval.runtime.retry import Backoff
 
 TRIES = 16
 """The most attempts to push; a push is refused because another one succeeded."""
 READ_TRIES = 3
-FIRST_PAUSE_S = 0.4
-LONGEST_PAUSE_S = 3.0
+BACKOFF = Backoff(first_s=0.4, longest_s=3.0, jitter=1.0)
 MAX_FILE = 512 * 1024 * 1024
 """The largest file that is read from the branch, in bytes."""
 _REF = "refs/ci-eval/data"
@@ -65,7 +65,7 @@ class DataBranch:
             BaselineError: the remote cannot be reached, or the branch holds other data.
 
         """
-        for pause in (*_pauses(seed, READ_TRIES), None):
+        for pause in (*islice(BACKOFF.pauses(seed), READ_TRIES - 1), None):
             try:
                 self._fetch()
             except GitError as exc:
@@ -108,7 +108,7 @@ class DataBranch:
 
         """
         refusal = ""
-        for pause in (0.0, *_pauses(seed, TRIES)):
+        for pause in (0.0, *islice(BACKOFF.pauses(seed), TRIES - 1)):
             time.sleep(pause)
             self.fetch(seed)
             with tempfile.TemporaryDirectory(dir=self._copies) as drafts:
@@ -208,16 +208,3 @@ def opened(clone: Clone, branch: str, remote: str) -> Iterator[DataBranch]:
         except GitError as exc:
             raise BaselineError(f"cannot create a repository for the baseline: {exc}") from exc
         yield DataBranch(scratch, branch, found, folder)
-
-
-def _pauses(seed: str, tries: int) -> Sequence[float]:
-    """Return the pauses between so many attempts, in seconds.
-
-    Exponential backoff with full jitter, so that jobs that collided once do not collide again:
-    Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
-    """
-    random = Random(seed)  # noqa: S311  # no secret
-    return [
-        random.uniform(0, min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**step))
-        for step in range(tries - 1)
-    ]

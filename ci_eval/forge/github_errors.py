@@ -5,7 +5,8 @@ import re
 from ci_eval.forge import rest
 from ci_eval.forge.rest import HostError
 from ci_eval.records.model import Json
-from ci_eval.runtime.http import Response, retry_after
+from ci_eval.runtime.http import Response
+from ci_eval.runtime.retry import retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 GONE = (404, 410)

@@ -13,7 +13,8 @@ from urllib.parse import quote, urlencode
 from ci_eval.forge.rest import Host, HostError, HostRules, checked, items, read
 from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, Response, address, connecting, retry_after
+from ci_eval.runtime.http import Net, Request, Response, address, connecting
+from ci_eval.runtime.retry import retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 M = TypeVar("M", bound=Stored)

@@ -6,6 +6,7 @@ together.  A rate limit that lasts longer fails the request at once, and later r
 
 import asyncio
 from collections.abc import Callable
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -14,6 +15,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, Response
+from ci_eval.runtime.retry import Backoff
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
@@ -25,8 +27,9 @@ MAX_WAIT_S = 90.0
 """The longest single wait, in seconds; hosts ask for 60 where their responses name no time."""
 PATIENCE_S = 150.0
 """The longest total wait of one connection, in seconds."""
-_PAUSES_S = (1.0, 4.0, 10.0)
-"""Pauses before a request that failed on the server is retried."""
+BACKOFF = Backoff(first_s=1.0, longest_s=10.0, factor=4.0)
+RETRIES = 3
+"""The most retries of one request."""
 _SERVER_ERRORS = (500, 502, 503, 504)
 
 
@@ -86,7 +89,7 @@ class Host:
         until, why = self._closed
         if (left_s := until - self._context.now()) > 0:
             raise _limited_error(why, left_s)
-        pauses = iter(_PAUSES_S)
+        pauses = islice(BACKOFF.pauses(), RETRIES)
         while True:
             response, said = await self._attempt(request, within_s)
             limited_s = self._rules.limit_s(response, self._context.now()) if response else None

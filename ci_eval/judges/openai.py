@@ -19,7 +19,8 @@ from ci_eval.records.model import Json
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName
-from ci_eval.runtime.http import Address, address, retry_after, seconds
+from ci_eval.runtime.http import Address, address
+from ci_eval.runtime.retry import retry_after, seconds
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI

@@ -4,7 +4,6 @@ import asyncio
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from random import Random  # noqa: TID251  # seeded; only how long to wait depends on it
 
 from ci_eval.llm.judge_settings import DEFAULT_CONCURRENCY, JudgeOptions, price
 from ci_eval.llm.prices import Price
@@ -14,14 +13,13 @@ from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
 from ci_eval.records.results import JudgeUsage
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 CHARS_PER_TOKEN = 4
 """What a token has in English, roughly; only estimates rest on it."""
 USUAL_OUTPUT_TOKENS = 200
 """What an answer is taken to have before there was one."""
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 30.0
-"""How long a call that failed in passing waits, at first and at most, before it is made again."""
+BACKOFF = Backoff(first_s=0.5, longest_s=30.0, jitter=0.5)
 MAX_REFUSALS = 5
 """How many questions a provider may refuse, before it answered any, until it is asked no more."""
 
@@ -131,8 +129,6 @@ class Line:
         )
         self._failing_since: float | None = None
         self._last_failure = ""
-        # Only how long to wait depends on it.
-        self._random = Random(0)  # noqa: S311  # nothing secret depends on it
 
     async def call(self, question: Question, meter: Meter, budget: Budget) -> Answer:
         """Return the answer to `question`, asked as often as it takes.
@@ -142,7 +138,8 @@ class Line:
 
         """
         tokens = (len(question.instructions) + len(question.prompt)) // CHARS_PER_TOKEN + 1
-        for attempt in range(self._options.attempts):
+        pauses = BACKOFF.pauses(f"{question.sample} {question.prompt}")
+        for attempt in range(1, self._options.attempts + 1):
             started = time.monotonic()
             try:
                 async with self._pace.turn(tokens):
@@ -153,8 +150,8 @@ class Line:
             if not last.passing:
                 raise last
             self._note_failure(started, last)
-            if attempt + 1 < self._options.attempts:
-                await asyncio.sleep(self._pause(attempt, last))
+            if attempt < self._options.attempts:
+                await asyncio.sleep(self._pause_s(next(pauses), last))
         raise JudgeError(f"{last}; asked {self._options.attempts} times")
 
     async def _attempt(
@@ -228,11 +225,10 @@ class Line:
         if error.throttled:
             self._pace.too_much(started, error.after_s)
 
-    def _pause(self, attempt: int, error: JudgeError) -> float:
-        """Return how long to wait: longer each time, and never the same as others do."""
-        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0**attempt)
-        pause = max(error.after_s or 0.0, longest * self._random.uniform(0.5, 1.0))
+    def _pause_s(self, pause_s: float, error: JudgeError) -> float:
+        """Return the seconds until the next attempt: as the provider asks, within our patience."""
+        pause_s = max(pause_s, error.after_s or 0.0)
         if self._failing_since is None:
-            return pause
-        left = self._failing_since + self._options.patience_s - time.monotonic()
-        return max(0.0, min(pause, left))
+            return pause_s
+        left_s = self._failing_since + self._options.patience_s - time.monotonic()
+        return max(0.0, min(pause_s, left_s))

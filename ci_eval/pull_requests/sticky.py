@@ -12,7 +12,7 @@ that of a job that has looked for the last time when another, which read before,
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from random import Random  # noqa: TID251  # seeded; only how long to wait depends on it
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from ci_eval.pull_requests.layout import compose
@@ -20,15 +20,15 @@ from ci_eval.pull_requests.options import Options
 from ci_eval.pull_requests.sections import Section, as_stored, joining, merged, newest_commit, read
 from ci_eval.pull_requests.thread import Comment, PostingError, Thread
 from ci_eval.reporters.markdown import marker
+from ci_eval.runtime.retry import Backoff
 
 Status = Literal["created", "updated", "unchanged", "none", "deferred", "failed", "off"]
 Pause = Callable[[float], Awaitable[None]]
 
 MAX_WRITES = 10
 """How often is written until the comment is as it should be."""
-FIRST_PAUSE_S = 2.0
-"""How long at most is waited after the first write; after each other, twice as long."""
-LONGEST_PAUSE_S = 20.0
+BACKOFF = Backoff(first_s=2.0, longest_s=20.0, jitter=0.5)
+"""Pauses after the writes."""
 
 
 class Posted(NamedTuple):
@@ -103,8 +103,7 @@ class _Writer:
     async def post(self) -> Posted:
         """Look, write what is missing, and look again."""
         seed = f"{self.suite}/{self.said[0].job}/{self.said[0].since}"
-        random = Random(seed)  # noqa: S311  # no secret
-        for step in range(MAX_WRITES):
+        for pause_s in islice(BACKOFF.pauses(seed), MAX_WRITES):
             try:
                 view = await self._look()
             except PostingError as exc:
@@ -116,8 +115,7 @@ class _Writer:
             if view.main and view.is_done:
                 return Posted(self.status, view.main.url, await self._tidied(view))
             await self._write(view)
-            longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**step)
-            await self.pause(longest * random.uniform(0.5, 1.0))
+            await self.pause(pause_s)
         if self.doubt:
             raise self.doubt
         raise PostingError(

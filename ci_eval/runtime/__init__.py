@@ -1,4 +1,4 @@
-"""The machine under a run: its context, isolated processes, environments, git, paths, HTTP.
+"""The machine under a run: context, isolated processes, environments, git, paths, HTTP, retries.
 
 Imports `run_files`, `text` and below.
 """

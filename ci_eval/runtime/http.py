@@ -6,14 +6,12 @@ get our headers, which may hold a key, and a `POST` would lose its body on the w
 """
 
 import asyncio
-import email.utils
 import importlib
 import ipaddress
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -153,27 +151,6 @@ class Response:
             return f"{self.status}, a redirect to {there}; use that address"
         said = self.request.quoted(self.text)
         return f"{self.status}: {said}" if said else f"{self.status} and nothing else"
-
-
-_SECONDS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)s?\s*")
-
-
-def seconds(text: object) -> float | None:
-    """Return how long `12`, `12.5` or `12.5s` is; nothing where it is no such text."""
-    found = _SECONDS.fullmatch(text) if isinstance(text, str) else None
-    return float(found[1]) if found else None
-
-
-def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Return after how many seconds to ask again, as `Retry-After` says (RFC 9110, 10.2.3)."""
-    text = headers.get("Retry-After", "")
-    if (waiting := seconds(text)) is not None:
-        return waiting
-    try:
-        date = email.utils.parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
 
 
 # --- Streams ----------------------------------------------------------------------------------

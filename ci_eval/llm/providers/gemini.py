@@ -19,7 +19,8 @@ from ci_eval.records.errors import JudgeError
 from ci_eval.records.model import Json, Record
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName
-from ci_eval.runtime.http import MAX_BODY, Address, address, client_session, retry_after
+from ci_eval.runtime.http import MAX_BODY, Address, address, client_session
+from ci_eval.runtime.retry import retry_after
 from ci_eval.text.json_text import parse_json
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ci_eval.records.model import Json
-from ci_eval.runtime.http import seconds
+from ci_eval.runtime.retry import seconds
 
 
 def is_key_wrong(body: Json) -> bool:

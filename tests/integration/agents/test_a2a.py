@@ -23,6 +23,7 @@ from ci_eval.agents import a2a
 from ci_eval.agents.a2a import A2A
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Part, ToolCall
+from ci_eval.runtime.retry import Backoff
 
 HERE = Path(__file__).parent
 KEY = "a-key-of-this-test"
@@ -86,7 +87,7 @@ class Peer(Loopback):
 
 @pytest.fixture
 def peer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
-    monkeypatch.setattr(a2a, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(a2a, "BACKOFF", Backoff(0.01, 3.0))
     found = Peer()
     with serving(found):
         yield found

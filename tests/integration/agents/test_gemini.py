@@ -16,6 +16,7 @@ from ci_eval.formats.events import calls_of
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.model import Content, Invocation, ToolCall
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 # google-genai makes a class of its own of aiohttp's session.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
@@ -46,7 +47,7 @@ class Desk(Place):
 
 @pytest.fixture
 def desk(place: Place, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    monkeypatch.setattr(_retrying, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(_retrying, "BACKOFF", Backoff(0.01, 60.0))
     return Desk(place.root)
 
 

@@ -15,6 +15,7 @@ from ci_eval.agents import _retrying
 from ci_eval.agents.openai_chat import OpenAIChat
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.model import Content, Part, ToolCall
+from ci_eval.runtime.retry import Backoff
 
 KEY = "sk-a-key-of-this-test"
 TOOLS = [
@@ -50,7 +51,7 @@ class Model(Loopback):
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_retrying, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(_retrying, "BACKOFF", Backoff(0.001, 60.0))
 
 
 @pytest.fixture

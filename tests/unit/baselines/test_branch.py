@@ -22,6 +22,7 @@ from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
 from ci_eval.records.results import Run
 from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 STORE = BranchStore()
 DATA = "ci-eval-data"
@@ -30,7 +31,7 @@ NOON = "2026-01-01T12:00:{:02}+00:00"
 
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_data_branch, "FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(_data_branch, "BACKOFF", Backoff(0.001, 3.0, jitter=1.0))
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from ci_eval.forge.lineage import Lineage
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.results import Run
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 STORE = CheckRunStore()
 LINEAGE = Lineage(ancestors=(sha(9), sha(8), sha(7)), base="main", own=sha(10))
@@ -29,7 +30,7 @@ GREETS = "greets 1 0.5"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     with github() as found:
         yield found
 

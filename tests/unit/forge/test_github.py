@@ -40,6 +40,7 @@ from ci_eval.records.model import Stored
 from ci_eval.runtime import http
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response
+from ci_eval.runtime.retry import Backoff
 
 READ = "actions: read"
 SAID: list[str] = []
@@ -56,7 +57,7 @@ class Made(Stored):
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     SAID.clear()
     with github() as found:
         yield found
@@ -843,7 +844,7 @@ async def main():
     async with github.connected(RunContext(os.environ, Path(), time.time)) as found:
         print((await found.one("pulls/1", PullRequest, needs="pull-requests: read")).number)
 
-rest._PAUSES_S = ()
+rest.RETRIES = 0
 try:
     asyncio.run(main())
 except github.GitHubError as exc:

@@ -22,6 +22,7 @@ from ci_eval.forge.rest import HostError
 from ci_eval.records.model import Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response
+from ci_eval.runtime.retry import Backoff
 
 NOTES = f"merge_requests/{NUMBER}/notes"
 NOW = 1_767_225_600.0
@@ -36,7 +37,7 @@ class Thing(Stored):
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitLab]:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     SAID.clear()
     with gitlab() as found:
         yield found
@@ -194,7 +195,7 @@ def test_a_redirect_is_not_followed_with_the_token(fake: FakeGitLab) -> None:
 
 
 def test_nobody_at_the_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0,))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     env = {"CI_API_V4_URL": f"http://127.0.0.1:{closed_port()}/api/v4", "GITLAB_TOKEN": TOKEN}
     assert "could not be reached" in str(refused(env))
 
@@ -246,7 +247,7 @@ def test_what_the_runner_trusts_is_trusted(encrypted: Encrypted) -> None:
 def test_what_nobody_vouches_for_is_not_told_the_token(
     encrypted: Encrypted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest, "_PAUSES_S", ())
+    monkeypatch.setattr(rest, "RETRIES", 0)
     said = str(refused(encrypted[0]))
     assert "its certificate is not trusted: self" in said
 

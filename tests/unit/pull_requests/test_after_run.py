@@ -23,6 +23,7 @@ from ci_eval.pull_requests.sticky import Posted
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown, marker
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 REPORT = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
 PASSED = make_report("greets pass 0.9")
@@ -195,7 +196,7 @@ def test_a_check_run_that_is_refused_keeps_no_comment_back(step: Step) -> None:
 def test_where_github_is_down_a_fork_is_told_that_it_failed(
     step: Step, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     step.fake.faults.append(Fault(reply=refusal(502, "Bad Gateway"), times=100))
     assert step.post(head=FORK) == Posted("failed")
 

@@ -17,6 +17,7 @@ from ci_eval.pull_requests.check_run import MAX_ANNOTATIONS, MAX_SUMMARY_BYTES
 from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 FAILED = make_report("greets pass 0.9 / refunds fail 0.2 was 0.9")
 
@@ -92,7 +93,7 @@ def test_more_annotations_than_a_request_takes_are_sent_in_several(fake: FakeGit
 def test_annotations_of_which_nobody_knows_are_not_sent_twice(
     fake: FakeGitHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     fake.faults.append(Fault("PATCH", "check-runs", reply=refusal(502, "no"), is_made=True))
     with pytest.raises(GitHubError, match="answered 502"):
         made(fake, failing(60))

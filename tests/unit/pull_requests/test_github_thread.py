@@ -23,6 +23,7 @@ from ci_eval.pull_requests.sticky import Posted
 from ci_eval.pull_requests.thread import PostingError
 from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 NOT_OURS = "Resource not accessible by integration"
 EARLIER = "userContentEdits"
@@ -30,7 +31,7 @@ EARLIER = "userContentEdits"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     with github() as found:
         found.add_pull(1)
         yield found

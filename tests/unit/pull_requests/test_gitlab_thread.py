@@ -17,6 +17,7 @@ from ci_eval.pull_requests.options import Options
 from ci_eval.pull_requests.sections import Section, read
 from ci_eval.pull_requests.thread import Comment, PostingError
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 FIRST = "<!-- ci-eval:v1 id=shop -->"
 Work = Callable[[GitLabThread], Awaitable[Any]]
@@ -24,7 +25,7 @@ Work = Callable[[GitLabThread], Awaitable[Any]]
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitLab]:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
     with gitlab() as found:
         yield found
 

@@ -22,6 +22,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.retry import Backoff
 
 HEAD, MERGE, RUN = sha(10), sha(11), 4242
 UPDATE = Options("update")
@@ -30,8 +31,8 @@ FORKS = "Measured by the fork's own workflow run"
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGitHub]:
-    monkeypatch.setattr(rest, "_PAUSES_S", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(sticky, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(rest, "BACKOFF", Backoff(0.0, 0.0))
+    monkeypatch.setattr(sticky, "BACKOFF", Backoff(0.0, 0.0))
     with github() as found:
         found.add_fork(7, HEAD, merge_commit=MERGE)
         found.add_run(RUN, HEAD, branch="change", event="pull_request", repository=FORK)

@@ -361,7 +361,7 @@ def test_the_pauses_grow_and_are_not_the_same_for_two_jobs() -> None:
     first, second = asyncio.run(paused("a")), asyncio.run(paused("b"))
     assert all(x != y for x, y in zip(first, second, strict=True))
     for step, seconds in enumerate(first):
-        longest = min(sticky.LONGEST_PAUSE_S, sticky.FIRST_PAUSE_S * 2**step)
+        longest = min(sticky.BACKOFF.longest_s, sticky.BACKOFF.first_s * 2**step)
         assert longest / 2 <= seconds <= longest
 
 

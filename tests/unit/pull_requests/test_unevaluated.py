@@ -14,6 +14,7 @@ from ci_eval.pull_requests.options import Options
 from ci_eval.pull_requests.sections import MAX_SECTIONS, Outcome, Section, read
 from ci_eval.pull_requests.sticky import Posted
 from ci_eval.reporters.markdown import marker
+from ci_eval.runtime.retry import Backoff
 
 OLD, NEW = "a" * 40, "b" * 40
 SAID = "> [!WARNING]\n> **Not evaluated:** it was cancelled.\n"
@@ -22,7 +23,7 @@ NOTICE = marker("not evaluated: CI")
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sticky, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(sticky, "BACKOFF", Backoff(0.0, 0.0))
 
 
 def told_by(talk: Talk, suite: str, *jobs: str, run: int = 1, commit: str = OLD) -> None:

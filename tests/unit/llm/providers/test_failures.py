@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from ci_eval.llm.providers.failures import Failures
-from ci_eval.runtime.http import retry_after, seconds
+from ci_eval.runtime.retry import retry_after, seconds
 
 KEY = "sk-a-key-of-this-test"
 NOW = 1_750_000_000.0
