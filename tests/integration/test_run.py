@@ -1,5 +1,6 @@
 """The line from end to end, in a temporary project, by the command."""
 
+import copy
 import json
 import shutil
 
@@ -233,9 +234,9 @@ def test_a_case_that_nothing_can_judge_is_refused_before_anything_is_run(project
 
 def test_a_case_that_turns_out_to_be_judged_by_nothing_leaves_no_verdict(project):
     project.config(CONFIG.partition("criteria:")[0] + "criteria: {ci/tool_errors: 1}\n")
-    called = REFUNDS["conversation"][0]
+    called = copy.deepcopy(REFUNDS["conversation"][0])
     answer = {"name": "refund", "response": {"result": "ok"}}
-    called["intermediate_data"] = {**called["intermediate_data"], "tool_responses": [answer]}
+    called["intermediate_data"]["tool_responses"] = [answer]
     project.traces({"eval_id": "refunds", "invocations": [called]}, GREETS, TRACKS)
     project.evalset(GREETS, REFUNDS)
     ended = project.ci_eval("run")
