@@ -9,7 +9,7 @@ from typing import Literal
 from ci_eval.config.schema import GateOptions
 from ci_eval.gate import floors
 from ci_eval.gate.exemptions import allows_unjudged, excused
-from ci_eval.gate.floors import SEVERITIES, Severity
+from ci_eval.gate.floors import SEVERITIES, reason
 from ci_eval.records.findings import (
     Comparison,
     Delta,
@@ -18,6 +18,8 @@ from ci_eval.records.findings import (
     Named,
     Outcome,
     Reason,
+    ReasonKind,
+    Severity,
     Totals,
     Vanished,
     Verdict,
@@ -155,14 +157,14 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons += gate.missing_baseline(comparison) if lacks else ()
     reasons += gate.completeness()
     reasons += gate.judgement()
-    severities = {reason.severity for reason in reasons}
+    severities = {each.severity for each in reasons}
     outcome: Literal["passed", "failed", "incomplete"] = "passed"
     if "blocks" in severities:
         outcome = "failed"
     elif "incomplete" in severities:
         outcome = "incomplete"
     order = ("blocks", "incomplete", "warns", "info")
-    reasons.sort(key=lambda reason: order.index(reason.severity))
+    reasons.sort(key=lambda each: order.index(each.severity))
     return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons))
 
 
@@ -193,7 +195,7 @@ class _Gate:
         elif totals.failed:
             failed = f"{counted(totals.failed, 'case')} below a threshold"
             message = f"{failed} (does not block in regression mode)"
-            yield Reason(severity="info", message=message)
+            yield reason("failed_cases", "info", message)
         yield from floors.of_means(self.groups, self.options, tolerated=self.tolerated)
         if by_threshold:
             yield from self._failed_warnings()
@@ -204,7 +206,7 @@ class _Gate:
             if group.tier == "warn" and group.failed and not group.informational:
                 failed = counted(group.failed, "case")
                 message = f"{named(group.group)} failed {failed} (tier 'warn': does not block)"
-                yield Reason(severity="warns", message=message, group=group.group)
+                yield reason("advisory", "warns", message, group.group)
 
     def changes(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield the changes compared with the baseline."""
@@ -216,24 +218,24 @@ class _Gate:
                 message = f"{named(delta.group)} {verb}{_change_of(delta)}: {delta.reason}"
                 message += _worse_cases(comparison, delta)
                 severity = self._severity(delta.outcome, delta.tier)
-                yield Reason(severity=severity, message=message, group=delta.group)
+                yield reason(delta.outcome, severity, message, delta.group)
         yield from self._together(comparison)
         gone = comparison.vanished
         if gone:
             names = listed([_gone(each) for each in gone])
             message = f"in the baseline but not in this run: {names}"
-            yield Reason(severity=SEVERITIES[self.options.on_vanished], message=message)
+            yield reason("vanished", SEVERITIES[self.options.on_vanished], message)
         if comparison.hidden:
             message = f"errors may hide a regression of: {listed(comparison.hidden)}"
-            yield Reason(severity="incomplete", message=message)
+            yield reason("hidden", "incomplete", message)
         if comparison.not_comparable:
             names = listed(list(comparison.not_comparable))
-            yield Reason(severity="info", message=f"not compared: {names}")
+            yield reason("not_comparable", "info", f"not compared: {names}")
         for excuse in comparison.excused:
             if excuse.expired:
                 kind = "quarantine" if excuse.kind == "quarantined" else "acceptance"
                 message = f"gate: {kind} of {excuse.named} expired on {excuse.until}"
-                yield Reason(severity="warns", message=message)
+                yield reason("expired_exemption", "warns", message)
 
     def _together(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield the result for all criteria combined, if no single criterion shows it."""
@@ -243,12 +245,14 @@ class _Gate:
         if "regressed" in outcomes:
             return
         if found and found.outcome in {"regressed", "inconclusive"} - outcomes:
-            doubt = "; this may be noise" if found.outcome == "inconclusive" else ""
+            is_sure = found.outcome == "regressed"
+            doubt = "" if is_sure else "; this may be noise"
             message = (
                 f"the {found.criteria} blocking criteria combined are worse by "
                 f"{-found.effect:.1%}{doubt}"
             )
-            yield Reason(severity=self._severity(found.outcome, "block"), message=message)
+            kind: ReasonKind = "regressed" if is_sure else "inconclusive"
+            yield reason(kind, self._severity(found.outcome, "block"), message)
 
     def _severity(self, outcome: Outcome, tier: Tier) -> Severity:
         severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
@@ -261,7 +265,7 @@ class _Gate:
             message = f"no baseline yet: {therefore}"
         else:
             message = f"no case of the baseline is comparable: {therefore}"
-        yield Reason(severity=severity, message=message)
+        yield reason("no_baseline", severity, message)
 
     def completeness(self) -> Iterator[Reason]:
         """Yield a reason if cases could not be measured."""
@@ -269,27 +273,31 @@ class _Gate:
         if not self.tolerated:
             because = f": {self.lacking}" if self.lacking else ""
             message = f"{counted(errors, 'case')} of {totals.cases} could not be measured{because}"
-            yield Reason(severity="incomplete", message=message)
+            yield reason("unmeasured_cases", "incomplete", message)
         elif errors:
             lost = counted(errors, "case")
             message = f"{lost} could not be measured, which gate.max_errors allows"
-            yield Reason(severity="warns", message=message)
+            yield reason("unmeasured_cases", "warns", message)
 
     def judgement(self) -> Iterator[Reason]:
         """Yield a reason if no criterion applied to some cases, or a criterion to none."""
         totals = self.totals
         judged = totals.passed + totals.failed + totals.accepted
         if found := totals.unjudged:
-            yield Reason(severity="incomplete", message=_unjudged(found))
+            yield reason("unjudged_cases", "incomplete", _unjudged(found))
         elif not judged and totals.errors <= self.options.max_errors:
-            yield Reason(severity="incomplete", message="no case was judged by any criterion")
+            yield reason(
+                "unjudged_cases",
+                severity="incomplete",
+                message="no case was judged by any criterion",
+            )
         if found := totals.allowed:
             message = f"allowed by gate.allow_unjudged: {_unjudged(found)}"
-            yield Reason(severity="warns", message=message)
+            yield reason("unjudged_cases", "warns", message)
         if judged and totals.unmeasured:
             names = listed([*totals.unmeasured])
             message = f"criteria with nothing to measure in any case: {names}"
-            yield Reason(severity="incomplete", message=message)
+            yield reason("unmeasured_criteria", "incomplete", message)
         groups: dict[str, list[GroupSummary]] = {}
         for group in self.groups:
             groups.setdefault(group.group.criterion, []).append(group)
@@ -297,7 +305,7 @@ class _Gate:
             nothing = all(group.span is None and not group.errors for group in groups.get(name, ()))
             if name in groups and nothing and name not in totals.unmeasured:
                 message = f"{name} measured nothing, but a mean of {floor:g} is required"
-                yield Reason(severity="incomplete", message=message)
+                yield reason("unmeasured_criteria", "incomplete", message)
 
 
 def _unjudged(found: Named) -> str:
@@ -310,7 +318,7 @@ def _unjudged(found: Named) -> str:
 
 def _weakened(found: Sequence[str]) -> Reason:
     message = f"this change weakens its own gate: {listed([*found])}"
-    return Reason(severity="warns", message=message)
+    return reason("weakened_gate", "warns", message)
 
 
 def _worse_cases(comparison: Comparison, delta: Delta) -> str:

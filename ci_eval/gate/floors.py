@@ -10,12 +10,11 @@ from statistics import NormalDist
 from typing import Literal
 
 from ci_eval.config.schema import GateOptions
-from ci_eval.records.findings import GroupKey, GroupSummary, Reason, Totals
+from ci_eval.records.findings import GroupKey, GroupSummary, Reason, ReasonKind, Severity, Totals
 from ci_eval.run_files.wording import named
 from ci_eval.stats.intervals import wilson_interval
 from ci_eval.text.templates import counted, plain
 
-Severity = Literal["blocks", "warns", "info"]
 SEVERITIES: dict[str, Severity] = {
     "fail": "blocks",
     "warn": "warns",
@@ -107,6 +106,13 @@ def _level(
     return "missed" if sure or gate.floors == "point" else "in_doubt", interval
 
 
+def reason(
+    kind: ReasonKind, severity: Severity, message: str, group: GroupKey | None = None
+) -> Reason:
+    """Return one sentence of a verdict."""
+    return Reason(kind=kind, severity=severity, message=message, group=group)
+
+
 # --- Messages -------------------------------------------------------------------------------
 
 
@@ -165,8 +171,8 @@ def _reasons(
     weights: dict[Level, str] = {"met": "", "in_doubt": doubt, "missed": "blocks"}
     if weights[floor.best] == "blocks":
         noise = "" if floor.certain else ": this may be noise"
-        yield Reason(severity="blocks", message=f"{message}{noise}", group=group)
+        yield reason("floor", "blocks", f"{message}{noise}", group)
     elif weights[floor.worst] != "blocks":
-        yield Reason(severity=doubt, message=f"{message}: this may be noise", group=group)
+        yield reason("floor", doubt, f"{message}: this may be noise", group)
     elif tolerated:
-        yield Reason(severity="incomplete", message=message, group=group)
+        yield reason("floor", "incomplete", message, group)

@@ -227,10 +227,33 @@ class Totals(Stored):
         return self.passed / measured if measured else None
 
 
+Severity = Literal["blocks", "incomplete", "warns", "info"]
+"""What a reason does to a verdict."""
+ReasonKind = Literal[
+    "floor",
+    "failed_cases",
+    "advisory",
+    "regressed",
+    "inconclusive",
+    "vanished",
+    "hidden",
+    "not_comparable",
+    "expired_exemption",
+    "no_baseline",
+    "unmeasured_cases",
+    "unjudged_cases",
+    "unmeasured_criteria",
+    "weakened_gate",
+    "other",
+]
+"""What a reason of a verdict is about; `other` in reports of older versions."""
+
+
 class Reason(Stored):
     """One sentence of the verdict."""
 
-    severity: Literal["blocks", "incomplete", "warns", "info"]
+    kind: ReasonKind = "other"
+    severity: Severity
     message: str
     group: GroupKey | None = None
     """The criterion concerned, if any."""

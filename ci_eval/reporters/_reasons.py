@@ -1,9 +1,8 @@
 """Why a verdict is what it is, in the order and as short as a reader wants it."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from ci_eval.records.findings import Comparison, Delta, GroupKey, Reason, Report
+from ci_eval.records.findings import Comparison, Delta, Report
 from ci_eval.records.results import RunMeta
 from ci_eval.text.templates import plain
 
@@ -29,9 +28,17 @@ def reasons_of(report: Report) -> Reasons:
     one reason, without the cases that show it: these come below.
     """
     comparison = report.comparison or Comparison()
-    reasons = _without_loosened(report.verdict.reasons, comparison)
+    reasons = [
+        each
+        for each in report.verdict.reasons
+        if not (each.kind == "weakened_gate" and comparison.loosened)
+    ]
     regressed = {each.group: each for each in comparison.deltas if each.outcome == "regressed"}
-    worse = [each for each in reasons if each.severity == "blocks" and _tells(each, regressed)]
+    worse = [
+        each
+        for each in reasons
+        if each.severity == "blocks" and each.kind == "regressed" and each.group in regressed
+    ]
     blocking = [each.message for each in reasons if each.severity == "blocks" and each not in worse]
     if worse:
         deltas = [regressed[each.group] for each in worse if each.group]
@@ -46,18 +53,6 @@ def reasons_of(report: Report) -> Reasons:
     if blocking:
         return Reasons(blocking, [*incomplete, *warnings], rest)
     return Reasons(incomplete, warnings, rest)
-
-
-def _without_loosened(reasons: Sequence[Reason], comparison: Comparison) -> list[Reason]:
-    if not comparison.loosened:
-        return [*reasons]
-    return [each for each in reasons if f": {comparison.loosened[0]}" not in each.message]
-
-
-def _tells(reason: Reason, regressed: dict[GroupKey, Delta]) -> bool:
-    """Say whether a reason is that of its criterion's regression, and not of its mean."""
-    delta = regressed.get(reason.group) if reason.group else None
-    return delta is not None and f": {delta.reason}" in reason.message
 
 
 def _regression(deltas: list[Delta], meta: RunMeta) -> str:

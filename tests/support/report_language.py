@@ -259,7 +259,7 @@ def _verdict(cases: list[Case], comparison: Comparison | None, more: tuple[Reaso
     if errors:
         outcome = "incomplete"
         message = f"{errors} of {len(cases)} cases could not be measured"
-        reasons.append(Reason(severity="incomplete", message=message))
+        reasons.append(Reason(kind="unmeasured_cases", severity="incomplete", message=message))
     if comparison and comparison.deltas[0].outcome == "regressed":
         outcome = "failed"
         delta = comparison.deltas[0]
@@ -268,7 +268,7 @@ def _verdict(cases: list[Case], comparison: Comparison | None, more: tuple[Reaso
     if failed and not comparison:
         outcome = "failed"
         message = f"{failed} of {len(cases)} cases failed"
-        reasons.insert(0, Reason(severity="blocks", message=message))
+        reasons.insert(0, Reason(kind="floor", severity="blocks", message=message))
     mode: Literal["regression", "threshold"] = "regression" if comparison else "threshold"
     return Verdict(outcome=outcome, mode=mode, reasons=(*reasons, *more))
 

@@ -306,6 +306,7 @@ def test_many_criteria_of_one_case_are_counted() -> None:
 
 def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     told = Reason(
+        kind="weakened_gate",
         severity="warns",
         message="this change weakens its own gate: gate.max_drop: 0.02 → 0.1",
     )

@@ -25,7 +25,12 @@ def regressed(*names: str, more: tuple[Reason, ...] = (), why: str = NOISE) -> R
         for number, group in enumerate(groups, start=1)
     )
     reasons = tuple(
-        Reason(severity="blocks", message=f"{each.criterion} regressed: {why} ('x')", group=each)
+        Reason(
+            kind="regressed",
+            severity="blocks",
+            message=f"{each.criterion} regressed: {why} ('x')",
+            group=each,
+        )
         for each in groups
     )
     report = compared(make_report("x fail 0.1 was 0.9"), deltas=deltas)
@@ -60,7 +65,12 @@ def test_where_there_are_several_evalsets_the_one_is_named():
 
 def test_a_floor_of_the_same_criterion_stays_a_reason_of_its_own():
     tone = GROUP.model_copy(update={"criterion": "tone"})
-    floor = Reason(severity="blocks", message="tone has a mean of 0.100, required 0.5", group=tone)
+    floor = Reason(
+        kind="floor",
+        severity="blocks",
+        message="tone has a mean of 0.100, required 0.5",
+        group=tone,
+    )
     other = Reason(severity="incomplete", message="2 cases of 3 could not be measured")
     found = reasons_of(regressed("tone", more=(floor, other)))
     assert found.deciding == [f"tone regressed by 0.100: {NOISE}", floor.message]
