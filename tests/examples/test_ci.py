@@ -9,9 +9,10 @@ import click
 import pytest
 
 from ci_eval.cli.action import INPUTS
-from ci_eval.cli.main import DEFAULT_OUT, cli
+from ci_eval.cli.main import cli
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
 from ci_eval.plugins import points
+from ci_eval.run_files.names import REPORT_FOLDER
 from ci_eval.text.yaml_files import parse_yaml
 
 ROOT = Path(__file__).parents[2]
@@ -37,9 +38,9 @@ def test_the_job_gives_options_that_there_are(job: Any) -> None:
 
 
 def test_the_job_keeps_what_a_run_writes(job: Any) -> None:
-    junit = f"{DEFAULT_OUT}/{points.reporter['junit'].file}"
+    junit = f"{REPORT_FOLDER}/{points.reporter['junit'].file}"
     assert job["artifacts"]["reports"]["junit"] == junit
-    assert job["artifacts"]["paths"] == [f"{DEFAULT_OUT}/"]
+    assert job["artifacts"]["paths"] == [f"{REPORT_FOLDER}/"]
     assert job["artifacts"]["when"] == "always"
     assert job["cache"]["paths"] == [f"{Path(DEFAULT_CASSETTE).parent}/"]
 

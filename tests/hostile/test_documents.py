@@ -164,7 +164,7 @@ def test_what_a_run_prints_is_read_by_nobody_as_a_command(
         with named(name):
             with Progress(len(told.results), grouped=True) as progress:
                 for result in told.results:
-                    progress(result)
+                    progress.landed(result)
             say_report(told.report, told.report.meta.suite)
             assert_plain(capsys.readouterr().err, "group", "endgroup")
 
