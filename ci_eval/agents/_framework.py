@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 
 from ci_eval.agents._request import opening, session_ids
 from ci_eval.plugins.points import Agent, RunningAgent, Session
-from ci_eval.records.errors import BadAnswerError, TrialError
+from ci_eval.records.errors import BadAnswerError, TrialError, failure_kind
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
@@ -142,7 +142,8 @@ class _Conversation(Session):
         self._used = reply.get("used", self._used)
         found = self._agent.invocation(message, reply, answer["seconds"])
         if reply.get("error"):
-            raise TrialError(reply["error"]["kind"], reply["error"]["message"], seen=found)
+            kind = failure_kind(reply["error"]["kind"])
+            raise TrialError(kind, reply["error"]["message"], seen=found)
         return found
 
     async def close(self) -> dict[str, Json] | None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from ci_eval.records.errors import TrialError
+from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.model import Record
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
@@ -165,7 +165,8 @@ class Server:
         except TrialError as exc:
             if exc.kind not in ("connection", "raised") or self._child is None:
                 raise
-            kind, message = exc.kind, str(exc)
+            kind: FailureKind = exc.kind
+            message = str(exc)
             if exc.kind == "raised" or isinstance(exc, StatusError):
                 await asyncio.sleep(_WORDS_S)
             elif await self._ends():

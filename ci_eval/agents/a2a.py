@@ -31,7 +31,7 @@ from ci_eval.agents._reaching import (
 from ci_eval.agents._request import refuse_tool_mocks, session_ids
 from ci_eval.agents._server import PORT, Server, Startable, UrlPath
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
-from ci_eval.records.errors import TrialError
+from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.model import Content, FunctionCall, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
@@ -317,7 +317,7 @@ def _require_success(progress: Progress) -> None:
         return
     words = _WORDS[progress.state]
     said = one_line(progress.said, SAID_CHARS)
-    kind = "unsupported" if progress.state == "auth-required" else "raised"
+    kind: FailureKind = "unsupported" if progress.state == "auth-required" else "raised"
     raise TrialError(kind, f"{words}: {said}" if said else words)
 
 

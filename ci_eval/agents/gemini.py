@@ -22,7 +22,7 @@ from ci_eval.llm.providers.gemini import GeminiAccess, GeminiClient, GeminiSetti
 from ci_eval.llm.providers.gemini import generation_config as google_config
 from ci_eval.llm.providers.settings import checked
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
-from ci_eval.records.errors import JudgeError, TrialError
+from ci_eval.records.errors import FailureKind, JudgeError, TrialError
 from ci_eval.records.model import Content, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
@@ -163,7 +163,7 @@ class _Running:
         except JudgeError as exc:
             if exc.hopeless:
                 self._hopeless = str(exc)
-            kind = "start" if exc.hopeless else "connection"
+            kind: FailureKind = "start" if exc.hopeless else "connection"
             raise TrialError(kind, str(exc), seen=exc.seen) from exc
 
     async def _ask_once(

@@ -14,7 +14,7 @@ from ci_eval.formats.sniff import syntax_of
 from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import Agent, RecordingReader, RunningAgent, Session, agent
-from ci_eval.records.errors import Problem, TrialError, UsageError
+from ci_eval.records.errors import Problem, TrialError, UsageError, failure_kind
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Numbering, Recording, Trial, Try
 from ci_eval.runtime.context import RunContext
@@ -275,7 +275,7 @@ class _Replay:
             raise TrialError("not_recorded", self._missing(key.evalset, key.case, key.repeat))
         found = place.value or self._read(place.offset)
         if found.error is not None:
-            raise TrialError(found.error_kind, found.error)
+            raise TrialError(failure_kind(found.error_kind), found.error)
         return _Held(found.invocations or (), found.final_state)
 
     def _read(self, offset: int) -> Recording:

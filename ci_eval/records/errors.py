@@ -16,7 +16,7 @@ CiEvalError
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast, get_args
 
 
 class ExitCode(IntEnum):
@@ -113,13 +113,56 @@ class MachineError(CiEvalError):
     exit_code = ExitCode.INCOMPLETE
 
 
+FailureKind = Literal[
+    "connection",
+    "crash",
+    "internal",
+    "judge",
+    "not_recorded",
+    "protocol",
+    "raised",
+    "recorded",
+    "simulator",
+    "start",
+    "timeout",
+    "unmocked",
+    "unsupported",
+    "waiting",
+]
+"""Why a trial could not be observed.
+
+| kind | cause |
+| --- | --- |
+| `connection` | an agent on the network cannot be reached |
+| `crash` | the agent's process ended |
+| `internal` | a bug in ci-eval |
+| `judge` | a model gave no answer |
+| `not_recorded` | a recording lacks the case |
+| `protocol` | a reply cannot be understood |
+| `raised` | the agent raised an error |
+| `recorded` | the recording holds an error, or does not match the case |
+| `simulator` | the simulated user gave no message |
+| `start` | the agent cannot start |
+| `timeout` | the trial exceeded its time limit |
+| `unmocked` | a tool call has no canned result |
+| `unsupported` | the agent cannot do what the case asks for |
+| `waiting` | the agent waits for an answer that the case does not give |
+"""
+_KINDS: frozenset[str] = frozenset(get_args(FailureKind))
+
+
+def failure_kind(kind: str) -> FailureKind:
+    """Return `kind` if it is known, else `recorded`: files and agents may say anything."""
+    return cast("FailureKind", kind) if kind in _KINDS else "recorded"
+
+
 class TrialError(Exception):
     """One trial could not be observed; `execute` turns it into a `Failure`.
 
     `seen` is the part of the invocation observed before the error, if known.
     """
 
-    def __init__(self, kind: str, message: str, *, seen: Any = None) -> None:
+    def __init__(self, kind: FailureKind, message: str, *, seen: Any = None) -> None:
         self.kind = kind
         self.seen = seen
         super().__init__(message)

@@ -3,9 +3,10 @@
 from collections.abc import Container
 from typing import ClassVar, NamedTuple, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict, field_validator, model_validator
 
 from ci_eval.records.bounds import Count, Repeat, Seconds
+from ci_eval.records.errors import FailureKind, failure_kind
 from ci_eval.records.model import EvalCase, Invocation, Json, Record, Stored
 
 GIST_CHARS = 240
@@ -101,11 +102,13 @@ class Numbering:
 class Failure(Stored):
     """Why a trial could not be observed."""
 
-    kind: str
-    """`timeout`, `crash`, `raised`, `not_recorded`, `protocol`, `start`, `unsupported`; `waiting`
-    (for an answer that the case does not provide); `unmocked` (a call without a canned result);
-    `connection` (to an agent on the network); `simulator`."""
+    kind: FailureKind
     message: str
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        return failure_kind(value) if isinstance(value, str) else value
 
     @property
     def cause(self) -> tuple[str, str] | None:

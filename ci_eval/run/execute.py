@@ -10,7 +10,7 @@ from functools import partial
 from ci_eval.config.schema import RunOptions
 from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.bounds import MAX_SECONDS
-from ci_eval.records.errors import DisturbedError, TrialError
+from ci_eval.records.errors import DisturbedError, FailureKind, TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Failure, Trace, Trial
 from ci_eval.run.conversation import Conversation, Scripted, User, Users, can_go_on
@@ -36,9 +36,11 @@ class Conduct:
 
 MAX_DISTURBANCES = 3
 """How often a trial is started again because a neighbour took its worker down."""
-_FINAL = frozenset({"start", "not_recorded", "recorded", "unsupported", "waiting", "unmocked"})
+_FINAL: frozenset[FailureKind] = frozenset(
+    {"start", "not_recorded", "recorded", "unsupported", "waiting", "unmocked"}
+)
 """Failures that would only repeat themselves."""
-_NOT_THE_AGENTS = frozenset({"waiting", "simulator"})
+_NOT_THE_AGENTS: frozenset[FailureKind] = frozenset({"waiting", "simulator"})
 """Failures that do not show whether an agent could go on from where it was."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
-from ci_eval.records.errors import BadAnswerError, DisturbedError, TrialError
+from ci_eval.records.errors import BadAnswerError, DisturbedError, TrialError, failure_kind
 from ci_eval.runtime.processes import Child, Launch
 from ci_eval.runtime.workers.wire import encode, read_json
 
@@ -254,4 +254,4 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
         return answer
     if error["kind"] == "protocol":
         raise BadAnswerError(error["message"])
-    raise TrialError(error["kind"], error["message"])
+    raise TrialError(failure_kind(error["kind"]), error["message"])
