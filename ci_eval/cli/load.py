@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ci_eval.cli import console
+from ci_eval.cli import console, logs
 from ci_eval.config import load as configuration
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.config.model import Config
@@ -34,7 +34,7 @@ def context_of(config: Path) -> RunContext:
         root=config.absolute().parent,
         now=time.time,
         folder=str(config.parent),
-        say=console.say,
+        say=(lambda _: None) if logs.is_quiet() else console.say,
     )
 
 

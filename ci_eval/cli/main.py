@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ci_eval.cli import logs
 from ci_eval.cli.adk.command import adk
 from ci_eval.cli.baseline.command import baseline
 from ci_eval.cli.evalset.commands import evalsets
@@ -54,7 +55,11 @@ def _main(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
         with naming_files():
-            return int(cli.main(arguments, prog_name="ci-eval", standalone_mode=False) or 0)
+            logs.configure(os.environ)
+            ended = cli.main(
+                arguments, prog_name="ci-eval", standalone_mode=False, obj=dict(os.environ)
+            )
+            return int(ended or 0)
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.Abort:
@@ -212,3 +217,6 @@ def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
     if as_json:
         print_json(found.model_dump(mode="json"))
     return EXIT_CODES[found.verdict.outcome]
+
+
+logs.add_options(cli)

@@ -5,6 +5,7 @@ first and up to a limit.  If none of them has a run, the newest run of the base 
 """
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.git import GitError
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 _MAIN = ("main", "master")
 """Names of the base branch to try if nothing names it."""
@@ -46,18 +48,29 @@ class Lineage:
 
         `of` returns the origin of a stored run.
         """
-        origins = [(each, of(each)) for each in stored]
-        origins = [pair for pair in origins if not self.own or pair[1].commit != self.own]
+        found = [(each, of(each)) for each in stored]
+        origins = [pair for pair in found if not self.own or pair[1].commit != self.own]
         origins.sort(key=lambda pair: pair[1].created, reverse=True)
-        if not self.ancestors:
-            return [each for each, _ in origins][:limit]
-        places = {commit: place for place, commit in enumerate(self.ancestors)}
-        before = [pair for pair in origins if pair[1].commit in places]
-        if before:
+        if self.ancestors:
+            places = {commit: place for place, commit in enumerate(self.ancestors)}
+            before = [pair for pair in origins if pair[1].commit in places]
             before.sort(key=lambda pair: places[str(pair[1].commit)])
-        else:
-            before = [pair for pair in origins if self.base and pair[1].branch == self.base]
-        return [each for each, _ in before][:limit]
+            origins = before or [
+                each for each in origins if self.base and each[1].branch == self.base
+            ]
+        chosen = origins[:limit]
+        for _, origin in found:
+            is_used = any(origin is other for _, other in chosen)
+            said = "used" if is_used else f"not used: {self._why_not(origin)}"
+            _log.info("stored run of %s: %s", origin.shown, said)
+        return [each for each, _ in chosen]
+
+    def _why_not(self, origin: "Origin") -> str:
+        if self.own and origin.commit == self.own:
+            return "it is a run of the commit under test"
+        if origin.commit in self.ancestors:
+            return "enough runs are nearer"
+        return "runs of nearer commits exist, or it is of another branch"
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,11 @@ class Origin:
     branch: str | None
     created: str
     """When it began, in UTC, ISO 8601."""
+
+    @property
+    def shown(self) -> str:
+        """The run in a few words."""
+        return f"commit {self.commit} on branch {self.branch}, {self.created}"
 
 
 def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:

@@ -1,5 +1,6 @@
 """The baseline that a run is compared with."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -8,6 +9,8 @@ from ci_eval.forge.lineage import Lineage
 from ci_eval.records.findings import Noted
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -33,5 +36,7 @@ def load_baseline(config: Config, context: RunContext) -> Baseline | None:
     if store is None:
         return None
     lineage = store.lineage(context)
+    _log.info("comparing with branch %s: %d commits searched", lineage.base, len(lineage.ancestors))
     runs = store.load(lineage, config.suite, context)
+    _log.info("baseline store %r: %d runs to compare with", store.type_name, len(runs))
     return Baseline(runs, lineage, store.history(config.suite, context))

@@ -1,6 +1,7 @@
 """Trials to traces: agents are run, a bounded number of trials at a time."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -17,6 +18,7 @@ from ci_eval.run.conversation import Conversation, Scripted, User, Users, can_go
 from ci_eval.run_files.resume import Begun
 from ci_eval.runtime.context import RunContext
 
+_log = logging.getLogger(__name__)
 ToTry = tuple[int, Trial, Trace | Begun | None]
 """A trial with its number, and all or a part of what an earlier run observed of it."""
 Landed = Callable[[int, Trial, Trace], Awaitable[None]]
@@ -94,6 +96,7 @@ async def execute_trial(
             trace = await _Attempt(agent, trial, conduct, begun).run(alone=alone)
         except DisturbedError as exc:
             _stop_if_cancelled()
+            _log.debug("%s: disturbed by another trial: %s", _shown(trial), exc)
             disturbances += 1
             alone = exc.alone or disturbances > 1
             if disturbances < MAX_DISTURBANCES:
@@ -105,8 +108,20 @@ async def execute_trial(
             begun, disturbances = None, disturbances + 1
             continue
         tries += 1
+        _log.debug("%s: attempt %d: %s", _shown(trial), tries, _outcome(trace))
         if trace.error is None or trace.error.kind in _FINAL or tries > conduct.options.retries:
             return trace.model_copy(update={"attempts": tries + disturbances})
+
+
+def _shown(trial: Trial) -> str:
+    key = trial.key
+    return f"{key.agent} · {key.evalset} · {key.case} · repeat {key.repeat}"
+
+
+def _outcome(trace: Trace) -> str:
+    error = trace.error
+    said = f"{error.kind}: {error.message}" if error else f"{len(trace.invocations)} invocations"
+    return f"{said} in {trace.duration_s:.3f} s"
 
 
 def _stop_if_cancelled() -> None:
@@ -167,6 +182,7 @@ class _Attempt:
             error = Failure(kind=exc.kind, message=str(exc))
             self.seen += [exc.seen] if exc.seen else []
         except Exception as exc:  # noqa: BLE001  # one of three: nothing in a trial ends the others
+            _log.debug("%s: internal error", _shown(self.trial), exc_info=True)
             error = Failure(kind="internal", message=f"{type(exc).__name__}: {exc}")
         before = _took(self.begun.invocations) if self.begun else None
         thought = self.user.thought_s if self.user else 0

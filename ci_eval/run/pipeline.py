@@ -1,6 +1,7 @@
 """The pipeline, from planned trials to a published report."""
 
 import asyncio
+import logging
 from collections.abc import Iterator, Sequence
 
 from ci_eval.config import handed_secrets
@@ -12,7 +13,7 @@ from ci_eval.gate.weakened_by_change import rewritten
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.errors import NothingSelectedError
 from ci_eval.records.findings import Report
-from ci_eval.records.results import JudgeUsage
+from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.records.trials import Trial
 from ci_eval.run import participants
 from ci_eval.run.baseline import Baseline, load_baseline
@@ -26,6 +27,8 @@ from ci_eval.run.score import scoring
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import room_for_agents
 from ci_eval.text import templates
+
+_log = logging.getLogger(__name__)
 
 
 def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
@@ -43,6 +46,7 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     baseline = load_baseline(plan.config, context)
     participants.check(plan, context)
     meta = describe(plan, context)
+    _log_plan(plan, meta)
     past = baseline.runs if baseline else ()
     weakened = tuple(rewritten(plan.config, meta, context, compared=bool(past)))
     reruns = Reruns(plan, meta, past, outputs.progress)
@@ -58,6 +62,14 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     write_report(report, collected.run, outputs.folder, plan.config.reports, context.secrets)
     outputs.publish(report)
     return report
+
+
+def _log_plan(plan: Plan, meta: RunMeta) -> None:
+    _log.info("run %s of suite %r: %d trials", meta.run_id, meta.suite, plan.count)
+    for (agent, evalset), criteria in plan.pairs.items():
+        names, cases = ", ".join(criteria), plan.evalsets[evalset].count
+        shown = f"agent {agent!r} on evalset {evalset!r}, {cases} cases, {plan.repeats} repeats"
+        _log.info("%s, scored by %s", shown, names)
 
 
 async def _execute_and_score(

@@ -5,6 +5,7 @@ failed: repeats of failures alone would let them pass by chance.  A single case 
 to be broken is confirmed by trials of its own, which count for that and for no mean.
 """
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ from ci_eval.run.collect import Progress, Tally
 from ci_eval.run.plan import Plan
 from ci_eval.run_files.score_table import Past
 
+_log = logging.getLogger(__name__)
 Place = tuple[str, str, str]
 """Agent, evalset and case."""
 
@@ -69,6 +71,7 @@ class Reruns:
             return None
         examined = examine(self._meta, tally.columns, self._past, gate)
         redraw = affordable(wanted(examined, gate), self._plan, tally.trials)
+        _log.info("round %d: %d trials are added", redraw.round, redraw.count(self._plan))
         self._progress.rerun(redraw.count(self._plan))
         return redraw.trials(self._plan) if redraw else None
 

@@ -1,6 +1,7 @@
 """Traces to results: one score for each criterion."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -17,6 +18,7 @@ from ci_eval.run.execute import Landed
 from ci_eval.run.participants import Participants
 from ci_eval.run.plan import Plan
 
+_log = logging.getLogger(__name__)
 MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
 MAX_EVIDENCE_ITEMS = 1_000
@@ -104,6 +106,7 @@ async def _score(
     except TrialError as exc:
         reason = str(exc)
     except Exception as exc:  # noqa: BLE001  # one of three: a criterion that fails is an error here
+        _log.debug("%s: internal error of %s", trial.key, criterion.type_name, exc_info=True)
         reason = f"{type(exc).__name__}: {exc}"
     return criterion.unscored(Status.ERROR, reason)
 

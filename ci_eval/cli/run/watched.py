@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from ci_eval.cli import console
+from ci_eval.cli import console, logs
 from ci_eval.records.findings import Report
-from ci_eval.run import pipeline
+from ci_eval.run import collect, pipeline
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan
 from ci_eval.runtime import isolation
@@ -29,7 +29,11 @@ def run_watched(
             console.say(f"warning: {warning}")
         publish(report)
 
-    progress = console.Progress(plan.count, grouped=context.in_actions)
+    progress = (
+        collect.Progress()
+        if logs.is_quiet()
+        else console.Progress(plan.count, grouped=context.in_actions)
+    )
     outputs = replace(outputs, progress=progress, publish=warn_and_publish)
     try:
         return pipeline.run(plan, context, outputs)

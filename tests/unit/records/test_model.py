@@ -281,6 +281,10 @@ def test_a_result_survives_json() -> None:
         criterion="c", name="d", status=Status.FAILED, value=0.5, threshold=1, invocations=(part,)
     )
     result = TrialResult(
-        key=KEY, status=Status.ERROR, error=Failure(kind="crash", message="m"), scores=(score,), line=3
+        key=KEY,
+        status=Status.ERROR,
+        error=Failure(kind="crash", message="m"),
+        scores=(score,),
+        line=3,
     )
     assert TrialResult.model_validate_json(result.model_dump_json()) == result

@@ -1,0 +1,93 @@
+"""Logging: how much of the loggers `ci_eval.*` a user sees, and how."""
+
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from ci_eval.records.errors import UsageError
+from ci_eval.text.suggest import did_you_mean
+
+LEVEL_VARIABLE = "CI_EVAL_LOG"
+"""The environment variable that names a level; options of the command line win."""
+_LEVELS = {
+    "error": logging.ERROR,
+    "warning": logging.WARNING,
+    "info": logging.INFO,
+    "debug": logging.DEBUG,
+}
+_LOGGER = logging.getLogger("ci_eval")
+_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+Command = Callable[..., Any]
+
+
+class _Stderr(logging.Handler):
+    """Writes to whatever `sys.stderr` is now, which hides secrets."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from ci_eval.text.templates import terminal
+
+        for line in _FORMAT.format(record).splitlines():
+            sys.stderr.write(f"{terminal(line)}\n")
+
+
+def configure(env: Mapping[str, str], *, verbose: int = 0, quiet: bool = False) -> None:
+    """Set the level: by `--verbose` and `--quiet`, `CI_EVAL_LOG`, or `RUNNER_DEBUG=1`, in order.
+
+    Raises:
+        UsageError: `CI_EVAL_LOG` names no level.
+
+    """
+    if not _LOGGER.handlers:
+        _LOGGER.addHandler(_Stderr())
+        _LOGGER.propagate = False
+    _LOGGER.setLevel(_level(env, verbose=verbose, quiet=quiet))
+
+
+def _level(env: Mapping[str, str], *, verbose: int, quiet: bool) -> int:
+    if quiet:
+        return logging.ERROR
+    if verbose:
+        return logging.INFO if verbose == 1 else logging.DEBUG
+    if named := env.get(LEVEL_VARIABLE, "").lower():
+        if named not in _LEVELS:
+            expected = f"expected one of {', '.join(_LEVELS)}"
+            message = f"{LEVEL_VARIABLE}: {expected}, found {named!r}{did_you_mean(named, _LEVELS)}"
+            raise UsageError(message)
+        return _LEVELS[named]
+    return logging.DEBUG if env.get("RUNNER_DEBUG") == "1" else logging.WARNING
+
+
+def is_quiet() -> bool:
+    """Return True if the user wants no progress."""
+    return not _LOGGER.isEnabledFor(logging.WARNING)
+
+
+def add_options(command: click.Command) -> None:
+    """Add `--verbose` and `--quiet` to a command and its subcommands."""
+    verbose = click.Option(
+        ["-v", "--verbose"],
+        count=True,
+        expose_value=False,
+        callback=_note,
+        help="Log what happens; -vv logs every request.",
+    )
+    quiet = click.Option(
+        ["-q", "--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=_note,
+        help="Show no progress.",
+    )
+    command.params += [verbose, quiet]
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        add_options(each)
+
+
+def _note(context: click.Context, option: click.Parameter, value: int) -> None:
+    """Set the level again with what this option adds."""
+    given = context.meta.setdefault(__name__, {"verbose": 0, "quiet": 0})
+    given[option.name] += value
+    configure(context.obj or {}, verbose=given["verbose"], quiet=bool(given["quiet"]))

@@ -1,0 +1,102 @@
+"""How much is logged, and that no secret is."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from ci_eval.cli.logs import configure, is_quiet
+from ci_eval.cli.main import main
+from ci_eval.records.errors import UsageError
+
+FILES = {
+    "shop.py": """
+import os
+def answer(_):
+    raise RuntimeError(chr(27) + "[2J" + os.environ["SHOP_API_KEY"])
+""",
+    "ci-eval.yaml": """
+agents: {bot: {python: "shop:answer", env: [SHOP_API_KEY]}}
+evalsets: {all: cases.yaml}
+criteria: {response_match_score: 1}
+""",
+    "cases.yaml": "- {id: a, prompt: Hi, expected: Hello}\n",
+}
+LOGGER = logging.getLogger("ci_eval")
+
+
+@pytest.fixture(autouse=True)
+def level() -> None:
+    configure({})
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SHOP_API_KEY", "sk-blue-giraffe")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "expected"),
+    [
+        ({}, {}, logging.WARNING),
+        ({"RUNNER_DEBUG": "1"}, {}, logging.DEBUG),
+        ({"RUNNER_DEBUG": "0"}, {}, logging.WARNING),
+        ({"CI_EVAL_LOG": "INFO", "RUNNER_DEBUG": "1"}, {}, logging.INFO),
+        ({"CI_EVAL_LOG": "error"}, {"verbose": 1}, logging.INFO),
+        ({}, {"verbose": 2}, logging.DEBUG),
+        ({"RUNNER_DEBUG": "1"}, {"quiet": True}, logging.ERROR),
+    ],
+)
+def test_options_win_over_variables(env, options, expected):
+    configure(env, **options)
+
+    assert LOGGER.level == expected
+
+
+def test_an_unknown_level_is_refused():
+    with pytest.raises(UsageError, match=r"CI_EVAL_LOG: expected one of .*'info'"):
+        configure({"CI_EVAL_LOG": "infos"})
+
+
+@pytest.mark.parametrize("arguments", [["-v", "run"], ["run", "-v"], ["-v", "run", "-v"]])
+def test_the_options_stand_before_or_behind_the_command(
+    project: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(arguments)
+    said = capsys.readouterr().err
+
+    assert "INFO ci_eval.run.pipeline: run " in said
+    assert ("DEBUG" in said) == (arguments.count("-v") == 2)
+
+
+def test_quiet_shows_results_and_no_progress(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["run", "-q"])
+    said = capsys.readouterr().err
+
+    assert is_quiet()
+    assert "trials" not in said
+    assert "INCOMPLETE" in said or "FAILED" in said
+
+
+def test_what_is_logged_is_redacted_and_gives_no_terminal_a_command(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["run", "-vv"])
+    said = capsys.readouterr().err
+
+    assert "attempt 1: raised: RuntimeError" in said
+    assert "[SHOP_API_KEY]" in said
+    assert "giraffe" not in said
+    assert "\x1b" not in said
+
+
+def test_log_lines_never_reach_stdout(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--json", "-vv"])
+
+    assert capsys.readouterr().out.startswith("{")
