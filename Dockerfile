@@ -25,34 +25,22 @@ COPY ci_eval ci_eval
 RUN pip wheel --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation \
         --no-index --wheel-dir wheels .
 
-# What only the makers of packages use stays here: their tests, and what C and type checkers read;
-# and what nothing of ours imports: rouge-score is asked for its tokenizer alone, which needs none
-# of its dependencies, and rich for tables, in which no code is coloured.
 # The bytecode is made here, once, and trusted as it is: a container starts from nothing every
 # time, and would compile again what it imports.
 RUN python -m venv --without-pip /opt/ci-eval \
     && pip --python /opt/ci-eval/bin/python install --disable-pip-version-check --no-cache-dir \
         --no-index --no-deps --no-compile wheels/*.whl \
-    && find /opt/ci-eval/lib \( -type f \( -name '*.pyi' -o -name '*.pxd' -o -name '*.pyx' \
-        -o -name '*.h' -o -name '*.a' -o -name '*.c' \) -o -type d \( -name tests -o -name sboms \
-        -o -path '*/site-packages/absl' -o -path '*/site-packages/joblib' \
-        -o -path '*/site-packages/nltk' -o -path '*/pygments/lexers' \) -prune \) \
-        -exec rm -r {} + \
     && python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/ci-eval/lib
 
 
 FROM python:3.12-slim
 
-# Debian's git brings Perl along, and servers: for commands that we never use, and half of it.
+# What pip and Debian install is shipped as they install it; only apt's downloads go.
 # hadolint ignore=DL3008 # a pinned Debian version vanishes with the next security fix of git
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
-    && rm -rf /usr/lib/git-core/git-daemon /usr/lib/git-core/git-http-backend \
-        /usr/lib/git-core/git-http-fetch /usr/lib/git-core/git-http-push \
-        /usr/lib/git-core/git-imap-send /usr/lib/git-core/git-shell /usr/lib/git-core/scalar \
-        /usr/bin/git-shell /usr/bin/scalar /usr/share/perl /usr/lib/*-linux-gnu/perl \
-        /usr/lib/*-linux-gnu/libperl.so.* /var/lib/apt/lists/* \
-        /var/cache/apt/archives/*.deb
+    && apt-get clean \
+    && rm -rf /var/lib/apt/lists/*
 
 # Agents get a user of their own, to whom nothing belongs (ci_eval/runtime/isolation.py). The number is
 # one that no machine gives to a person, for the workspace has its owner's number in here too.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ AGENT_UID = 58734
 """Of the account `ci-eval-agent`."""
 STOP_WITHIN_S = 50
 """How long `docker stop` waits before it kills."""
+BASE = "python:3.12-slim"
 SPY = (Path(__file__).parent / "spy.py").read_text(encoding="utf-8")
 
 
@@ -40,8 +42,41 @@ def job(tmp_path: Path) -> Job:
     return job
 
 
+def docker(*arguments: str) -> str:
+    return subprocess.check_output(["docker", *arguments], text=True)
+
+
 def head(job: Job) -> str:
     return Repo(job.workspace).git("-c", "safe.directory=*", "rev-parse", "HEAD")
+
+
+LOST = """
+from csv import reader
+from importlib.metadata import distributions
+for each in distributions():
+    for file, *_ in reader(each.read_text("RECORD").splitlines()):
+        if not each.locate_file(file).exists():
+            print(file)
+"""
+
+
+def test_packages_are_shipped_as_they_were_installed() -> None:
+    python = ["--entrypoint", "/opt/ci-eval/bin/python", IMAGE, "-I", "-c", LOST]
+    assert docker("run", "--rm", *python) == ""
+    ours, base = (
+        docker("run", "--rm", "--entrypoint", "dpkg", image, "--verify").splitlines()
+        for image in (IMAGE, BASE)
+    )
+    # Slim images are installed without manuals; the lists are those of apt-get update.
+    elsewhere = re.compile(r" /usr/share/(doc|info|lintian|locale|man)/| /var/lib/apt/lists/")
+    assert [line for line in set(ours) - set(base) if not elsewhere.search(line)] == []
+
+
+def test_the_image_is_at_most_300_mb_larger_than_its_base() -> None:
+    ours, base = (
+        int(docker("image", "inspect", "--format", "{{.Size}}", image)) for image in (IMAGE, BASE)
+    )
+    assert 0 < ours - base < 300e6
 
 
 def test_a_run_that_passes(job: Job) -> None:
