@@ -106,8 +106,8 @@ class _Reader:
         if name is None:
             listed = ", ".join(points.judge)
             model = given.get("model")
-            told = f"nothing tells who has the model {model!r}" if model else "'model' is missing"
-            self._problem(f"{told}; say `provider`, one of {listed}", loc)
+            why = f"cannot infer the provider of model {model!r}" if model else "'model' is missing"
+            self._problem(f"{why}; set `provider`, one of {listed}", loc)
             return None
         if str(name) not in points.judge:
             message = f"unknown judge {name!r}{did_you_mean(str(name), points.judge)}"

@@ -139,7 +139,7 @@ class _Access(NamedTuple):
 
     @property
     def credentials(self) -> str:
-        return f"the key is that in {self.key_name}" if self.key else f"{self.key_name} is not set"
+        return f"the key comes from {self.key_name}" if self.key else f"{self.key_name} is not set"
 
     def client(self) -> "AsyncOpenAI":
         """Return the client; the import takes a second or two."""

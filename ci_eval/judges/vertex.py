@@ -124,8 +124,8 @@ class _Access(NamedTuple):
     @property
     def credentials(self) -> str:
         if self.key:
-            return "the key is that in GOOGLE_API_KEY"
-        return "the key is that of Application Default Credentials"
+            return "the key comes from GOOGLE_API_KEY"
+        return "the key comes from Application Default Credentials"
 
     def client(self, package: Any) -> Any:
         options: dict[str, Any] = {"timeout": _TIMEOUT_MS}
@@ -242,7 +242,7 @@ class _Client:
         """Return the error for credentials that could not be had."""
         if getattr(exc, "retryable", False):
             return self._failures.unreached(exc)
-        return self._failures.unasked(f"no credentials of Google Cloud: {exc}")
+        return self._failures.unasked(f"no Google Cloud credentials: {exc}")
 
 
 def _dataset(types: Any, asked: Mapping[str, Json]) -> Any:

@@ -1,4 +1,4 @@
-"""Calls of one provider: within the budget, at its pace, and again where they fail in passing."""
+"""Calls to one provider, within the budget and its rate limits, with retries."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ci_eval.llm.judge_settings import DEFAULT_CONCURRENCY, JudgeOptions, price
 from ci_eval.llm.prices import Price
-from ci_eval.llm.rate_limit import Pace
+from ci_eval.llm.rate_limit import RateLimiter
 from ci_eval.plugins.points import Judge, JudgeClient
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
@@ -16,90 +16,90 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
 CHARS_PER_TOKEN = 4
-"""What a token has in English, roughly; only estimates rest on it."""
+"""Characters per token in English, roughly; only estimates use it."""
 USUAL_OUTPUT_TOKENS = 200
-"""What an answer is taken to have before there was one."""
+"""Estimated output tokens of an answer until the first one has arrived."""
 BACKOFF = Backoff(first_s=0.5, longest_s=30.0, jitter=0.5)
 MAX_REFUSALS = 5
-"""How many questions a provider may refuse, before it answered any, until it is asked no more."""
+"""Refusals after which a model that never answered is not called again."""
 
 
 class Meter:
-    """What asking took, added up for one score."""
+    """Usage of all calls for one score."""
 
     def __init__(self) -> None:
         self.usage = JudgeUsage()
 
     def add(self, usage: JudgeUsage) -> None:
-        """Add what one thing took."""
+        """Add the usage of one call."""
         self.usage += usage
 
 
 @dataclass
 class Budget:
-    """What a run may spend."""
+    """Limits of a run, and what it has used of them."""
 
     max_calls: int | None
     max_cost_usd: float | None
     calls: int = 0
     cost_usd: float = 0.0
-    _under_way: float = 0.0
-    """What the calls that are under way will cost, as estimated."""
+    _pending_usd: float = 0.0
+    """Estimated cost of the calls in progress, in US dollars."""
 
     def begin(self, estimate_usd: float) -> None:
-        """Count a call that is about to be made.
+        """Count a call before it is made.
 
         Raises:
-            JudgeError: there is nothing left for it.
+            JudgeError: the call would exceed a limit.
 
         """
         if self.max_calls is not None and self.calls >= self.max_calls:
             raise JudgeError(f"the {self.max_calls} calls of `judge.max_calls` are used up")
-        spent = self.cost_usd + self._under_way
+        spent = self.cost_usd + self._pending_usd
         if self.max_cost_usd is not None and spent + estimate_usd > self.max_cost_usd:
             message = (
                 f"${self.cost_usd:.4f} of the ${self.max_cost_usd:g} of `judge.max_cost_usd` "
-                "are spent, and the next call would be too much"
+                "are spent, and the next call would exceed it"
             )
             raise JudgeError(message)
         self.calls += 1
-        self._under_way += estimate_usd
+        self._pending_usd += estimate_usd
 
     def end(self, estimate_usd: float, cost_usd: float) -> None:
-        """Note what a call cost that was thought to cost `estimate_usd`."""
-        self._under_way -= estimate_usd
+        """Replace the estimate for a call by its cost."""
+        self._pending_usd -= estimate_usd
         self.cost_usd += cost_usd
 
 
 @dataclass
-class Standing:
-    """How one model has been doing."""
+class ModelState:
+    """Price and record of one model."""
 
     price: Price | None
     answers: int = 0
     output_tokens: int = 0
     refusals: int = 0
     hopeless: str = ""
-    """Why it is not worth asking any more."""
+    """Reason not to call it again; empty if there is none."""
 
     def add(self, answer: Answer) -> None:
-        """Note an answer."""
+        """Count an answer."""
         self.answers += 1
         self.output_tokens += answer.output_tokens
 
     def refuse(self, error: JudgeError) -> None:
-        """Note that it will not have a question, and perhaps none of them."""
+        """Count a failed call, and decide whether more calls are hopeless."""
         self.refusals += not error.passing
         if error.hopeless or (not self.answers and self.refusals >= MAX_REFUSALS):
             self.hopeless = str(error)
 
     def estimate(self, tokens: int) -> float:
-        """Return what a call with so many tokens is likely to cost, in dollars."""
+        """Return the likely cost of a call with `tokens` input tokens, in US dollars."""
         usual = self.output_tokens / self.answers if self.answers else USUAL_OUTPUT_TOKENS
         return self.price.of(tokens, round(usual)) if self.price else 0.0
 
     def usage(self, answer: Answer) -> JudgeUsage:
-        """Return what a call took."""
+        """Return the usage of the call that returned `answer`."""
         used = answer.input_tokens, answer.output_tokens
         return JudgeUsage(
             calls=1,
@@ -110,19 +110,19 @@ class Standing:
         )
 
 
-class Line:
-    """The connection to one provider, with what is known of how it is doing."""
+class Caller:
+    """Makes all calls to one provider over one connection."""
 
     def __init__(
         self, judge: Judge, options: JudgeOptions, context: RunContext, stack: AsyncExitStack
     ) -> None:
         self._judge = judge
         self._options = options
-        self._world = context
+        self._context = context
         self._stack = stack
         self._client: asyncio.Task[JudgeClient] | None = None
-        self._standings: dict[str, Standing] = {}
-        self._pace = Pace(
+        self._states: dict[str, ModelState] = {}
+        self._limiter = RateLimiter(
             concurrency=options.concurrency or DEFAULT_CONCURRENCY,
             requests_per_minute=options.requests_per_minute,
             tokens_per_minute=options.tokens_per_minute,
@@ -131,18 +131,18 @@ class Line:
         self._last_failure = ""
 
     async def call(self, question: Question, meter: Meter, budget: Budget) -> Answer:
-        """Return the answer to `question`, asked as often as it takes.
+        """Return the answer to `question`, retrying transient failures.
 
         Raises:
-            JudgeError: there is none, after all that is allowed.
+            JudgeError: no attempt that the options allow got an answer.
 
         """
         tokens = (len(question.instructions) + len(question.prompt)) // CHARS_PER_TOKEN + 1
-        pauses = BACKOFF.pauses(f"{question.sample} {question.prompt}")
+        pauses = BACKOFF.pauses(seed=f"{question.sample} {question.prompt}")
         for attempt in range(1, self._options.attempts + 1):
             started = time.monotonic()
             try:
-                async with self._pace.turn(tokens):
+                async with self._limiter.slot(tokens):
                     started = time.monotonic()
                     return await self._attempt(question, tokens, meter, budget)
             except JudgeError as exc:
@@ -152,70 +152,69 @@ class Line:
             self._note_failure(started, last)
             if attempt < self._options.attempts:
                 await asyncio.sleep(self._pause_s(next(pauses), last))
-        raise JudgeError(f"{last}; asked {self._options.attempts} times")
+        raise JudgeError(f"{last}; gave up after {self._options.attempts} attempts")
 
     async def _attempt(
         self, question: Question, tokens: int, meter: Meter, budget: Budget
     ) -> Answer:
         client = await self._connected(meter)
-        standing = self._standing(question.model)
-        left = self._time_left(standing)
-        estimate = standing.estimate(tokens)
+        state = self._state(question.model)
+        left = self._time_left(state)
+        estimate = state.estimate(tokens)
         budget.begin(estimate)
         usage = JudgeUsage(calls=1)
         try:
             async with asyncio.timeout(left):
                 answer = await client.answer(question)
-            usage = standing.usage(answer)
+            usage = state.usage(answer)
         except TimeoutError:
-            # That the time is up, which all calls together have, says less than what went before.
+            # The earlier failure says more than the timeout that all calls share.
             cut_short = left < self._options.timeout_s and self._failing_since is not None
             message = f"no answer within {left:.3g} s"
             raise JudgeError(self._last_failure if cut_short else message, passing=True) from None
         except JudgeError as exc:
-            standing.refuse(exc)
+            state.refuse(exc)
             raise
         finally:
             budget.end(estimate, usage.cost_usd)
             meter.add(usage)
-        standing.add(answer)
+        state.add(answer)
         self._failing_since = None
-        self._pace.went_well()
+        self._limiter.succeeded()
         return answer
 
-    def _standing(self, model: str) -> Standing:
-        if model not in self._standings:
+    def _state(self, model: str) -> ModelState:
+        if model not in self._states:
             asked = self._judge.model_copy(update={"model": model})
-            self._standings[model] = Standing(price(asked, self._options.prices))
-        return self._standings[model]
+            self._states[model] = ModelState(price(asked, self._options.prices))
+        return self._states[model]
 
     async def _connected(self, meter: Meter) -> JudgeClient:
         if self._client is None:
-            missing = self._judge.missing(self._world.env)
+            missing = self._judge.missing(self._context.env)
             if missing:
                 meter.add(JudgeUsage(lacking=(missing,)))
                 raise JudgeError(f"the judge lacks {missing}")
             self._client = asyncio.ensure_future(
-                self._stack.enter_async_context(self._judge.start(self._world))
+                self._stack.enter_async_context(self._judge.start(self._context))
             )
         return await asyncio.shield(self._client)
 
-    def _time_left(self, standing: Standing) -> float:
-        """Return how long a call may take now.
+    def _time_left(self, state: ModelState) -> float:
+        """Return the seconds that a call may take now.
 
         Raises:
-            JudgeError: it is not worth making any more.
+            JudgeError: the model or the provider is given up.
 
         """
-        if standing.hopeless:
-            raise JudgeError(standing.hopeless)
+        if state.hopeless:
+            raise JudgeError(state.hopeless)
         if self._failing_since is None:
             return min(self._options.timeout_s, self._options.patience_s)
         left = self._failing_since + self._options.patience_s - time.monotonic()
         if left <= 0:
-            patience = f"{self._options.patience_s:g} s"
-            message = f"taken to be down: no good answer for {patience}; {self._last_failure}"
-            raise JudgeError(message)
+            silence = f"no successful response for {self._options.patience_s:g} s"
+            raise JudgeError(f"considered unavailable: {silence}; {self._last_failure}")
         return min(self._options.timeout_s, left)
 
     def _note_failure(self, started: float, error: JudgeError) -> None:
@@ -223,7 +222,7 @@ class Line:
         if self._failing_since is None:
             self._failing_since = started
         if error.throttled:
-            self._pace.too_much(started, error.after_s)
+            self._limiter.throttled(started, error.after_s)
 
     def _pause_s(self, pause_s: float, error: JudgeError) -> float:
         """Return the seconds until the next attempt: as the provider asks, within our patience."""

@@ -1,7 +1,7 @@
-"""Questions to models: the one place where they are kept, paced, tried again and counted.
+"""Questions to models, from the criterion that asks to the answer.
 
-A question goes through these, in this order: the cassette, which may have the answer; the
-budget; the provider's pace; the call, as often as it fails in passing.
+Each question passes, in this order, the cassette, which may have the answer; the budget; the rate
+limits of the provider; and the call, which is retried after transient failures.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from ci_eval.llm.calls import Budget, Line, Meter
+from ci_eval.llm.calls import Budget, Caller, Meter
 from ci_eval.llm.cassette import Cassette
 from ci_eval.llm.judge_settings import Judging, Simulation, endpoint, identity
 from ci_eval.llm.prompts import Prompts
@@ -31,20 +31,20 @@ from ci_eval.text.yaml_files import read_text
 T = TypeVar("T")
 
 MAX_ANSWER_CHARS = 200_000
-"""A longer answer is none."""
+"""Maximum length of an answer; a longer one counts as unreadable."""
 _ENDED = {
-    "length": "was cut off, because it became too long",
-    "blocked": "was kept back by the provider's filters",
+    "length": "was cut off at its maximum length",
+    "blocked": "was blocked by the provider's filters",
     "other": "ended before it was complete",
 }
 
 
 @asynccontextmanager
 async def asking(judging: Judging, context: RunContext) -> AsyncIterator["Asker"]:
-    """Be ready to ask; nobody is connected before the first question.
+    """Provide an `Asker`, which connects to a provider at the first question.
 
     Raises:
-        UsageError: the cassette or the file of keys cannot be read.
+        UsageError: the cassette or `judge.env_file` cannot be read.
 
     """
     options = judging.options
@@ -57,7 +57,7 @@ async def asking(judging: Judging, context: RunContext) -> AsyncIterator["Asker"
 
 
 def environment(judging: Judging, context: RunContext) -> Mapping[str, str]:
-    """Return the environment with what `env_file` adds to it; its secrets are not printed.
+    """Return the environment plus the variables of `judge.env_file`, masked in the log.
 
     Raises:
         UsageError: the file cannot be read.
@@ -84,9 +84,7 @@ def check(
     *,
     simulation: Simulation | None = None,
 ) -> None:
-    """Refuse to begin where it is known already that nobody could be asked.
-
-    That is for `criteria`, and by `simulation` what a user says.
+    """Check, before a run, that the judges of `criteria` and the simulated user can be called.
 
     Raises:
         UsageError: a key is missing, or the cassette cannot be read.
@@ -96,11 +94,11 @@ def check(
     cassette = _cassette(judging, context)
     mode = judging.options.mode
     if mode == "replay" or (mode == "auto" and cassette and not cassette.is_empty):
-        return  # it may be that every answer is there
+        return  # every answer may be recorded
     env = environment(judging, context)
     hint = (
-        "set it in the environment or by `judge.env_file`; pull requests of forks get no secrets: "
-        "they need answers that were kept, with `judge: {mode: replay}`"
+        "set it in the environment or with `judge.env_file`; pull requests from forks get no "
+        "secrets and need recorded answers: `judge: {mode: replay}`"
     )
     if simulation and (missing := judging.player(simulation).missing(env)):
         raise UsageError(f"the simulated user of scenarios lacks {missing}", hint=hint)
@@ -128,7 +126,7 @@ def _cassette(judging: Judging, context: RunContext) -> Cassette | None:
 
 
 class Asker:
-    """Asks for all criteria of a run."""
+    """Asks the questions of all criteria of a run."""
 
     def __init__(
         self,
@@ -138,17 +136,17 @@ class Asker:
         stack: AsyncExitStack,
     ) -> None:
         self._judging = judging
-        self._world = context
+        self._context = context
         self._cassette = cassette
         self._stack = stack
-        self._lines: dict[str, Line] = {}
+        self._callers: dict[str, Caller] = {}
         self._budget = Budget(judging.options.max_calls, judging.options.max_cost_usd)
-        # Two questions that are the same have one answer, whichever comes first.
-        self._under_way: dict[str, asyncio.Task[Answer]] = {}
-        self._asked_anew: set[str] = set()
+        # Equal questions share one call.
+        self._in_progress: dict[str, asyncio.Task[Answer]] = {}
+        self._recorded: set[str] = set()
 
     def panel(self, criterion: JudgedCriterion) -> "JudgePanel":
-        """Return the judges of one score by `criterion`."""
+        """Return the judges for one score by `criterion`."""
         judging = self._judging
         samples = judging.samples(criterion)
         return JudgePanel(
@@ -158,9 +156,9 @@ class Asker:
         )
 
     def player(self, simulation: Simulation, repeat: int) -> "JudgePanel":
-        """Return who says what a simulated user says in the how-manieth try of a case.
+        """Return the panel that plays a simulated user; `repeat` is the sample index, from 0.
 
-        Each try has answers of its own: they are samples of what the user might say.
+        Each repeat of a case has answers of its own.
         """
         judge = self._judging.player(simulation)
         about = f"simulator/{simulation.simulator.type_name}"
@@ -170,46 +168,46 @@ class Asker:
     async def answer(
         self, judge: Judge, question: Question, meter: Meter, *, fresh: bool
     ) -> tuple[Answer, bool]:
-        """Return the answer of `judge`, and whether it was kept from an earlier time.
+        """Return the answer of `judge`, and whether it was recorded earlier.
 
         Raises:
-            JudgeError: there is none.
+            JudgeError: there is no answer.
 
         """
         self._check_length(question)
         if self._cassette is None:
             return await self._call(judge, question, meter), False
         key = key_of(judge, question)
-        known = None if fresh and self._judging.options.mode != "replay" else self._known(key)
+        known = None if fresh and self._judging.options.mode != "replay" else self._replayed(key)
         if known:
             meter.add(JudgeUsage(cached=1))
             return known, True
         if self._judging.options.mode == "replay":
             raise JudgeError(f"the answer is not in {self._cassette.shown}")
-        if key in self._under_way:
-            return await asyncio.shield(self._under_way[key]), False
+        if key in self._in_progress:
+            return await asyncio.shield(self._in_progress[key]), False
         task = asyncio.create_task(self._call(judge, question, meter))
-        self._under_way[key] = task
+        self._in_progress[key] = task
         try:
             answer = await task
         finally:
             task.cancel()
-            del self._under_way[key]
+            del self._in_progress[key]
         return answer, False
 
     def keep(self, judge: Judge, question: Question, answer: Answer) -> None:
-        """Keep `answer`, which was read or will never be, as the one to `question`."""
+        """Record `answer`, readable or not, as the final answer to `question`."""
         if self._cassette is not None:
             key = key_of(judge, question)
-            if key not in self._asked_anew:  # two that asked the same were given the same answer
-                self._asked_anew.add(key)
-                if len(answer.text) > MAX_ANSWER_CHARS:  # it stays too long
+            if key not in self._recorded:  # equal questions got the same answer
+                self._recorded.add(key)
+                if len(answer.text) > MAX_ANSWER_CHARS:  # still too long when it is replayed
                     text = answer.text[: MAX_ANSWER_CHARS + 1]
                     answer = answer.model_copy(update={"text": text})
                 self._cassette.add(key, answer, about=question.about)
 
-    def _known(self, key: str) -> Answer | None:
-        anew = self._judging.options.mode == "record" and key not in self._asked_anew
+    def _replayed(self, key: str) -> Answer | None:
+        anew = self._judging.options.mode == "record" and key not in self._recorded
         return None if self._cassette is None or anew else self._cassette.get(key)
 
     def _check_length(self, question: Question) -> None:
@@ -223,31 +221,31 @@ class Asker:
 
     async def _call(self, judge: Judge, question: Question, meter: Meter) -> Answer:
         asked = replace(question, model=str(judge.model), settings=judge.settings)
-        return await self._line(judge).call(asked, meter, self._budget)
+        return await self._caller(judge).call(asked, meter, self._budget)
 
-    def _line(self, judge: Judge) -> "Line":
+    def _caller(self, judge: Judge) -> "Caller":
         name = json.dumps(endpoint(judge), sort_keys=True)
-        if name not in self._lines:
-            self._lines[name] = Line(judge, self._judging.options, self._world, self._stack)
-        return self._lines[name]
+        if name not in self._callers:
+            self._callers[name] = Caller(judge, self._judging.options, self._context, self._stack)
+        return self._callers[name]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A judged criterion that is ready to score."""
+    """A judged criterion with the asker that it needs."""
 
     criterion: JudgedCriterion
     asker: Asker
 
     async def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Return the score of one trial, with what it took."""
+        """Return the score of one trial, with the usage of its judges."""
         panel = self.asker.panel(self.criterion)
         score = await self.criterion.score(case, trace, panel)
         return score.model_copy(update={"judging": panel.usage})
 
 
 class JudgePanel(Meter):
-    """The judges of one score, or who plays one user, and what it took to ask them."""
+    """The judges of one score, or the player of one simulated user, with their usage."""
 
     def __init__(
         self,
@@ -271,12 +269,12 @@ class JudgePanel(Meter):
         wording: Wording | None = None,
         **data: Json,
     ) -> Question:
-        """Return the question that the file `prompt`, or a `wording`, makes of `data`."""
+        """Return the question that the template `prompt`, or `wording`, makes of `data`."""
         question = self._prompts.question(self._about, prompt, schema, data, wording)
         return replace(question, sample=self._sample)
 
     def note_agreement(self, share: float) -> None:
-        """Note which share of a jury's pairs of judges agreed on one thing."""
+        """Count one decision of a jury; `share` is the share of its pairs that agreed."""
         self.add(JudgeUsage(agreements=1, agreement=share))
 
 
@@ -291,13 +289,13 @@ class JudgeSeat:
 
     @property
     def name(self) -> str:
-        """Its model."""
+        """Name of the model."""
         return str(self.judge.model)
 
     async def ask(
         self, question: Question, read: Callable[[str], T], *, fresh: bool = False
     ) -> Reading[T]:
-        """Return what `read` makes of the answer, or of the second one after a bad one."""
+        """Ask, and once more if the answer is unreadable; return what `read` makes of it."""
         try:
             answer, cached = await self._answer(question, fresh=fresh)
             found = _read(answer, read)
@@ -316,7 +314,7 @@ class JudgeSeat:
 
 
 def _read(answer: Answer, read: Callable[[str], T]) -> Reading[T]:
-    """Return what `read` makes of `answer`, or what is wrong with it."""
+    """Return the result of `read`, or the reason why `answer` is unreadable."""
     if answer.finish != "stop":
         return Reading(None, f"the answer {_ENDED[answer.finish]}")
     if not answer.text.strip():
@@ -330,7 +328,7 @@ def _read(answer: Answer, read: Callable[[str], T]) -> Reading[T]:
 
 
 def key_of(judge: Judge, question: Question) -> str:
-    """Return what an answer is kept under: a digest of all that decides it."""
+    """Return the key of an answer: a digest of everything that determines it."""
     whole = json.dumps(
         [
             identity(judge),

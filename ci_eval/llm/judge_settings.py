@@ -1,4 +1,4 @@
-"""Who judges: the `judge:` of a configuration, and whom each criterion means."""
+"""Settings of judges: the `judge:` block, and the judges and models that each criterion uses."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,127 +17,128 @@ from ci_eval.text.yaml_files import dotted
 
 Mode = Literal["auto", "record", "replay", "off"]
 DEFAULT_CASSETTE = ".ci-eval/cache/judge.jsonl"
-"""Beside the configuration."""
+"""Path from the folder of the configuration."""
 DEFAULT_CONCURRENCY = 16
 MAX_CONCURRENCY = 1000
-"""How many calls are under way at once, where nobody says, and at most."""
+"""Number of concurrent calls: the least by default, and the maximum."""
 
 
 class JudgeOptions(Record):
-    """How models are asked; the options of the provider stand beside these."""
+    """How models are called. The options of the provider stand in the same block."""
 
     provider: str | None = None
-    """Who is asked: `gemini`, `openai` or `scripted`. Left out, the name of the model tells,
-    where it begins like `gemini-`, `gpt-` or `o3`."""
+    """The provider: `gemini`, `openai` or `scripted`. Default: inferred from the name of the model,
+    if that begins like `gemini-`, `gpt-` or `o3`."""
     samples: int | None = Field(default=None, ge=1, le=1000)
-    """How often the same is asked where a criterion does not say; 5 for ADK's criteria, 3 for
+    """Samples per question, unless the criterion sets them. Default: 5 for ADK's criteria, 3 for
     AgentFlow's."""
     jury: tuple[dict[str, Any], ...] = ()
-    """Several judges instead of one, each with its provider, its model and its options; their
-    majority, or their mean, counts, and how far they agree is reported."""
+    """Several judges instead of one, each with its provider, its model and its options. Their
+    majority or their mean counts, and their agreement is reported."""
     mode: Mode = "auto"
-    """`auto`: an answer that is kept is used again, and what is missing is asked. `record`: all
-    is asked anew. `replay`: nothing is asked, and a missing answer is an error. `off`: nothing
-    is kept."""
+    """`auto`: recorded answers are reused, missing ones are asked for and recorded. `record`: every
+    answer is asked for and recorded again. `replay`: no model is called, and a missing answer is an
+    error. `off`: nothing is reused or recorded."""
     cassette: str = Field(default=DEFAULT_CASSETTE, min_length=1)
-    """The file that keeps the answers, from the folder of the configuration."""
+    """The file of recorded answers, relative to the configuration."""
     prompts: str | None = None
-    """A folder with prompts in place of those of `templates/judge/`, under the same names."""
+    """A folder of prompts that override those in `templates/judge/` of the same names."""
     env_file: str | None = None
-    """A file of `NAME=value` lines with keys, from the folder of the configuration; what the
-    environment holds comes first."""
+    """A file of `NAME=value` lines with keys, relative to the configuration. The environment takes
+    precedence."""
     concurrency: int | None = Field(default=None, ge=1, le=MAX_CONCURRENCY)
-    """How many calls may be under way at once; fewer while the provider says it is too much. Left
-    out, as many as trials (`run.concurrency`), and at least 16."""
+    """Maximum number of concurrent calls; reduced while the provider throttles. Default:
+    `run.concurrency`, but at least 16."""
     requests_per_minute: float | None = Field(default=None, gt=0)
-    """How many calls may be made in a minute."""
+    """Maximum number of calls per minute."""
     tokens_per_minute: float | None = Field(default=None, gt=0)
-    """How many tokens may be sent in a minute, as estimated from the length of the texts."""
+    """Maximum number of input tokens per minute, estimated from the length of the texts."""
     timeout_s: float = Field(default=60.0, gt=0)
-    """Seconds that one call may take."""
+    """Timeout of one call, in seconds."""
     attempts: int = Field(default=8, ge=1, le=100)
-    """How often a call that failed in passing is made in all."""
+    """Maximum number of attempts per call; transient failures are retried."""
     patience_s: float = Field(default=120.0, gt=0)
-    """Seconds without one good answer after which a provider counts as down and is asked no
-    more."""
+    """Seconds without a successful response after which a provider is considered unavailable and
+    is not called again."""
     max_calls: int | None = Field(default=None, ge=0)
-    """How many calls a run may make."""
+    """Maximum number of calls per run."""
     max_cost_usd: float | None = Field(default=None, ge=0)
-    """What a run may spend on judges, in US dollars."""
+    """Maximum cost of all calls per run, in US dollars."""
     max_prompt_chars: int = Field(default=400_000, ge=1000)
-    """The longest question; what is longer is an error, and costs nothing."""
+    """Maximum length of a question; a longer one is an error, and is not sent."""
     prices: dict[str, Price] = Field(default_factory=dict)
-    """What models cost, in US dollars for a million tokens: `{model: {input, output}}`."""
+    """Prices of models, in US dollars per million tokens: `{model: {input, output}}`. Default: list
+    prices."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """Who plays the users of scenarios."""
+    """The simulated user of scenarios."""
 
     simulator: Simulator
     own: Judge | None = None
-    """The provider that is asked, where the configuration says so; else as for a criterion."""
+    """The provider that the `simulator:` block sets; else chosen as for a criterion."""
 
 
 @dataclass(frozen=True)
 class Judging:
-    """Who judges, and how they are asked."""
+    """The judges of a configuration and their options."""
 
     options: JudgeOptions
     default: Judge | None = None
-    """The judge of the block, where it says who that is."""
+    """The judge that the `judge:` block sets."""
     jury: tuple[Judge, ...] = ()
     prompts: Prompts = field(default_factory=Prompts)
 
     def in_mode(self, mode: Mode) -> "Judging":
-        """Return the same with another mode."""
+        """Return a copy with another mode."""
         return replace(self, options=self.options.model_copy(update={"mode": mode}))
 
     @property
     def concurrency(self) -> int:
-        """How many calls may be under way at once."""
+        """Maximum number of concurrent calls."""
         return self.options.concurrency or DEFAULT_CONCURRENCY
 
     def beside(self, trials: int) -> "Judging":
-        """Return the same for a run with so many trials at once."""
+        """Return a copy for a run with `trials` concurrent trials."""
         at_once = self.options.concurrency or min(MAX_CONCURRENCY, max(trials, self.concurrency))
         return replace(self, options=self.options.model_copy(update={"concurrency": at_once}))
 
     def judges(self, criterion: JudgedCriterion) -> tuple[Judge, ...]:
-        """Return who judges by `criterion`, each with its model.
+        """Return the judges of `criterion`, each with its model.
 
         Raises:
-            ValueError: its model cannot be reached; says why, and the way out.
+            ValueError: the provider of the model is unknown.
 
         """
         asked = criterion.asked()
         if criterion.service:
-            judge = self._serving(criterion.service)
-            return (_with(judge, judge.model or criterion.type_name, {}),)
+            judge = self._service_judge(criterion.service)
+            return (_configured(judge, judge.model or criterion.type_name, {}),)
         if self.jury:
-            return tuple(_with(each, each.model, asked.settings) for each in self.jury)
+            return tuple(_configured(each, each.model, asked.settings) for each in self.jury)
         if self.default and self.default.free:
-            return (_with(self.default, self.default.type_name, asked.settings),)
+            return (_configured(self.default, self.default.type_name, asked.settings),)
         model = asked.model or (self.default and self.default.model) or criterion.default_model
-        return (_with(self._reaching(model), model, asked.settings),)
+        return (_configured(self._judge_for(model), model, asked.settings),)
 
     def player(self, simulation: Simulation) -> Judge:
-        """Return who is asked what a simulated user says.
+        """Return the judge that plays a simulated user.
 
         Raises:
-            ValueError: its model cannot be reached; says why, and the way out.
+            ValueError: the provider of the model is unknown.
 
         """
         simulator, known = simulation.simulator, simulation.own or self.default
         settings = simulator.call_settings()
         if known and known.free:
-            return _with(known, known.type_name, settings, alone=True)
+            return _configured(known, known.type_name, settings, alone=True)
         model = simulator.model or (known and known.model) or simulator.default_model
-        judge = simulation.own or self._reaching(model, told="simulator")
-        return _with(judge, model, settings, alone=True)
+        judge = simulation.own or self._judge_for(model, block="simulator")
+        return _configured(judge, model, settings, alone=True)
 
     def playing(self, simulation: Simulation) -> Json:
-        """Return what decides what simulated users say, beside the case."""
+        """Return everything but the case that determines what simulated users say."""
         prompts = Prompts(kind="simulator")
         return [
             simulation.simulator.type_name,
@@ -147,22 +148,22 @@ class Judging:
         ]
 
     def unplayable(self, simulation: Simulation) -> Iterator[str]:
-        """Yield what keeps simulated users from saying anything."""
+        """Yield the problems that prevent a simulated user from being called."""
         try:
             judge = self.player(simulation)
         except ValueError as exc:
             yield str(exc)
             return
-        yield from _refused(judge)
-        if message := _unpriced(judge, self.options):
+        yield from _setting_errors(judge)
+        if message := _price_missing(judge, self.options):
             yield message
 
     def samples(self, criterion: JudgedCriterion) -> int:
-        """Return how often each judge is asked the same."""
+        """Return the number of samples that each judge draws."""
         return criterion.asked().samples or self.options.samples or criterion.default_samples
 
     def made_of(self, criterion: JudgedCriterion) -> Json:
-        """Return what decides the verdicts beside the options of `criterion`."""
+        """Return everything but the options of `criterion` that determines its verdicts."""
         return {
             "judges": [identity(each) for each in self.judges(criterion)],
             "samples": self.samples(criterion),
@@ -170,7 +171,7 @@ class Judging:
         }
 
     def problems(self, criterion: JudgedCriterion) -> Iterator[str]:
-        """Yield what keeps `criterion` from being asked about."""
+        """Yield the problems that prevent the judges of `criterion` from being called."""
         try:
             judges = self.judges(criterion)
         except ValueError as exc:
@@ -178,19 +179,19 @@ class Judging:
             return
         yield from self.prompts.problems(criterion.prompts)
         for each in judges:
-            yield from _refused(each)
-            if message := _unpriced(each, self.options):
+            yield from _setting_errors(each)
+            if message := _price_missing(each, self.options):
                 yield message
 
-    def _serving(self, service: str) -> Judge:
-        """Return the judge that is registered as `service`, as the block sets it where it does."""
+    def _service_judge(self, service: str) -> Judge:
+        """Return the judge registered as `service`, as the `judge:` block sets it, if it does."""
         named = self.default and self.default.type_name in (service, "scripted")
         return self.default if self.default and named else points.judge[service]()
 
-    def _reaching(self, model: str, *, told: str = "judge") -> Judge:
-        """Return the judge that reaches `model`: that of the block, unless it is another's.
+    def _judge_for(self, model: str, *, block: str = "judge") -> Judge:
+        """Return the judge for `model`: that of the `judge:` block, unless another one serves it.
 
-        `told` is the block that may say who it is.
+        `block` is the block of the configuration that can set the provider.
         """
         if self.default and (self.default.model == model or self.default.serves(model)):
             return self.default
@@ -200,38 +201,38 @@ class Judging:
         if self.default:
             return self.default
         raise ValueError(
-            f"nothing tells who has the model {model!r}; say `{told}: {{provider: …}}`, one of "
+            f"cannot infer the provider of model {model!r}; set `{block}: {{provider: …}}`, one of "
             f"{', '.join(points.judge)}"
         )
 
 
 def identity(judge: Judge) -> Json:
-    """Return what decides a judge's answers; where it is reached does not."""
+    """Return everything that determines a judge's answers; its address does not."""
     return [judge.type_name, judge.model, dict(judge.settings), judge.script()]
 
 
 def endpoint(judge: Judge) -> Json:
-    """Return where a judge is reached: one connection serves all its models there."""
+    """Return the endpoint of a judge; all its models share a connection."""
     return [judge.type_name, judge.model_dump(mode="json", exclude={"model", "settings"})]
 
 
 def price(judge: Judge, given: Mapping[str, Price]) -> Price | None:
-    """Return what a judge costs; `None` where nobody knows."""
+    """Return the price of a judge's model; `None` if it is unknown."""
     return Price(input=0, output=0) if judge.free else price_of(str(judge.model), given)
 
 
-def _unpriced(judge: Judge, options: JudgeOptions) -> str:
-    """Say that nobody could count what `judge` costs, where that is limited."""
+def _price_missing(judge: Judge, options: JudgeOptions) -> str:
+    """Return a message if the cost is limited and the price of `judge` is unknown."""
     if options.max_cost_usd is None or judge.free or price(judge, options.prices):
         return ""
     return (
-        f"nobody knows here what {judge.model!r} costs, so max_cost_usd cannot be kept; "
+        f"the price of {judge.model!r} is unknown, so max_cost_usd cannot be enforced; "
         f"add it to `judge.prices`"
     )
 
 
-def _refused(judge: Judge) -> Iterator[str]:
-    """Yield what is wrong with the settings of a judge, those of a criterion among them."""
+def _setting_errors(judge: Judge) -> Iterator[str]:
+    """Yield the errors in the settings of a judge, including those from a criterion."""
     try:
         type(judge).model_validate({**judge.model_dump(), "settings": judge.settings})
     except ValidationError as exc:
@@ -239,10 +240,10 @@ def _refused(judge: Judge) -> Iterator[str]:
             yield f"{dotted(loc)}: {message}" if loc else message
 
 
-def _with(
+def _configured(
     judge: Judge, model: str | None, settings: Mapping[str, Json], *, alone: bool = False
 ) -> Judge:
-    """Return `judge` with this model and these settings, added to its own or `alone`."""
+    """Return `judge` with this model, and these settings added to its own or `alone`."""
     # ADK's files may say `maxOutputTokens` where the configuration says `max_output_tokens`.
     both = {**({} if alone else judge.settings), **settings}
     merged = {to_snake(name): value for name, value in both.items()}

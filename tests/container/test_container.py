@@ -133,7 +133,7 @@ def test_a_scripted_judge_decides(job: Job) -> None:
     ("inputs", "said"),
     [
         ({"judge-mode": "replay"}, "the answer is not in"),
-        ({}, "taken to be down: no good answer for 3 s"),
+        ({}, "considered unavailable: no successful response for 3 s"),
     ],
     ids=["without kept answers", "without a network"],
 )

@@ -171,7 +171,7 @@ def test_a_changed_prompt_asks_again(project: Project, gemini: Judging):
         ("{% block instructions %}", "ci-eval.yaml:5: criteria.final_response_match_v2: adk/final"),
         (
             "{% block instructions %}{% endblock %}{% block question %}{{ answer }}{% endblock %}",
-            "asks for 'answer'; there is expected_response, response, user_prompt",
+            "uses 'answer'; available: expected_response, response, user_prompt",
         ),
         ("Judge!", "adk/final_response_match_v2.md.j2 has no block 'instructions'"),
     ],
@@ -214,7 +214,9 @@ def test_with_the_provider_down_there_is_no_verdict_within_the_time_allowed(
     ended = project.ci_eval("run")
 
     assert ended.code == 6
-    assert "gemini-2.5-flash: taken to be down: no good answer for 2 s" in reasons(project)
+    assert "gemini-2.5-flash: considered unavailable: no successful response for 2 s" in reasons(
+        project
+    )
     assert set(statuses(project).values()) == {"error"}
     assert set(statuses(project, "response_match_score").values()) == {"passed"}
 
@@ -334,7 +336,7 @@ def test_a_cassette_from_another_version_is_refused_with_the_way_out(project: Pr
     path.write_text('{"ci-eval cassette":99}\n')
     ended = project.ci_eval("run")
     assert (ended.code, gemini.requests) == (4, [])
-    assert ".ci-eval/cache/judge.jsonl is a cassette of version 99" in ended.err
+    assert ".ci-eval/cache/judge.jsonl is a version 99 cassette" in ended.err
     assert "remove it" in ended.err
 
 
@@ -344,19 +346,19 @@ def test_a_cassette_from_another_version_is_refused_with_the_way_out(project: Pr
         ("{samples: 0}", "judge.samples: must be at least 1"),
         ("{sampels: 1, provider: gemini}", "judge.sampels: unknown key. Did you mean 'samples'?"),
         ("{provider: gemnii}", "judge.provider: unknown judge 'gemnii'. Did you mean 'gemini'?"),
-        ("{model: llama3}", "judge: nothing tells who has the model 'llama3'; say `provider`"),
+        ("{model: llama3}", "judge: cannot infer the provider of model 'llama3'; set `provider`"),
         ("{mode: sometimes}", "judge.mode: "),
-        ("{max_cost_usd: 1, provider: openai, model: llama3}", "nobody knows here what 'llama3'"),
+        ("{max_cost_usd: 1, provider: openai, model: llama3}", "the price of 'llama3' is unknown"),
         ("{prompts: nowhere}", "judge.prompts: there is no folder 'nowhere'"),
         ("[gemini]", "judge: expected"),
-        ("{jury: [{model: llama3}]}", "judge.jury[0]: nothing tells who has the model"),
+        ("{jury: [{model: llama3}]}", "judge.jury[0]: cannot infer the provider of model"),
         ("{jury: [{provider: gemini}]}", "judge.jury[0]: 'model' is missing"),
         (
             "{provider: gemini, jury: [{model: gemini-x}]}",
             "judge.jury: has judges of its own, so none can stand beside it",
         ),
         ("{env_file: nowhere.env}", "nowhere.env"),
-        ("{cassette: ci-eval.yaml}", "ci-eval.yaml is no cassette of ci-eval"),
+        ("{cassette: ci-eval.yaml}", "ci-eval.yaml is not a ci-eval cassette"),
         ("{provider: scripted, answers: []}", "judge.answers"),
     ],
 )
@@ -371,7 +373,10 @@ def test_what_is_wrong_with_the_judge_is_told_with_its_line(project, gemini, blo
     ("criterion", "message"),
     [
         ("{threshold: 0.5, judge_model_options: {num_samples: 0}}", "num_samples"),
-        ("{threshold: 0.5, judge_model_options: {judge_model: llama3}}", "has the model 'llama3'"),
+        (
+            "{threshold: 0.5, judge_model_options: {judge_model: llama3}}",
+            "provider of model 'llama3'",
+        ),
         ("{threshold: 0.5, judge_model_options: {judge_model_config: 5}}", "judge_model_config"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Providers of models, as judges and agents reach them."""
+"""Providers of models, for judges and agents."""

@@ -1,4 +1,4 @@
-"""A client of a provider's package: made at its first use, closed at the end."""
+"""Connections to providers: a client that is created at its first use and closed at the end."""
 
 import asyncio
 import re
@@ -12,10 +12,10 @@ C = TypeVar("C")
 
 
 class Connection(Generic[C]):
-    """What a judge asks through; a run whose answers were all kept never makes one.
+    """A client of a provider's package; a run that replays all answers never creates it.
 
-    It is made in a thread, for to import such a package takes a second or two, in which agents
-    would stand still.
+    It is created in a thread, since the import of such a package takes a second or two and would
+    block the event loop, and with it all agents.
     """
 
     def __init__(self, make: Callable[[], C], close: Callable[[C], Awaitable[None]]) -> None:
@@ -24,15 +24,15 @@ class Connection(Generic[C]):
         self._made: asyncio.Task[C] | None = None
 
     async def client(self) -> C:
-        """Return the client, the same one to all.
+        """Return the client, which all callers share.
 
         Raises:
-            JudgeError: it could not be made.
+            JudgeError: it could not be created.
 
         """
         if self._made is None:
             self._made = asyncio.create_task(asyncio.to_thread(self._make))
-        # Who is cancelled while it is made does not spoil it for the others.
+        # A caller that is cancelled does not cancel it for the others.
         return await asyncio.shield(self._made)
 
     async def __aenter__(self) -> Self:
@@ -45,12 +45,12 @@ class Connection(Generic[C]):
 
 
 def sendable(key: str, name: str) -> str:
-    """Return `key`, which the variable `name` holds.
+    """Return `key`, the value of the variable `name`.
 
     Raises:
-        ValueError: it cannot be sent; who tries shows it in his errors.
+        ValueError: it cannot be sent in a header. Sending it anyway would show it in the error.
 
     """
     if not re.fullmatch(r"[!-~]*", key):
-        raise ValueError(f"{name} holds no key: a space, a line break or a letter that none has")
+        raise ValueError(f"{name} has a space, a line break or a non-ASCII character")
     return key

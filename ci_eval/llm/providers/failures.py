@@ -1,4 +1,4 @@
-"""What goes wrong when a model is asked, and whether to ask again helps."""
+"""Errors of calls to models, and whether a retry can help."""
 
 from dataclasses import dataclass, field
 
@@ -8,23 +8,23 @@ from ci_eval.records.errors import JudgeError
 from ci_eval.text.sanitize import one_line
 
 MAX_SAID = 300
-"""How many characters of a provider's own words are shown."""
+"""Maximum length of a provider's own message, in characters."""
 MIN_SECRET = 8
-"""Shorter keys are placeholders, and would be found in every other word."""
+"""Minimum length of a key that is redacted; shorter ones are placeholders."""
 _PASSING = frozenset({408, 409, 425})
-"""Codes below 500 that say: later. 429 says so, too, and more."""
+"""Transient codes below 500, other than 429."""
 
 
 @dataclass(frozen=True)
 class Failures:
-    """Makes errors of what goes wrong with one model; no message holds the key."""
+    """Builds the errors for one model; no message contains the key."""
 
     model: str
     credentials: str
-    """Where the key came from, as a sentence."""
+    """Source of the key, as a sentence."""
     key: str = field(default="", repr=False)
     named_by: str = "'model' of the judge"
-    """Where the model is named."""
+    """Name of the field that sets the model."""
 
     def refused(
         self,
@@ -35,17 +35,16 @@ class Failures:
         after_s: float | None = None,
         spent: bool = False,
     ) -> JudgeError:
-        """Return the error for a response with the code `status`.
+        """Return the error for a response with the HTTP code `status`.
 
-        `kind` is the provider's own word for it. `spent` says that the quota is not one that
-        is there again in a minute.
+        `kind` is the provider's own code. `spent` means that the quota does not reset soon.
         """
         throttled = (status == 429 or kind == "RESOURCE_EXHAUSTED") and not spent
-        # A success that holds nothing is no better than a failure of the server.
+        # An empty success counts as a server error.
         passing = status in _PASSING or status >= 500 or status < 300
         hint = ""
         if spent:
-            hint = "this quota is not there again soon, so it is not asked again"
+            hint = "this quota does not reset soon, so no more calls are made"
         elif status in (401, 403) or kind == "API_KEY_INVALID":
             hint = self.credentials
         elif status == 404:
@@ -62,21 +61,21 @@ class Failures:
 
     def unreached(self, exc: BaseException) -> JudgeError:
         """Return the error for a connection that failed."""
-        # What aiohttp says beside the system's own words shows where an object lies in memory.
+        # The message of aiohttp itself contains the address of an object in memory.
         said = self._words(getattr(exc, "strerror", None) or str(exc))
         why = f"{type(exc).__name__}: {said}" if said else type(exc).__name__
         return JudgeError(f"{self.model!r} could not be reached: {why}", passing=True)
 
     def unreadable(self, exc: ValueError, body: str = "") -> JudgeError:
-        """Return the error for a body that is none of the provider's; `exc` says so as a verb."""
-        what = "is of another shape" if isinstance(exc, ValidationError) else str(exc)
+        """Return the error for an unexpected body; `exc` describes it and starts with a verb."""
+        what = "is not of the expected form" if isinstance(exc, ValidationError) else str(exc)
         told = self._words(f"it {what}: {body}" if body else f"it {what}")
         return JudgeError(
-            f"{self.model!r} gave no answer, but something else: {told}", passing=True
+            f"{self.model!r} returned something other than an answer: {told}", passing=True
         )
 
     def unasked(self, why: object) -> JudgeError:
-        """Return the error for a call that was never made, and will not be."""
+        """Return the error for a call that cannot be made."""
         message = f"{self.model!r} cannot be asked: {self._words(str(why))}"
         return JudgeError(message, hopeless=True)
 

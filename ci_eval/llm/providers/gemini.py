@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from google.genai.types import Content, GenerateContentConfig
 
 _KEYS = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-"""Where the key is, in the order in which google-genai looks."""
+"""Variables of the key, in the order in which google-genai reads them."""
 _PUBLIC = "https://generativelanguage.googleapis.com/"
 _VERSIONS = ("v1beta", "v1beta1")
-"""Of the Gemini API and of Vertex AI: those which know a schema of the answer."""
+"""Versions of the Gemini API and of Vertex AI that support response schemas."""
 
 
 # --- Settings ---------------------------------------------------------------------------------
 
 
 class HttpOptions(SettingsRecord):
-    """How one call is sent."""
+    """HTTP options of one call."""
 
     base_url: Address | None = None
     api_version: str | None = None
@@ -49,11 +49,11 @@ class HttpOptions(SettingsRecord):
     timeout: int | None = Field(default=None, ge=1)
     """In milliseconds."""
     retry_options: Json = Field(default=None, exclude=True)
-    """Read and not used: calls are made again by who makes them, and counted."""
+    """Ignored: `judge.attempts` controls retries."""
 
 
 class GeminiSettings(Settings):
-    """The settings that Gemini knows; google-genai checks what is in those of any shape."""
+    """Settings of Gemini; google-genai checks the contents of nested ones."""
 
     top_k: float | None = Field(default=None, ge=1)
     thinking_config: dict[str, Json] | None = None
@@ -69,10 +69,10 @@ class GeminiSettings(Settings):
 
 
 def generation_config(given: Mapping[str, Json]) -> "GenerateContentConfig":
-    """Return what is said beside the messages, for any number of calls.
+    """Return the configuration of calls.
 
     Raises:
-        ValueError: something in it is wrong.
+        ValueError: a setting is invalid.
 
     """
     config = _config_class()
@@ -87,10 +87,10 @@ def _config_class() -> "type[GenerateContentConfig]":
     from google.genai.types import GenerateContentConfig
 
     class Config(GenerateContentConfig):
-        # google-genai asks for each of forty fields whether it is `in` the config, which pydantic
-        # answers by going through all of them: a third of the time that a call takes here.
+        # google-genai tests for forty fields whether they are `in` the config, and pydantic goes
+        # through all fields each time: a third of our CPU time per call.
         def __contains__(self, _: object) -> bool:
-            return False  # then it looks for an attribute
+            return False  # then google-genai reads the attribute
 
     return Config
 
@@ -99,22 +99,22 @@ def _config_class() -> "type[GenerateContentConfig]":
 
 
 class GeminiAccess(Record):
-    """What can be set of how Gemini is reached; the rest is in the environment."""
+    """Access to Gemini; the environment has the defaults."""
 
     base_url: Address | None = None
-    """Where requests go: a proxy or a gateway; left out, `GOOGLE_GEMINI_BASE_URL`, else Google."""
+    """URL of a proxy or gateway. Default: `GOOGLE_GEMINI_BASE_URL`, else Google."""
     vertex: bool | None = None
-    """Whether Vertex AI is asked; left out, `GOOGLE_GENAI_USE_VERTEXAI` says so."""
+    """True to use Vertex AI. Default: `GOOGLE_GENAI_USE_VERTEXAI`."""
     project: str | None = Field(default=None, min_length=1)
-    """The project of Google Cloud, for Vertex AI; left out, `GOOGLE_CLOUD_PROJECT`."""
+    """The Google Cloud project, for Vertex AI. Default: `GOOGLE_CLOUD_PROJECT`."""
     location: str | None = Field(default=None, min_length=1)
-    """The region, for Vertex AI; left out, `GOOGLE_CLOUD_LOCATION`, else `global`."""
+    """The region, for Vertex AI. Default: `GOOGLE_CLOUD_LOCATION`, else `global`."""
     api_key_env: KeyName | None = None
-    """The variable that holds the key; left out, `GOOGLE_API_KEY`, then `GEMINI_API_KEY`."""
+    """The variable with the key. Default: `GOOGLE_API_KEY`, then `GEMINI_API_KEY`."""
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say which variable is missing; nothing where all are there."""
-        reached = _Reached.by(self, env)
+        """Return the name of the missing variable; empty if there is none."""
+        reached = _ResolvedAccess.by(self, env)
         if reached.key or reached.project:
             return ""
         if reached.vertex and not self.api_key_env:
@@ -122,8 +122,8 @@ class GeminiAccess(Record):
         return self.api_key_env or " or ".join(_KEYS)
 
 
-class _Reached(NamedTuple):
-    """How the model is reached, whatever else `os.environ` says."""
+class _ResolvedAccess(NamedTuple):
+    """Resolved access, so that google-genai reads nothing more from `os.environ`."""
 
     vertex: bool
     key: str
@@ -134,13 +134,13 @@ class _Reached(NamedTuple):
     api_version: str
 
     @classmethod
-    def by(cls, access: GeminiAccess, env: Mapping[str, str]) -> "_Reached":
+    def by(cls, access: GeminiAccess, env: Mapping[str, str]) -> "_ResolvedAccess":
         names = (access.api_key_env,) if access.api_key_env else _KEYS
         name = next((each for each in names if env.get(each, "").strip()), names[0])
         key = env.get(name, "").strip()
         vertex = _is_vertex(env) if access.vertex is None else access.vertex
         project = access.project or env.get("GOOGLE_CLOUD_PROJECT", "")
-        # As google-genai has it, a project comes before a key; not before one that was named.
+        # As in google-genai, a project takes precedence over a key, unless `api_key_env` is set.
         by_project = vertex and bool(project) and not access.api_key_env
         variable = "GOOGLE_VERTEX_BASE_URL" if vertex else "GOOGLE_GEMINI_BASE_URL"
         version = env.get("GOOGLE_GENAI_API_VERSION", "")
@@ -157,16 +157,16 @@ class _Reached(NamedTuple):
     @property
     def credentials(self) -> str:
         if self.key:
-            return f"the key is that in {self.key_name}"
-        return "the key is that of Application Default Credentials"
+            return f"the key comes from {self.key_name}"
+        return "the key comes from Application Default Credentials"
 
     def client(self, session: "ClientSession") -> "Client":
-        """Return the client, which sends with `session`."""
+        """Return a client that sends with `session`."""
         from google import genai
 
         options: dict[str, Any] = {
             "api_version": self.api_version,
-            "retry_options": {"attempts": 1},  # without them it sends again what got no answer
+            "retry_options": {"attempts": 1},  # its default retries without an answer
             "aiohttp_client": session,
         }
         if self.base_url:
@@ -181,7 +181,7 @@ class _Reached(NamedTuple):
 
 
 def _is_vertex(env: Mapping[str, str]) -> bool:
-    names = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")  # its newer name first
+    names = ("GOOGLE_GENAI_USE_ENTERPRISE", "GOOGLE_GENAI_USE_VERTEXAI")  # the newer name first
     said = next((env[name] for name in names if name in env), "")
     return said.lower() in ("true", "1")
 
@@ -193,8 +193,8 @@ def _is_vertex(env: Mapping[str, str]) -> bool:
 async def reaching(
     access: GeminiAccess, context: RunContext, *, named_by: str = "'model' of the judge"
 ) -> AsyncIterator["GeminiClient"]:
-    """Connect, and close the connection at the end; `named_by` says where models are named."""
-    # A second or two, in which agents would stand still.
+    """Connect, and disconnect at the end; `named_by` is the field that sets the model."""
+    # In a thread: it takes a second or two, and would block the event loop.
     await asyncio.to_thread(importlib.import_module, "google.genai")
     async with client_session(context.env) as session:
         client = GeminiClient(access, context, session, named_by)
@@ -203,7 +203,7 @@ async def reaching(
 
 
 class GeminiClient:
-    """A client of google-genai, each call of which is one request."""
+    """A client of google-genai that sends one request per call."""
 
     def __init__(
         self, access: GeminiAccess, context: RunContext, session: "ClientSession", named_by: str
@@ -211,12 +211,12 @@ class GeminiClient:
         self._session = session
         self._named_by = named_by
         self._now = context.now
-        self._reached = _Reached.by(access, context.env)
+        self._resolved = _ResolvedAccess.by(access, context.env)
         self.connection = Connection(self._connect, _close)
 
     def failures(self, model: str) -> Failures:
-        """Return what makes errors of what goes wrong with `model`."""
-        reached = self._reached
+        """Return the builder of errors for `model`."""
+        reached = self._resolved
         return Failures(model, reached.credentials, reached.key, self._named_by)
 
     async def generate(
@@ -225,12 +225,12 @@ class GeminiClient:
         """Return the body of the response.
 
         Raises:
-            JudgeError: there is none.
+            JudgeError: the call failed.
 
         """
         client = await self.connection.client()
         config = config.model_copy(update={"should_return_http_response": True})
-        with self._told(model):
+        with self._errors_converted(model):
             reply = await client.aio.models.generate_content(
                 model=model, contents=contents, config=config
             )
@@ -239,15 +239,15 @@ class GeminiClient:
     async def stream(
         self, model: str, contents: "list[Content]", config: "GenerateContentConfig"
     ) -> AsyncGenerator[Json, None]:
-        """Yield what each chunk of the response says, in snake_case.
+        """Yield the chunks of the response, in snake_case.
 
         Raises:
-            JudgeError: there is none, or it breaks off.
+            JudgeError: the call failed, or the stream broke off.
 
         """
         client = await self.connection.client()
         size = 0
-        with self._told(model):
+        with self._errors_converted(model):
             chunks = await client.aio.models.generate_content_stream(
                 model=model, contents=contents, config=config
             )
@@ -261,13 +261,13 @@ class GeminiClient:
 
     def _connect(self) -> "Client":
         try:
-            return self._reached.client(self._session)
+            return self._resolved.client(self._session)
         except ValueError as exc:
             raise self.failures("gemini").unasked(exc) from exc
 
     @contextmanager
-    def _told(self, model: str) -> Iterator[None]:
-        """Turn what google-genai raises into our error."""
+    def _errors_converted(self, model: str) -> Iterator[None]:
+        """Convert exceptions of google-genai to `JudgeError`."""
         from google.auth.exceptions import GoogleAuthError
         from google.genai.errors import APIError, UnknownApiResponseError
 
@@ -279,14 +279,14 @@ class GeminiClient:
         except GoogleAuthError as exc:
             raise _unauthorised(exc, failures) from exc
         except (json.JSONDecodeError, UnicodeDecodeError) as exc:
-            raise failures.unreadable(ValueError("is an error that is no JSON")) from exc
+            raise failures.unreadable(ValueError("is an error that is not JSON")) from exc
         except UnknownApiResponseError as exc:
-            raise failures.unreadable(ValueError("is a stream that is no JSON")) from exc
+            raise failures.unreadable(ValueError("is a stream that is not JSON")) from exc
         except _unreached() as exc:
             raise failures.unreached(exc) from exc
-        except ValidationError as exc:  # only a chunk of a stream is read by google-genai
+        except ValidationError as exc:  # only chunks of streams are parsed by google-genai
             raise failures.unreadable(exc) from exc
-        except ValueError as exc:  # a setting that this API does not have
+        except ValueError as exc:  # a setting that this API does not support
             raise failures.unasked(exc) from exc
 
     def _refused(self, exc: "APIError", failures: Failures) -> JudgeError:
@@ -302,10 +302,10 @@ class GeminiClient:
 
 
 def _unauthorised(exc: Exception, failures: Failures) -> JudgeError:
-    """Return the error for credentials that could not be had."""
+    """Return the error for missing or rejected credentials."""
     if getattr(exc, "retryable", False):
         return failures.unreached(exc)
-    return failures.unasked(f"no credentials of Google Cloud: {exc}")
+    return failures.unasked(f"no Google Cloud credentials: {exc}")
 
 
 async def _close(client: "Client") -> None:
@@ -314,7 +314,7 @@ async def _close(client: "Client") -> None:
 
 
 def _unreached() -> tuple[type[Exception], ...]:
-    """Return what is raised by the packages that google-genai sends with, where it finds them."""
+    """Return the exceptions of the HTTP packages that google-genai may use."""
     errors = {"aiohttp": "ClientError", "httpx": "HTTPError", "httpx2": "HTTPError"}
     found = (getattr(sys.modules[name], errors[name]) for name in errors if name in sys.modules)
-    return (OSError, *found)  # a timeout is one, too
+    return (OSError, *found)  # a timeout is an OSError

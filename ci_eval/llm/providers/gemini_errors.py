@@ -1,4 +1,4 @@
-"""What the errors of Google's APIs say, as https://cloud.google.com/apis/design/errors has it."""
+"""Error bodies of Google's APIs, see https://cloud.google.com/apis/design/errors."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,14 +8,14 @@ from ci_eval.runtime.retry import seconds
 
 
 def is_key_wrong(body: Json) -> bool:
-    """Say whether an error is about the key: its code is that of any other mistake."""
+    """Check whether the key is invalid; the HTTP code alone does not tell."""
     return any(each.get("reason") == "API_KEY_INVALID" for each in _details(body))
 
 
 def is_spent(body: Json) -> bool:
-    """Say whether an error is about a quota that is there again tomorrow at the earliest.
+    """Check whether the quota resets tomorrow at the earliest.
 
-    That is one a day, or one that is 0, as the free tier has it of models that cost.
+    That is a daily quota, or a quota of 0, as the free tier has for paid models.
     """
     violations = [each for detail in _details(body) for each in _dicts(detail.get("violations"))]
     return any(
@@ -25,7 +25,7 @@ def is_spent(body: Json) -> bool:
 
 
 def retry_delay(body: Json) -> float | None:
-    """Return after how many seconds to ask again, as a `RetryInfo` says."""
+    """Return the seconds until the next attempt that a `RetryInfo` asks for."""
     found = (seconds(each.get("retryDelay")) for each in _details(body))
     return next((delay for delay in found if delay is not None), None)
 

@@ -1,4 +1,4 @@
-"""The settings of a call, as google-genai names them, checked without importing it."""
+"""Settings of calls under google-genai's names, checked without importing it."""
 
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, TypeVar
@@ -10,33 +10,33 @@ from ci_eval.records.model import Json, Record
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
-_FORM = "the criterion says in what form to answer"
+_FORM = "the criterion sets the form of the answer"
 _TOOLS = "a judge calls no tools"
 _TEXT = "a judge answers with text"
 REFUSED: Mapping[str, str] = {
-    "system_instruction": "the criterion says what is asked",
+    "system_instruction": "the criterion sets the prompt",
     "response_mime_type": _FORM,
     "response_schema": _FORM,
     "response_json_schema": _FORM,
     "tools": _TOOLS,
     "tool_config": _TOOLS,
     "automatic_function_calling": _TOOLS,
-    "candidate_count": "one answer is read; set 'samples' to ask more often",
+    "candidate_count": "one answer is read; set 'samples' for more",
     "response_modalities": _TEXT,
     "speech_config": _TEXT,
     "image_config": _TEXT,
 }
-"""Settings that would undo the judge, and why."""
+"""Settings that would break a judge, each with the reason."""
 
 
 class SettingsRecord(Record):
-    """A part of the settings, in either spelling."""
+    """Part of the settings, in snake_case or camelCase."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class Settings(SettingsRecord):
-    """The settings that every provider knows."""
+    """Settings that every provider supports."""
 
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, ge=0, le=1)
@@ -57,10 +57,10 @@ def checked(
     *,
     whom: str = "a judge",
 ) -> S:
-    """Return `settings` as a `model`, in which `whom` may not set what is `refused`.
+    """Return `settings` as a `model`; `whom` may not set those in `refused`.
 
     Raises:
-        ValueError: with everything that is wrong with them.
+        ValueError: settings are invalid; the message has all problems.
 
     """
     given = {key: value for key, value in settings.items() if value is not None}
@@ -79,6 +79,6 @@ def checked(
 
 
 def explained(exc: ValidationError, model: type) -> Iterator[str]:
-    """Yield what is wrong with the settings that `model` refused."""
+    """Yield the errors of a validation as messages."""
     for loc, message in explain(exc, model):
         yield f"{dotted(loc)}: {message}"

@@ -271,7 +271,7 @@ def test_a_stream_of_something_else_is_a_clear_error(
     plays(google, *[reply] * 4)
     kind, message = desk.talk(model(google, stream=True), "hello").failure
     assert kind == "connection"
-    assert "'gemini-2.5-flash' gave no answer, but something else: it is" in message
+    assert "'gemini-2.5-flash' returned something other than an answer: it is" in message
 
 
 # --- Tools --------------------------------------------------------------------------------------
@@ -367,7 +367,7 @@ def test_an_answer_of_another_shape_is_asked_for_again_and_is_an_error_then(
     plays(google, *[reply] * 4)
     kind, message = desk.talk(model(google), "hello").failure
     assert kind == "connection"
-    assert message.startswith("'gemini-2.5-flash' gave no answer, but something else: it ")
+    assert message.startswith("'gemini-2.5-flash' returned something other than an answer: it ")
     assert len(google.requests) == 4
 
 
@@ -400,7 +400,7 @@ def test_a_wrong_key_is_tried_once_for_all_conversations(desk: Desk, google: Fak
     for talk in talks:
         kind, message = talk.failure
         assert kind == "start"
-        assert "the key is that in GEMINI_API_KEY" in message
+        assert "the key comes from GEMINI_API_KEY" in message
         assert "wrong-key" not in message
 
 

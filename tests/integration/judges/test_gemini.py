@@ -229,7 +229,7 @@ def test_vertex_ai_without_credentials_says_so(
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "absent.json"))
     found = failure(gemini, vertex=True, env={"GOOGLE_CLOUD_PROJECT": "shop"})
 
-    assert "cannot be asked: no credentials of Google Cloud: " in str(found)
+    assert "cannot be asked: no Google Cloud credentials: " in str(found)
     assert not found.passing
 
 
@@ -246,7 +246,7 @@ def test_what_is_no_answer_may_pass_and_is_one_request(gemini: FakeGemini, reply
 
 
 def test_a_page_in_the_place_of_an_answer_is_quoted(gemini: FakeGemini) -> None:
-    said = "'gemini-2.5-flash' gave no answer, but something else: it is not JSON: "
+    said = "'gemini-2.5-flash' returned something other than an answer: it is not JSON: "
     assert str(failure(gemini, HTML)).startswith(said)
     assert "<body>Sign in" in str(failure(gemini, HTML))
 
@@ -354,14 +354,14 @@ def test_a_quota_that_is_spent_for_the_day_does_not_pass(
     )
 
     assert (found.throttled, found.passing, found.after_s) == (False, False, None)
-    assert str(found).endswith("this quota is not there again soon, so it is not asked again")
+    assert str(found).endswith("this quota does not reset soon, so no more calls are made")
 
 
 def test_a_wrong_key_is_told_with_its_variable(gemini: FakeGemini) -> None:
     found = failure(gemini, env={"GEMINI_API_KEY": "AIzaSy-the-wrong-key"})
 
     assert "400 API_KEY_INVALID: API key not valid." in str(found)
-    assert str(found).endswith("; the key is that in GEMINI_API_KEY")
+    assert str(found).endswith("; the key comes from GEMINI_API_KEY")
     assert not found.passing
 
 
@@ -369,10 +369,8 @@ def test_a_wrong_key_is_told_with_its_variable(gemini: FakeGemini) -> None:
 def test_a_key_that_cannot_be_sent_is_not_shown_either(gemini: FakeGemini, key: str) -> None:
     found = failure(gemini, env={"GOOGLE_API_KEY": key})
 
-    assert str(found) == (
-        "'gemini' cannot be asked: GOOGLE_API_KEY holds no key: "
-        "a space, a line break or a letter that none has"
-    )
+    wrong = "a space, a line break or a non-ASCII character"
+    assert str(found) == f"'gemini' cannot be asked: GOOGLE_API_KEY has {wrong}"
     assert not found.passing
     assert gemini.requests == []
 

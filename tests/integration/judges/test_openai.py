@@ -255,7 +255,9 @@ def test_what_is_no_answer_may_pass_and_is_one_request(
 
 
 def test_a_page_in_the_place_of_an_answer_is_quoted(openai: FakeOpenAI) -> None:
-    said = "'gpt-4.1-mini' gave no answer, but something else: it is not JSON: expecting value: "
+    said = (
+        "'gpt-4.1-mini' returned something other than an answer: it is not JSON: expecting value: "
+    )
     assert str(failure(openai, HTML)) == f"{said}<html><body>Sign in</body></html>"
 
 
@@ -313,7 +315,7 @@ def test_a_quota_that_is_spent_does_not_pass(openai: FakeOpenAI) -> None:
     found = failure(openai, spent)
 
     assert (found.throttled, found.passing) == (False, False)
-    assert str(found).endswith("this quota is not there again soon, so it is not asked again")
+    assert str(found).endswith("this quota does not reset soon, so no more calls are made")
 
 
 def test_a_wrong_key_is_told_with_its_variable(openai: FakeOpenAI) -> None:
@@ -321,7 +323,7 @@ def test_a_wrong_key_is_told_with_its_variable(openai: FakeOpenAI) -> None:
 
     assert "sk-the-wrong-key" not in str(found)
     assert "401 invalid_api_key: Incorrect API key provided: Bearer [key]." in str(found)
-    assert str(found).endswith("; the key is that in JUDGE_KEY")
+    assert str(found).endswith("; the key comes from JUDGE_KEY")
 
 
 def test_a_missing_key_is_told_with_its_variable(openai: FakeOpenAI) -> None:
@@ -332,10 +334,8 @@ def test_a_missing_key_is_told_with_its_variable(openai: FakeOpenAI) -> None:
 def test_a_key_that_cannot_be_sent_is_not_shown_either(openai: FakeOpenAI, key: str) -> None:
     found = failure(openai, env={"OPENAI_API_KEY": key})
 
-    assert str(found) == (
-        "'openai' cannot be asked: OPENAI_API_KEY holds no key: "
-        "a space, a line break or a letter that none has"
-    )
+    wrong = "a space, a line break or a non-ASCII character"
+    assert str(found) == f"'openai' cannot be asked: OPENAI_API_KEY has {wrong}"
     assert not found.passing
     assert openai.requests == []
 

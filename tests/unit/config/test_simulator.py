@@ -121,7 +121,7 @@ def test_nobody_is_played_where_all_conversations_took_place(tmp_path: Path):
             "{model: foo}",
             [
                 (
-                    "simulator: nothing tells who has the model 'foo'; say "
+                    "simulator: cannot infer the provider of model 'foo'; set "
                     "`simulator: {provider: …}`, one of gemini, openai, scripted, vertex"
                 )
             ],
@@ -259,5 +259,5 @@ def test_a_model_of_the_eval_config_that_nobody_has_is_told(tmp_path: Path):
     read(tmp_path, {"user_simulator_config": {"model": "foo"}})
     [said] = refusal(tmp_path, "criteria: {from: test_config.json}\n")
     assert said.startswith(
-        "ci-eval.yaml:3: criteria.from: user_simulator_config: nothing tells who has the model"
+        "ci-eval.yaml:3: criteria.from: user_simulator_config: cannot infer the provider of model"
     )

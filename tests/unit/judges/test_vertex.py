@@ -331,7 +331,7 @@ def test_who_is_refused_is_told_with_which_key(installed: Install) -> None:
     error = refused(403, "PERMISSION_DENIED", f"{KEY} may not.")
     assert "Application Default Credentials" in str(failure(installed, error))
     found = str(failure(installed, error, env={"GOOGLE_API_KEY": KEY}))
-    assert found.endswith("the key is that in GOOGLE_API_KEY")
+    assert found.endswith("the key comes from GOOGLE_API_KEY")
     assert KEY not in found
 
 
@@ -352,7 +352,7 @@ def test_credentials_that_are_not_there_are_told(installed: Install) -> None:
     absent = DefaultCredentialsError("Your default credentials were not found.")
     for error in (absent, caused(ValueError("no metric"), absent)):
         found = failure(installed, error)
-        assert "no credentials of Google Cloud: Your default credentials" in str(found)
+        assert "no Google Cloud credentials: Your default credentials" in str(found)
         assert not found.passing
     assert failure(installed, TransportError("away", retryable=True)).passing
 
@@ -366,6 +366,6 @@ def test_a_metric_that_cannot_be_found_says_why(installed: Install) -> None:
 
 def test_a_key_that_cannot_be_sent_is_not_shown(installed: Install) -> None:
     installed(lambda: result(1.0))
-    with pytest.raises(JudgeError, match="GOOGLE_API_KEY holds no key") as caught:
+    with pytest.raises(JudgeError, match="GOOGLE_API_KEY has a space") as caught:
         ask(env={"GOOGLE_API_KEY": "two words"})
     assert "two words" not in str(caught.value)

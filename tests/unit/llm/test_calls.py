@@ -8,7 +8,7 @@ from support import jumping_clock
 from support.scripted_judge import context, judge
 
 from ci_eval.llm import calls as calling
-from ci_eval.llm.calls import Budget, Line, Meter
+from ci_eval.llm.calls import Budget, Caller, Meter
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
@@ -23,7 +23,7 @@ async def ask(told, count: int = 1, budget: Budget | None = None, **options):
     meter = Meter()
     async with AsyncExitStack() as stack:
         block = JudgeOptions.model_validate(options)
-        line = Line(told, block, context(Path()), stack)
+        line = Caller(told, block, context(Path()), stack)
         calls = (line.call(question(n), meter, budget or Budget(None, None)) for n in range(count))
         return await asyncio.gather(*calls, return_exceptions=True), meter
 
@@ -51,7 +51,7 @@ def test_what_fails_in_passing_is_asked_again(tmp_path):
 def test_so_often_and_no_more():
     told = judge(failing(9, passing=True))
     (error,), meter = jumping_clock.run(ask(told, attempts=3))
-    assert str(error) == "went wrong; asked 3 times"
+    assert str(error) == "went wrong; gave up after 3 attempts"
     assert meter.usage.calls == 3
 
 
@@ -90,7 +90,7 @@ def test_a_provider_that_is_down_is_given_up_within_the_time_that_is_allowed(del
     assert 39 < took < 41
     assert all(isinstance(each, JudgeError) for each in errors)
     last = "no answer within" if delay_s else "went wrong"
-    told = f"taken to be down: no good answer for 40 s; {last}"
+    told = f"considered unavailable: no successful response for 40 s; {last}"
     assert any(str(each).startswith(told) for each in errors)
 
 
@@ -101,7 +101,7 @@ def test_time_in_which_nobody_asked_does_not_count_against_a_provider():
         meter = Meter()
         async with AsyncExitStack() as stack:
             block = JudgeOptions(patience_s=20)
-            line = Line(told, block, context(Path()), stack)
+            line = Caller(told, block, context(Path()), stack)
             budget = Budget(None, None)
             first = await line.call(question(), meter, budget)
             await asyncio.sleep(3600)

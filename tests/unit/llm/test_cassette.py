@@ -115,18 +115,20 @@ def test_a_file_that_is_too_long_is_refused(tmp_path: Path):
     path = tmp_path / "c.jsonl"
     opened(path).add(KEYS[0], Answer(text="one"), about="ci/c")
     os.truncate(path, cassette.MAX_BYTES + 1)
-    with pytest.raises(UsageError, match=r"c\.jsonl is longer than 1024 MiB, the most for a cass"):
+    with pytest.raises(
+        UsageError, match=r"c\.jsonl is larger than 1024 MiB, the limit of cassettes"
+    ):
         opened(path)
 
 
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        ('{"ci-eval cassette":2}\n', "is a cassette of version 2; this ci-eval reads 1"),
-        ('{"ci-eval cassette":' + "1" * 5_000 + "}\n", "is no cassette of ci-eval"),
-        ('{"key":"00"}\n', "is no cassette of ci-eval"),
-        ("hello", "is no cassette of ci-eval"),
-        ("\x00\xff\n", "is no cassette of ci-eval"),
+        ('{"ci-eval cassette":2}\n', "is a version 2 cassette; this ci-eval reads version 1"),
+        ('{"ci-eval cassette":' + "1" * 5_000 + "}\n", "is not a ci-eval cassette"),
+        ('{"key":"00"}\n', "is not a ci-eval cassette"),
+        ("hello", "is not a ci-eval cassette"),
+        ("\x00\xff\n", "is not a ci-eval cassette"),
     ],
 )
 def test_what_is_no_cassette_of_this_version_is_refused_and_left_alone(tmp_path, head, message):

@@ -56,7 +56,7 @@ def test_an_answer_is_read_and_what_it_took_is_counted(tmp_path: Path):
         ("", "the answer was empty"),
         (" \n", "the answer was empty"),
         (Answer(text="y", finish="length"), "was cut off"),
-        (Answer(text="", finish="blocked"), "kept back by the provider's filters"),
+        (Answer(text="", finish="blocked"), "blocked by the provider's filters"),
         (Answer(text="y", finish="other"), "ended before it was complete"),
         ("y" * (MAX_ANSWER_CHARS + 1), "more than 200,000 characters"),
     ],

@@ -89,7 +89,7 @@ def test_a_prompt_that_is_no_prompt_is_told_before_anything_runs(tmp_path, text,
 )
 def test_a_prompt_of_a_fork_reaches_nothing_but_its_words(tmp_path: Path, attack):
     (tmp_path / "p.md.j2").write_text(PROMPT.replace("Judge.", attack))
-    with pytest.raises(UsageError, match="is wrong"):
+    with pytest.raises(UsageError, match="is invalid"):
         Prompts(tmp_path).fill("p", {"response": "a", "expected": "b"})
 
 
@@ -131,7 +131,7 @@ def test_what_others_wrote_is_fenced_though_a_wording_has_the_same_name():
 @pytest.mark.parametrize("size", [10**7, 10**5])
 def test_a_wording_without_an_end_is_refused(size: int):
     endless = f"{{% for i in range({size}) %}}{{{{ 'x' * 1000 }}}}{{% endfor %}}"
-    with pytest.raises(UsageError, match="the template of the question is wrong: "):
+    with pytest.raises(UsageError, match="the template of the question is invalid: "):
         SIMULATOR.fill(WORDS, {}, Wording(endless))
 
 

@@ -4,53 +4,53 @@ import time
 import pytest
 from support import jumping_clock
 
-from ci_eval.llm.rate_limit import Pace
+from ci_eval.llm.rate_limit import RateLimiter
 
 
-async def _hold(pace: Pace, tokens: int = 1) -> float:
-    async with pace.turn(tokens):
+async def _hold(pace: RateLimiter, tokens: int = 1) -> float:
+    async with pace.slot(tokens):
         return time.monotonic()
 
 
 def test_room_is_cut_once_for_calls_that_were_sent_together_and_grows_with_successes():
-    pace = Pace(concurrency=16)
+    pace = RateLimiter(concurrency=16)
     sent = time.monotonic()
     for _ in range(10):
-        pace.too_much(sent, None)
-    assert pace.room == 11
+        pace.throttled(sent, None)
+    assert pace.window == 11
 
     for _ in range(4):
-        pace.went_well()
-    assert pace.room == 12
+        pace.succeeded()
+    assert pace.window == 12
     for _ in range(1000):
-        pace.went_well()
-    assert pace.room == 16
+        pace.succeeded()
+    assert pace.window == 16
 
 
 def test_there_is_always_room_for_one():
-    pace = Pace(concurrency=4)
+    pace = RateLimiter(concurrency=4)
     for _ in range(20):
-        pace.too_much(time.monotonic(), None)
-    assert pace.room == 1
+        pace.throttled(time.monotonic(), None)
+    assert pace.window == 1
 
 
 def test_turns_come_in_the_order_they_were_asked_for():
     order: list[int] = []
 
-    async def one(pace: Pace, number: int) -> None:
-        async with pace.turn(1):
+    async def one(pace: RateLimiter, number: int) -> None:
+        async with pace.slot(1):
             order.append(number)
             await asyncio.sleep(0)
 
     async def work() -> None:
-        pace = Pace(concurrency=2)
+        pace = RateLimiter(concurrency=2)
         await asyncio.gather(*(one(pace, number) for number in range(20)))
 
     jumping_clock.run(work())
     assert order == list(range(20))
 
 
-def begin(pace: Pace, *tokens: int) -> list[float]:
+def begin(pace: RateLimiter, *tokens: int) -> list[float]:
     """Return after how many seconds each call of so many tokens begins."""
 
     async def work() -> list[float]:
@@ -63,21 +63,21 @@ def begin(pace: Pace, *tokens: int) -> list[float]:
 
 
 def test_so_many_requests_a_minute_are_spread_over_it():
-    pace = Pace(concurrency=10, requests_per_minute=30)
+    pace = RateLimiter(concurrency=10, requests_per_minute=30)
     assert begin(pace, 1, 1, 1, 1, 1) == pytest.approx([0, 2, 4, 6, 8])
 
 
 def test_so_many_tokens_a_minute_too():
-    pace = Pace(concurrency=10, tokens_per_minute=60_000)
+    pace = RateLimiter(concurrency=10, tokens_per_minute=60_000)
     assert begin(pace, 1000, 5000, 1) == pytest.approx([0, 1, 6])
 
 
 def test_all_wait_as_long_as_the_provider_wants():
     async def work() -> list[float]:
-        pace = Pace(concurrency=4)
+        pace = RateLimiter(concurrency=4)
         now = time.monotonic()
-        pace.too_much(now, 20)
-        assert pace.room == 2
+        pace.throttled(now, 20)
+        assert pace.window == 2
         return [at - now for at in await asyncio.gather(*(_hold(pace) for _ in range(4)))]
 
     # They begin one after the other, as calls do that prepare their requests.
@@ -87,11 +87,11 @@ def test_all_wait_as_long_as_the_provider_wants():
 @pytest.mark.parametrize("waiting", [True, False])
 def test_who_gives_up_while_waiting_takes_no_turn_from_the_others(waiting):
     async def work() -> None:
-        pace = Pace(concurrency=1)
+        pace = RateLimiter(concurrency=1)
         has_begun, may_end = asyncio.Event(), asyncio.Event()
 
         async def hold() -> None:
-            async with pace.turn(1):
+            async with pace.slot(1):
                 has_begun.set()
                 await may_end.wait()
 

@@ -249,7 +249,7 @@ def test_a_scenario_needs_nothing_but_a_model_that_can_be_asked(talks: Talks) ->
     assert talks.problems(planned("e", SCENARIO), criteria=(LENGTH,)) == []
     talks.more = "judge: {max_cost_usd: 1, model: gemini-99}"
     (said,) = talks.problems(planned("e", SCENARIO, GREETS), criteria=(LENGTH,))
-    assert said.startswith("error ci-eval.yaml:1: cases need a simulated user: nobody knows here")
+    assert said.startswith("error ci-eval.yaml:1: cases need a simulated user: the price of")
     assert talks.problems(planned("e", GREETS), criteria=(LENGTH,)) == []
 
 

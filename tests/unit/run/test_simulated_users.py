@@ -120,11 +120,11 @@ def test_a_model_that_nobody_knows_is_a_problem_and_so_is_one_without_a_price():
     assert problems(LlmBacked()) == []
     [unknown] = problems(LlmBacked(model="foo"))
     assert unknown.startswith(
-        "nothing tells who has the model 'foo'; say `simulator: {provider: …}`, one of "
+        "cannot infer the provider of model 'foo'; set `simulator: {provider: …}`, one of "
     )
     assert problems(LlmBacked(), max_cost_usd=1) == []
     [unpriced] = problems(LlmBacked(model="gemini-99"), max_cost_usd=1)
-    assert "nobody knows here what 'gemini-99' costs" in unpriced
+    assert "the price of 'gemini-99' is unknown" in unpriced
 
 
 @pytest.mark.parametrize(

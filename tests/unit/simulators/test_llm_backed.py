@@ -81,8 +81,8 @@ def test_without_a_limit_a_conversation_that_nobody_ends_is_an_error(unlimited: 
     [
         ("", "the answer was empty"),
         (" \n", "the answer was empty"),
-        (Answer(text="Hel", finish="length"), "the answer was cut off, because it became too long"),
-        (Answer(finish="blocked"), "the answer was kept back by the provider's filters"),
+        (Answer(text="Hel", finish="length"), "the answer was cut off at its maximum length"),
+        (Answer(finish="blocked"), "the answer was blocked by the provider's filters"),
     ],
 )
 def test_an_answer_that_is_no_message_is_asked_for_once_more_and_then_an_error(
@@ -190,9 +190,12 @@ def test_they_use_a_persona_by_adks_names():
             "does not use {{ conversation_plan }}, {{ conversation_history }}",
         ),
         ("", "does not use {{ stop_signal }}, {{ conversation_plan }}, {{ conversation_history }}"),
-        ("\n{{ stop_signal", "is no Jinja template: line 2: "),
-        (f"{OWN}{{% for %}}", "is no Jinja template: line 1: "),
-        (f"{OWN}{{{{ 1 | unheard }}}}", "is no Jinja template: line 1: No filter named 'unheard'."),
+        ("\n{{ stop_signal", "is not a Jinja template: line 2: "),
+        (f"{OWN}{{% for %}}", "is not a Jinja template: line 1: "),
+        (
+            f"{OWN}{{{{ 1 | unheard }}}}",
+            "is not a Jinja template: line 1: No filter named 'unheard'.",
+        ),
         (f"{{# {OWN} #}}", "does not use {{ stop_signal }}, "),
     ],
 )
@@ -235,7 +238,7 @@ def test_what_instructions_may_not_do_is_an_error_of_the_trial(more: str):
     assert found.asked == []
     assert found.error
     assert found.error.kind == "simulator"
-    assert "cannot be asked: the template of the question is wrong: " in str(found.error)
+    assert "cannot be asked: the template of the question is invalid: " in str(found.error)
 
 
 def test_no_text_of_an_agent_leaves_the_place_that_it_is_shown_in():

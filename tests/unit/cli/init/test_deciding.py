@@ -141,7 +141,7 @@ def test_a_model_that_nobody_is_known_to_have_is_left_out_with_the_way_to_name_o
 
     assert list(draft.scoring.criteria) == ["response_match_score"]
     (why,) = [each for each in draft.scoring.notes if "Left out" in each]
-    assert "nothing tells who has the model 'claude-x'; say `judge: {provider: …}`" in why
+    assert "cannot infer the provider of model 'claude-x'; set `judge: {provider: …}`" in why
 
 
 def test_where_nothing_of_what_is_wanted_is_left_the_cases_decide(decided):

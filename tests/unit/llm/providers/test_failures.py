@@ -14,7 +14,7 @@ NOW = 1_750_000_000.0
 
 
 def failures(key: str = KEY) -> Failures:
-    return Failures("m", "the key is that in THE_KEY", key)
+    return Failures("m", "the key comes from THE_KEY", key)
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,5 @@ def test_a_body_of_another_shape_is_quoted() -> None:
         TypeAdapter(int).validate_json('"x"')
 
     said = str(failures().unreadable(caught.value, '"x"'))
-    assert said == "'m' gave no answer, but something else: it is of another shape: \"x\""
+    wrong = "returned something other than an answer: it is not of the expected form"
+    assert said == f"'m' {wrong}: \"x\""
