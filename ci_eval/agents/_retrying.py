@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from itertools import islice
 from typing import TypeVar
 
 from ci_eval.records.errors import TrialError
@@ -29,7 +28,7 @@ async def retried(
         TrialError: the last error, if no call succeeded.
 
     """
-    for pause_s in islice(BACKOFF.pauses(), ATTEMPTS - 1):
+    for pause_s in BACKOFF.pauses(ATTEMPTS - 1):
         try:
             return await call()
         except TrialError as exc:

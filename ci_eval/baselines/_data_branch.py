@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from ci_eval.baselines._remote import Remote, permanent_error_hint
@@ -65,7 +64,7 @@ class DataBranch:
             BaselineError: the remote cannot be reached, or the branch holds other data.
 
         """
-        for pause in (*islice(BACKOFF.pauses(seed), READ_TRIES - 1), None):
+        for pause in (*BACKOFF.pauses(READ_TRIES - 1, seed=seed), None):
             try:
                 self._fetch()
             except GitError as exc:
@@ -108,7 +107,7 @@ class DataBranch:
 
         """
         refusal = ""
-        for pause in (0.0, *islice(BACKOFF.pauses(seed), TRIES - 1)):
+        for pause in (0.0, *BACKOFF.pauses(TRIES - 1, seed=seed)):
             time.sleep(pause)
             self.fetch(seed)
             with tempfile.TemporaryDirectory(dir=self._copies) as drafts:

@@ -6,7 +6,6 @@ together.  A rate limit that lasts longer fails the request at once, and later r
 
 import asyncio
 from collections.abc import Callable
-from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -89,7 +88,7 @@ class Host:
         until, why = self._closed
         if (left_s := until - self._context.now()) > 0:
             raise _limited_error(why, left_s)
-        pauses = islice(BACKOFF.pauses(), RETRIES)
+        pauses = BACKOFF.pauses(RETRIES)
         while True:
             response, said = await self._attempt(request, within_s)
             limited_s = self._rules.limit_s(response, self._context.now()) if response else None

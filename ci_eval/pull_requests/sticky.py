@@ -12,7 +12,6 @@ that of a job that has looked for the last time when another, which read before,
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal, NamedTuple
 
 from ci_eval.pull_requests.layout import compose
@@ -103,7 +102,7 @@ class _Writer:
     async def post(self) -> Posted:
         """Look, write what is missing, and look again."""
         seed = f"{self.suite}/{self.said[0].job}/{self.said[0].since}"
-        for pause_s in islice(BACKOFF.pauses(seed), MAX_WRITES):
+        for pause_s in BACKOFF.pauses(MAX_WRITES, seed=seed):
             try:
                 view = await self._look()
             except PostingError as exc:

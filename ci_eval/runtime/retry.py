@@ -6,6 +6,7 @@ worth another attempt, and how many there are, stays with the caller.
 
 import email.utils
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC
 from random import Random  # noqa: TID251  # seeded; only how long to wait depends on it
@@ -30,11 +31,11 @@ class Backoff(NamedTuple):
     AWS Architecture Blog, 2015).
     """
 
-    def pauses(self, seed: str = "") -> Iterator[float]:
-        """Yield pauses in seconds, without end; `seed` decides their jitter."""
+    def pauses(self, count: int = sys.maxsize, *, seed: str = "") -> Iterator[float]:
+        """Yield `count` pauses in seconds; `seed` decides their jitter."""
         random = Random(seed)  # noqa: S311  # no secret
         pause_s = self.first_s
-        while True:
+        for _ in range(count):
             yield min(pause_s, self.longest_s) * random.uniform(1 - self.jitter, 1)
             pause_s = min(pause_s * self.factor, self.longest_s)
 

@@ -6,7 +6,7 @@ from ci_eval.runtime.retry import Backoff
 
 
 def some(backoff: Backoff, seed: str = "") -> list[float]:
-    return list(islice(backoff.pauses(seed), 5))
+    return list(backoff.pauses(5, seed=seed))
 
 
 def test_pauses_grow_up_to_the_longest() -> None:
