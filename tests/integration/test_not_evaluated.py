@@ -173,7 +173,7 @@ def test_a_key_that_is_missing_from_the_start_begins_a_comment(project: Project,
     assert project.ci_eval("run", "--comment", "update").code == 4
     [body] = fake.bodies()
     assert "shop was not evaluated" in body
-    assert "pull requests of forks get no secrets" in body
+    assert "pull requests from forks get no secrets" in body
 
 
 def test_that_nothing_was_selected_begins_no_comment(project: Project, fake: FakeGitHub):

@@ -166,7 +166,7 @@ class _ResolvedAccess(NamedTuple):
 
         options: dict[str, Any] = {
             "api_version": self.api_version,
-            "retry_options": {"attempts": 1},  # its default retries without an answer
+            "retry_options": {"attempts": 1},  # by default it retries if there is no response
             "aiohttp_client": session,
         }
         if self.base_url:
