@@ -374,16 +374,14 @@ class Reporter(Plugin):
         """Yield the document in pieces."""
 
 
-agent: PluginRegistry[Agent] = PluginRegistry("agent type", "ci_eval.agents")
-evalset: ReaderRegistry[EvalSetReader] = ReaderRegistry("evalset format", "ci_eval.evalsets")
-recording: ReaderRegistry[RecordingReader] = ReaderRegistry(
-    "recording format", "ci_eval.recordings"
-)
-criterion: PluginRegistry[AnyCriterion] = PluginRegistry("criterion", "ci_eval.criteria")
-judge: PluginRegistry[Judge] = PluginRegistry("judge", "ci_eval.judges")
-simulator: PluginRegistry[Simulator] = PluginRegistry("simulator", "ci_eval.simulators")
-baseline: PluginRegistry[BaselineStore] = PluginRegistry("baseline store", "ci_eval.baselines")
-reporter: PluginRegistry[Reporter] = PluginRegistry("reporter", "ci_eval.reporters")
+agent = PluginRegistry[Agent]("agent type", "ci_eval.agents", "agent")
+evalset = ReaderRegistry[EvalSetReader]("evalset format", "ci_eval.evalsets", "evalset")
+recording = ReaderRegistry[RecordingReader]("recording format", "ci_eval.recordings", "recording")
+criterion = PluginRegistry[AnyCriterion]("criterion", "ci_eval.criteria", "criterion")
+judge = PluginRegistry[Judge]("judge", "ci_eval.judges", "judge")
+simulator = PluginRegistry[Simulator]("simulator", "ci_eval.simulators", "simulator")
+baseline = PluginRegistry[BaselineStore]("baseline store", "ci_eval.baselines", "baseline")
+reporter = PluginRegistry[Reporter]("reporter", "ci_eval.reporters", "reporter")
 
 POINTS: tuple[PluginRegistry[Any], ...] = (
     agent,

@@ -32,7 +32,7 @@ def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Registry[An
     module(
         package,
         "__init__.py",
-        "from ci_eval.plugins.registry import Registry\nzoo = Registry('animal', 'zoo')",
+        "from ci_eval.plugins.registry import Registry\nzoo = Registry('animal', 'zoo', 'zoo')",
     )
     module(
         package,
@@ -205,3 +205,14 @@ def test_a_wrong_name_gets_a_suggestion_or_a_bounded_list(
     if ending is None:
         ending = f"; known: {', '.join(known[:20])} and 2 more"
     assert did_you_mean(name, known) == ending
+
+
+@pytest.mark.parametrize("argument", ["NAME)", "", "f'{NAME}')", "name='tiger')"])
+def test_a_name_that_cannot_be_seen_without_an_import_is_refused(
+    zoo: Registry[Animal], tmp_path: Path, argument: str
+) -> None:
+    text = f"from zoo import zoo\nNAME = 'tiger'\n@zoo({argument}\nclass Tiger: ...\n"
+    module(tmp_path / "zoo", "tigers.py", text)
+
+    with pytest.raises(ValueError, match=r"tigers\.py: the name in `@zoo\(.*` must be a string"):
+        list(zoo)
