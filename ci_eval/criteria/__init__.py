@@ -1,4 +1,4 @@
-"""Criteria that traces are scored on: one module for each.
+"""Criteria that score traces, one per module.
 
 Imports `llm` and below, and no other plugin package.
 """

@@ -1,4 +1,4 @@
-"""What ADK's judged criteria share: their options, and what a judge is shown of an invocation.
+"""Shared parts of ADK's judged criteria: their options, and the text that a judge sees.
 
 Names and defaults are those of ADK 2.13.0.
 """
@@ -16,63 +16,63 @@ INTERMEDIATE = "include_intermediate_responses_in_final"
 
 
 class JudgeModelOptions(AdkRecord):
-    """Which model is asked, and how often."""
+    """Model of the judge and number of samples."""
 
     judge_model: str | None = None
-    """The model's name; left out, the one that the configuration names."""
+    """Model name; defaults to the one in the configuration."""
     judge_model_config: dict[str, Json] | None = None
-    """Settings of a call, as google-genai's `GenerateContentConfig` names them."""
+    """Generation settings, with the names of google-genai's `GenerateContentConfig`."""
     num_samples: int | None = Field(default=None, ge=1)
-    """How often the same is asked; the majority counts. 5 in ADK."""
+    """Number of samples per question; the majority counts. 5 in ADK."""
     parallelism_limit: int = Field(default=1, ge=1)
-    """Known to ADK as the number of calls at once; changes nothing here."""
+    """ADK's limit of concurrent calls; has no effect, see `run.concurrency`."""
 
 
 class AdkJudged(JudgedCriterion):
-    """What ADK's judged criteria have in common."""
+    """Base class of ADK's judged criteria."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
 
     judge_model_options: JudgeModelOptions = JudgeModelOptions()
-    """Which model is asked, and how often."""
+    """Model of the judge and number of samples."""
     reads_intermediate: ClassVar[bool] = False
-    """Whether it judges what was said before tool calls, where that is wanted."""
+    """Whether it supports `include_intermediate_responses_in_final`."""
 
     include_intermediate_responses_in_final: bool = False
-    """Judge what was said before tool calls together with the final response; only
-    `final_response_match_v2` and `rubric_based_final_response_quality_v1` do."""
+    """Judge the texts before tool calls together with the final response; affects only
+    `final_response_match_v2` and `rubric_based_final_response_quality_v1`."""
 
     def asked(self) -> Asked:
-        """Return what `judge_model_options` say."""
+        """Return the model, samples and settings of `judge_model_options`."""
         said = self.judge_model_options
         return Asked(said.judge_model, said.num_samples, said.judge_model_config or {})
 
     def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the options of ADK that are set and change nothing."""
+        """Yield the ADK options that are set but have no effect."""
         if self.include_intermediate_responses_in_final and not self.reads_intermediate:
             yield of_no_effect(INTERMEDIATE)
         if self.judge_model_options.parallelism_limit > 1:
-            why = "changes nothing here; `run.concurrency` bounds the calls at once"
+            why = "has no effect here; `run.concurrency` limits concurrent calls"
             yield ("judge_model_options", "parallelism_limit"), why
 
     def options(self) -> dict[str, Json]:
-        """Return what decides the value; who judges, and how fast, is told elsewhere."""
+        """Return the options that affect the value; the judge is recorded separately."""
         return {k: v for k, v in super().options().items() if k != "judge_model_options"}
 
 
 def of_no_effect(option: str) -> tuple[tuple[str, ...], str]:
-    """Return the remark that ADK's `option` changes nothing."""
-    return (option,), "changes nothing for this criterion, as in ADK"
+    """Return the remark that ADK's `option` has no effect."""
+    return (option,), "has no effect on this criterion, as in ADK"
 
 
 def final_text(invocation: Invocation, *, whole: bool) -> str:
-    """Return the final response; `whole`, with all that was said on the way to it."""
+    """Return the final response; if `whole`, preceded by the intermediate texts."""
     said = [*intermediate_texts(invocation)] if whole else []
     return "\n".join(filter(None, [*said, invocation.response]))
 
 
 def intermediate_texts(invocation: Invocation) -> Iterator[str]:
-    """Yield what was said on the way to the final response."""
+    """Yield the texts before the final response."""
     data = invocation.intermediate_data
     if isinstance(data, IntermediateData):
         for _, parts in data.intermediate_responses:

@@ -1,7 +1,7 @@
-"""AgentFlow's criteria that need no judge: what they share; and which response is expected.
+"""Shared parts of AgentFlow's criteria without a judge.
 
-Documented semantics are what AgentFlow's documentation promises; observed ones are the formulas
-that 10xscale-agentflow 0.10.1 computes.  `tests/vectors` holds the latter to the package.
+"Documented" semantics are those of AgentFlow's documentation; "observed" ones are the formulas of
+10xscale-agentflow 0.10.1, which `tests/vectors` compares with the package.
 """
 
 from abc import abstractmethod
@@ -18,30 +18,30 @@ from ci_eval.records.trials import Trace
 
 
 class AgentFlowCriterion(Criterion):
-    """A measure that AgentFlow documents."""
+    """A measure documented by AgentFlow."""
 
     threshold: Value | None = 0.8
-    """The value from which on a case passes."""
+    """Cases with at least this value pass."""
     semantics: Literal["documented", "observed"] = "documented"
-    """`observed`: the formula of the published package 10xscale-agentflow 0.10.1 instead."""
+    """`observed` uses the formula of the published package 10xscale-agentflow 0.10.1 instead."""
 
 
 class Sequenced(AgentFlowCriterion):
-    """A measure of what was done in a whole case, one turn's after the other's.
+    """A measure of a whole case, with the steps of all its turns in one sequence.
 
-    The value is of all invocations that state what is expected, taken as one; the others are
-    skipped.  Their own values are shown beside it; it is not the mean of these.
+    The value is computed over all invocations that state an expectation, taken as one sequence; the
+    others are skipped.  The values of single invocations are shown, but are not averaged.
     """
 
     needs_reference: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
     unseen: ClassVar[str]
-    """What is not there where nobody looked, and how an agent reports it."""
+    """What is missing if the agent did not report it, and how an agent reports it."""
     may_be_left_out: ClassVar[bool] = False
-    """Whether an agent that reports at all may leave out a turn in which there was nothing."""
+    """Whether a reporting agent may omit turns without such a step."""
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Score all invocations as one, and each of them."""
+        """Score all invocations as one sequence, and each by itself."""
         every = list(pairs(case, trace))
         turns = [pair for pair in every if self.measures(case, pair[0])]
         if not turns:
@@ -64,24 +64,24 @@ class Sequenced(AgentFlowCriterion):
 
     @abstractmethod
     def done(self, invocation: Invocation) -> Sequence[Any] | None:
-        """Return what was done in `invocation`; `None` where nobody looked."""
+        """Return the steps of `invocation`; `None` if the agent did not report any."""
 
     @abstractmethod
     def compare(self, expected: Sequence[Any], actual: Sequence[Any]) -> float:
-        """Return how far `actual` is what is expected, from 0.0 to 1.0."""
+        """Return how well `actual` matches `expected`, from 0.0 to 1.0."""
 
     @abstractmethod
     def shown(self, expected: Sequence[Any], actual: Sequence[Any]) -> dict[str, Json]:
-        """Return the evidence."""
+        """Return the evidence for a score."""
 
 
 def last_expected(case: EvalCase) -> str:
-    """Return the last expected response that says something."""
+    """Return the last non-empty expected response."""
     return next((turn.response for turn in reversed(case.conversation or ()) if turn.response), "")
 
 
 def last_given(case: EvalCase) -> str:
-    """Return the last expected response, which the package takes even where it is empty."""
+    """Return the last expected response, even if it is empty, as the package does."""
     given = (turn for turn in reversed(case.conversation or ()) if turn.final_response is not None)
     return next((turn.response for turn in given), "")
 
@@ -91,7 +91,7 @@ class OfToolCalls(Sequenced):
 
     reads_tool_calls: ClassVar[bool] = True
     compares: ClassVar[Expectation | None] = "tool_calls"
-    unseen: ClassVar[str] = "its tool calls: an empty list is how it says that it made none"
+    unseen: ClassVar[str] = "its tool calls (an empty list means that it made none)"
     may_be_left_out: ClassVar[bool] = True
 
     def done(self, invocation: Invocation) -> Sequence[ToolCall] | None:

@@ -1,8 +1,8 @@
-"""How 10xscale-agentflow 0.10.1 reads what a judge answers, in all its leniency.
+"""Parser of judges' answers with the leniency of 10xscale-agentflow 0.10.1.
 
-An answer that is no JSON scores 0.5, a score that is missing 0, and nothing keeps a score between
-0 and 1.  An answer that is JSON but no object, or whose score is no number, does not count.  The
-lists beside the score are united as sets, which some lists cannot be; then there is no score.
+An answer that is not JSON scores 0.5, a missing score is 0, and scores outside of [0, 1] are
+accepted.  JSON that is not an object, or whose score is not a number, does not count.  The lists
+beside the score are merged as sets; if a list cannot be a set, there is no score.
 """
 
 import json
@@ -18,10 +18,10 @@ UNREADABLE = Sample(0.5, "the answer is no JSON, which the package scores 0.5")
 
 
 def as_observed(*, united: str = "", categories: Sequence[str] = ()) -> Callable[[str], Sample]:
-    """Return what reads an answer as the package does.
+    """Return a function that parses an answer as the package does.
 
-    `united` is the list beside the score.  Where one of the `categories` of an answer has no
-    number, the package leaves its list out.
+    `united` names the list beside the score.  If one of the `categories` of an answer has no
+    number, the package ignores its list.
     """
     return partial(_read, united=united, categories=categories)
 
@@ -57,10 +57,10 @@ def _have_numbers(found: Mapping[str, Json], categories: Sequence[str]) -> bool:
 
 
 def _not_united(found: Mapping[str, Json], key: str) -> str:
-    """Say why the list under `key` cannot become a set; nothing where it can."""
+    """Return why the list under `key` cannot become a set; empty if it can."""
     value = found.get(key, [])
     if isinstance(value, str | dict):
         return ""
     if isinstance(value, list) and not any(isinstance(each, list | dict) for each in value):
         return ""
-    return f"{key!r} cannot be united with those of other answers, which the package does"
+    return f"{key!r} cannot be merged with those of other answers, as the package does"

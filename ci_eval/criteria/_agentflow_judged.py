@@ -1,8 +1,7 @@
-"""AgentFlow's judged criteria: what they share.
+"""Shared parts of AgentFlow's judged criteria.
 
-Their names, options and defaults are those of AgentFlow's documentation; the other names that
-its configurations use are the aliases.  `tests/vectors` holds the observed semantics to the
-package.
+Names, options and defaults are those of AgentFlow's documentation; the other names used by its
+configurations are aliases.  `tests/vectors` compares the observed semantics with the package.
 """
 
 from abc import abstractmethod
@@ -24,79 +23,79 @@ NOTHING_SAID = "the agent gave no response, so there is nothing to judge"
 
 
 class Ask(NamedTuple):
-    """What is asked of a case, and how the answer is read."""
+    """A question about a case, and the parser of its answer."""
 
     prompt: str
-    """The file of `templates/judge/`, without its suffix."""
+    """File in `templates/judge/`, without its suffix."""
     form: Mapping[str, Json]
-    """The JSON schema of the answer."""
+    """JSON schema of the answer."""
     read: Callable[[str], Sample]
     data: Mapping[str, Json]
 
 
 class AgentFlowJudged(JudgedCriterion):
-    """What AgentFlow's judged criteria have in common: the mean over the samples counts."""
+    """Base class of AgentFlow's judged criteria: the mean of the samples counts."""
 
     default_samples: ClassVar[int] = 3
 
     threshold: Value | None = 0.8
-    """The value from which on a case passes."""
+    """Cases with at least this value pass."""
     judge_model: str | None = None
-    """The model's name; left out, the one that the configuration names."""
+    """Model name; defaults to the one in the configuration."""
     num_samples: int | None = Field(default=None, ge=1)
-    """How often the same is asked. 3 in AgentFlow."""
+    """Number of samples per question. 3 in AgentFlow."""
     api_style: Literal["responses", "chat"] = "responses"
-    """Known to AgentFlow as the interface of OpenAI's that is used. Here `judge: {api: …}` says
-    so for all criteria; this changes nothing."""
+    """AgentFlow's choice of OpenAI API. Has no effect: `judge: {api: …}` sets it for all
+    criteria."""
     semantics: Literal["documented", "observed"] = "documented"
-    """`observed`: what the published package 10xscale-agentflow 0.10.1 computes instead. It
-    shows the judge the first message of the user and the last response; it passes an agent that
-    gave no response, with 1; an answer that is no JSON scores 0.5, and a score may lie
-    outside of 0 and 1. Other than there, no answer at all is an error."""
+    """`observed` computes what the published package 10xscale-agentflow 0.10.1 does instead. It
+    shows the judge the first user message and the last response; an agent without a response
+    passes with 1; an answer that is not JSON scores 0.5, and scores may lie outside of 0 and 1.
+    Unlike in the package, a missing answer is an error."""
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The interval; none as observed, where any number that a judge gives is taken."""
+        """The range of values; unbounded in observed semantics, which accept any number."""
         return None if self.semantics == "observed" else self.interval
 
     def asked(self) -> Asked:
-        """Return what `judge_model` and `num_samples` say."""
+        """Return the model and samples of `judge_model` and `num_samples`."""
         return Asked(self.judge_model, self.num_samples)
 
     def options(self) -> dict[str, Json]:
-        """Return what decides the value; who judges is told elsewhere."""
+        """Return the options that affect the value; the judge is recorded separately."""
         elsewhere = {"judge_model", "num_samples", "api_style"}
         return {key: value for key, value in super().options().items() if key not in elsewhere}
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that there is nothing to judge, or to judge by."""
+        """Return why there is nothing to judge; empty otherwise."""
         return super().lacks(case) or self.needs(case)
 
     def needs(self, case: EvalCase) -> str:
-        """Say what `case` does not have that the score needs."""
+        """Return what `case` lacks that the score needs; empty if nothing."""
         del case
         return ""
 
     def unknown(self, case: EvalCase, trace: Trace) -> str:
-        """Say what was not observed that the documented score needs."""
+        """Return what was not observed but is needed for the documented score."""
         del case, trace
         return ""
 
     @abstractmethod
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
-        """Return what is asked as the documentation promises."""
+        """Return the question according to the documentation."""
 
     @abstractmethod
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
-        """Return what is asked as the package computes."""
+        """Return the question that the package asks."""
 
     def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say why the package scores 1 without asking anybody; nothing where it asks."""
+        """Return why the package scores 1 without a call; empty if it calls the judge."""
         del case
         return "" if trace.invocations[-1].response else "there is no response"
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
-        """Return the mean of what the judges give the whole case."""
+        """Return the mean of the judges' scores for the whole case."""
         if not trace.invocations:
             return self.unscored(Status.ERROR, "no response was observed")
         if self.semantics == "observed":
@@ -110,7 +109,7 @@ class AgentFlowJudged(JudgedCriterion):
         return await self._judged(self.documented(case, trace), panel)
 
     async def _judged(self, ask: Ask, panel: Panel, unread: Sample | None = None) -> Score:
-        """Return the score, with what the judges said, whether it passed or not."""
+        """Return the score, with the judges' answers as evidence."""
         question = panel.question(ask.prompt, ask.form, **ask.data)
         mean = await mean_of(panel, question, ask.read, passes=self._passes, unread=unread)
         if mean.value is None:
@@ -124,7 +123,7 @@ class AgentFlowJudged(JudgedCriterion):
 
 
 def shown(invocations: Sequence[Invocation]) -> dict[str, Json]:
-    """Return the last of these invocations, and the conversation before it."""
+    """Return the last of these invocations and the conversation before it."""
     *before, last = invocations
     return {
         "conversation": [{"user": each.user, "agent": said(each)} for each in before],
@@ -134,11 +133,11 @@ def shown(invocations: Sequence[Invocation]) -> dict[str, Json]:
 
 
 def first_and_last(trace: Trace) -> dict[str, Json]:
-    """Return what the package shows of a conversation."""
+    """Return the part of a conversation that the package shows."""
     first, last = trace.invocations[0], trace.invocations[-1]
     return {"conversation": [], "question": first.user, "response": last.response}
 
 
 def silent(trace: Trace) -> str:
-    """Say that the agent said nothing in the whole conversation, where that is so."""
+    """Return a message if the agent gave no response in the whole conversation."""
     return "" if any(said(each) for each in trace.invocations) else NOTHING_SAID

@@ -1,7 +1,7 @@
 """The formulas by which 10xscale-agentflow 0.10.1 compares sequences.
 
-Every one is a share of what is expected, so that what nobody expected mostly costs nothing; and
-what matches is found greedily, from the front.
+Each is a share of the expected elements, so unexpected ones mostly cost nothing; matches are found
+greedily from the front.
 """
 
 from collections import defaultdict, deque
@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from ci_eval.criteria._sequences import MatchType
 
 Answers = Sequence[Hashable]
-"""Everything that one thing which was done is accepted for."""
+"""All expected values that one observed element matches."""
 
 
 def observed_share(
@@ -28,7 +28,7 @@ def observed_share(
 
 
 def _prefix(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
-    """Return how many expected elements, from the first on, are met in order."""
+    """Count the expected elements, from the first on, that occur in order."""
     met = 0
     for each in actual:
         if met < len(expected) and expected[met] in each:
@@ -37,7 +37,7 @@ def _prefix(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
 
 
 def _taken(expected: Sequence[Hashable], actual: Sequence[Answers]) -> int:
-    """Return how many expected elements find something, each the first that is left."""
+    """Count the expected elements that match; each takes the first match left."""
     places: defaultdict[Hashable, deque[int]] = defaultdict(deque)
     for position, each in enumerate(actual):
         for answer in each:

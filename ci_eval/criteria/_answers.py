@@ -1,4 +1,4 @@
-"""What judges answer: JSON as they are asked for it, and the texts that ADK's judges write."""
+"""Parsers for judges' answers: the requested JSON, and the texts that ADK's judges write."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ _FENCE = "```"
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that `text` is, in a code block too; `None` where it is none."""
+    """Parse a JSON object, also in a fenced code block; return `None` if it is not one."""
     try:
         value = parse_json(_unfenced(text.strip()))
     except ValueError:
@@ -21,23 +21,23 @@ def json_object(text: str) -> dict[str, Any] | None:
 
 
 def _unfenced(text: str) -> str:
-    """Return what stands in the block of code that `text` is, or `text` itself."""
+    """Return the content of the fenced code block that `text` is, or `text` itself."""
     first, _, rest = text.partition("\n")
     is_block = first.startswith(_FENCE) and rest.endswith(_FENCE)
     return rest.removesuffix(_FENCE) if is_block else text
 
 
 def text_of(found: Mapping[str, Json], key: str) -> str:
-    """Return the text under `key`; empty where there is none."""
+    """Return the text under `key`; empty if there is none."""
     value = found.get(key)
     return value if isinstance(value, str) else ""
 
 
 def one(labels: list[str], *, expected: str) -> str:
-    """Return the label that all of `labels` are.
+    """Return the label that all of `labels` have in common.
 
     Raises:
-        UnreadableError: there is none, or several that differ.
+        UnreadableError: there is no label, or several different ones.
 
     """
     different = list(dict.fromkeys(labels))
@@ -50,10 +50,10 @@ def one(labels: list[str], *, expected: str) -> str:
 
 
 def labels_in(text: str, key: str, label: str) -> list[str]:
-    """Return what stands under `key` in a text that is nearly JSON, as ADK looks for it.
+    """Find the labels under `key` in text that is nearly JSON, as ADK does.
 
-    `label` is the pattern of what may stand there.  It takes time in proportion to the text:
-    what repeats in front of and behind a label never gives back what it took.
+    `label` is the pattern of a label.  Takes linear time: the quantifiers around the label are
+    possessive and never backtrack.
     """
     end = r"(?:[^\S\n]*+\n|\s*+\]*+\s*+[,}]|\s*+\]++[^\S\n]*+\n)"
     found = re.findall(rf'"{key}":\s*+\[*+\s*+"*+({label})"*+{end}', text)

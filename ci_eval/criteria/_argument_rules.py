@@ -1,4 +1,4 @@
-"""When an argument of a tool call counts as the expected one."""
+"""Rules for matching an argument of a tool call with the expected one."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,22 +10,21 @@ from ci_eval.criteria._patterns import Pattern, matches
 from ci_eval.records.model import Json, Record
 
 Match = Literal["exact", "ignore", "subset"]
-"""The ways to compare that need nothing more said."""
+"""Comparisons without a parameter."""
 
 
 class ArgumentRule(Record):
-    """How one argument is compared; one of these."""
+    """How to compare one argument; exactly one of these."""
 
     match: Match | None = None
-    """`exact`: the same value. `subset`: the expected value is within the given one, which may
-    have more keys and elements. `ignore`: not at all."""
+    """`exact`: equal values. `subset`: the expected value is contained in the actual one, which may
+    have more keys and elements. `ignore`: not compared."""
     regex: Pattern | None = None
-    """The given text matches this pattern somewhere, whatever the expected one is."""
+    """The actual text contains a match of this pattern, whatever the expected one is."""
     tolerance: float | None = Field(default=None, ge=0)
-    """The given number is at most so far off."""
+    """Maximum absolute difference of the actual number from the expected one."""
     relative: float | None = Field(default=None, ge=0)
-    """The given number is at most so far off, as a share of the expected one: 0.01 is one
-    percent."""
+    """Maximum difference as a share of the expected number: 0.01 is one percent."""
 
     @model_validator(mode="after")
     def _is_one(self) -> Self:
@@ -35,7 +34,7 @@ class ArgumentRule(Record):
         return self
 
     def fits(self, expected: Json, actual: Json) -> bool:
-        """Say whether the argument `actual` counts as `expected`."""
+        """Return True if the argument `actual` matches `expected`."""
         if self.regex is not None:
             return isinstance(actual, str) and matches(self.regex, actual)
         if self.match == "subset":
@@ -59,7 +58,7 @@ def _spelled_out(value: object) -> object:
 Rule = Annotated[
     ArgumentRule, BeforeValidator(_spelled_out, json_schema_input_type=Match | ArgumentRule)
 ]
-"""A rule, or the one word that makes one."""
+"""A rule, or the name of a comparison."""
 EXACT = ArgumentRule(match="exact")
 
 

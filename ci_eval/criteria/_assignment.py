@@ -1,14 +1,14 @@
-"""Pairs made so that what they are worth adds up to the most."""
+"""Assignment of rows to columns with the highest total."""
 
 from collections.abc import Sequence
 
 
 def best_total(worth: Sequence[Sequence[float]]) -> float:
-    """Return the most that pairs add up to where each row has a column of its own.
+    """Return the highest total if each row is paired with a column of its own.
 
-    Where there are more rows than columns, the other rows go without.  This is the Hungarian
-    method with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987), of the order
-    of the smaller number squared times the larger.
+    If there are more rows than columns, the other rows stay unpaired.  This is the Hungarian method
+    with shortest augmenting paths (Kuhn 1955; Jonker and Volgenant 1987); it takes time
+    proportional to the smaller number squared times the larger.
     """
     if not worth or not worth[0]:
         return 0.0
@@ -16,7 +16,7 @@ def best_total(worth: Sequence[Sequence[float]]) -> float:
         worth = [list(column) for column in zip(*worth, strict=True)]
     rows, columns = len(worth), len(worth[0])
     of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)
-    partner = [0] * (columns + 1)  # the row of each column; both count from 1, and 0 is nobody
+    partner = [0] * (columns + 1)  # the row of each column; both count from 1, 0 means none
     for row in range(1, rows + 1):
         _augment(row, worth, of_row, of_column, partner)
     return sum(worth[row - 1][column] for column, row in enumerate(partner[1:]) if row)
@@ -29,7 +29,7 @@ def _augment(
     of_column: list[float],
     partner: list[int],
 ) -> None:
-    """Give `row` a column, by the cheapest way of moving the other rows."""
+    """Assign a column to `row`, moving other rows at the lowest cost."""
     columns = len(of_column) - 1
     partner[0] = row
     column = 0

@@ -1,4 +1,4 @@
-"""Samples: the same question, asked several times."""
+"""Samples: repeated answers to the same question."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ async def draw(
     *,
     fresh: bool = False,
 ) -> list[Reading[T]]:
-    """Return what `read` makes of the samples of these numbers, all drawn at once."""
+    """Draw the samples with these numbers concurrently, and parse them with `read`."""
     asked = (replace(question, sample=sample) for sample in samples)
     return await asyncio.gather(*(seat.ask(each, read, fresh=fresh) for each in asked))
 
@@ -26,9 +26,9 @@ async def draw(
 async def read_again(
     seat: Seat, question: Question, read: Callable[[str], T], drawn: list[Reading[T]]
 ) -> None:
-    """Draw anew, in `drawn`, the samples whose answers were kept and cannot be read.
+    """Replace the samples in `drawn` that came from the cache and cannot be parsed.
 
-    Such answers are kept too, but not for good where nothing else decides.
+    Unreadable answers are cached too, but asked for again if the verdict depends on them.
     """
     unread = [n for n, each in enumerate(drawn) if each.cached and each.value is None]
     anew = await draw(seat, question, read, unread, fresh=True)

@@ -1,4 +1,4 @@
-"""The forms in which judges are asked to answer: JSON schemas that every provider takes."""
+"""JSON schemas of judges' answers, in the subset that every provider supports."""
 
 from ci_eval.records.model import Json
 
@@ -8,19 +8,19 @@ NUMBER: Json = {"type": "number"}
 
 
 def one_of(*words: str) -> Json:
-    """Return the schema of a text that is one of these."""
+    """Return the schema of a string with these values."""
     return {"type": "string", "enum": list(words)}
 
 
 def many(entry: Json) -> Json:
-    """Return the schema of a list of such entries."""
+    """Return the schema of a list of `entry`."""
     return {"type": "array", "items": entry}
 
 
 def strict(**properties: Json) -> dict[str, Json]:
-    """Return the schema of an object with these properties and no others.
+    """Return the schema of an object with exactly these properties.
 
-    An answer is written in their order, so reasons come before what follows from them.
+    Models write them in this order, so reasons come before conclusions.
     """
     return {
         "type": "object",

@@ -1,10 +1,10 @@
-"""JSON values compared as JSON means them: `true` is not 1, and 1 is 1.0."""
+"""Comparison of JSON values by JSON's rules: `true` is not 1, and 1 is 1.0."""
 
 from ci_eval.records.model import Json
 
 
 def equal(expected: Json, actual: Json) -> bool:
-    """Say whether two values are the same."""
+    """Return True if two values are equal."""
     match expected, actual:
         case dict(), dict():
             return expected.keys() == actual.keys() and all(
@@ -19,10 +19,10 @@ def equal(expected: Json, actual: Json) -> bool:
 
 
 def within(expected: Json, actual: Json) -> bool:
-    """Say whether `actual` holds all of `expected`, and perhaps more.
+    """Return True if `actual` contains `expected`.
 
-    An object holds another where it has each of its keys, and under it a value that holds the
-    other's; a list where each element of the other is held by some element of it.
+    An object contains another if it has each of its keys with a value that contains the other's; a
+    list if each element of the other is contained in some element of it.
     """
     match expected, actual:
         case dict(), dict():

@@ -1,4 +1,4 @@
-"""Criteria that have each invocation judged and average: what they share."""
+"""Shared parts of criteria that judge each invocation and average the values."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from ci_eval.records.results import InvocationScore, Score
 
 
 class JudgedTurn(NamedTuple):
-    """What was found of one invocation."""
+    """The result for one invocation."""
 
     value: float | None
-    """`None` where no verdict was reached, or where there is nothing to judge."""
+    """`None` if no verdict was reached, or there is nothing to judge."""
     reason: str = ""
-    """Why no verdict was reached; empty where there is nothing to judge."""
+    """Why no verdict was reached; empty if there is nothing to judge."""
     evidence: dict[str, Json] | None = None
 
 
@@ -28,7 +28,7 @@ def status_of(criterion: JudgedCriterion, turn: JudgedTurn) -> Status:
 def summed_up(
     criterion: JudgedCriterion, turns: Iterable[JudgedTurn], value: float | None
 ) -> Score:
-    """Return the score `value`, or an error where an invocation got no verdict."""
+    """Return the score `value`, or an error if an invocation has no verdict."""
     turns = list(turns)
     parts = tuple(
         InvocationScore(status=status_of(criterion, turn), value=turn.value, evidence=turn.evidence)
@@ -43,6 +43,6 @@ def summed_up(
 
 
 def mean(turns: Iterable[JudgedTurn]) -> float | None:
-    """Return the mean over the invocations that have a value; `None` where none has."""
+    """Return the mean over the invocations that have a value; `None` if none has."""
     values = [turn.value for turn in turns if turn.value is not None]
     return sum(values) / len(values) if values else None

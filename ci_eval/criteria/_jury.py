@@ -1,4 +1,4 @@
-"""What is common to every way in which several judges come to one verdict."""
+"""Shared parts of the ways in which several judges reach one verdict."""
 
 from collections.abc import Hashable, Sequence
 from itertools import combinations
@@ -7,7 +7,7 @@ from ci_eval.plugins.points import Panel
 
 
 def names_of(panel: Panel) -> list[str]:
-    """Return the names of the judges, numbered where one judges twice."""
+    """Return the names of the judges, numbered if a name occurs twice."""
     names = [seat.name for seat in panel.judges]
     if len(set(names)) == len(names):
         return names
@@ -15,7 +15,7 @@ def names_of(panel: Panel) -> list[str]:
 
 
 def note_agreement(panel: Panel, said: Sequence[Hashable | None]) -> None:
-    """Note which share of the pairs of judges said the same; `None` is who said nothing."""
+    """Record the share of pairs of judges that agree; `None` stands for no verdict."""
     pairs = list(combinations((each for each in said if each is not None), 2))
     if pairs:
         panel.note_agreement(sum(one == other for one, other in pairs) / len(pairs))

@@ -1,11 +1,11 @@
-"""Yes or no by the majority of a judge's samples, with no more samples than it takes.
+"""Yes or no by majority of a judge's samples, with as few samples as possible.
 
-A sample can vote on several things (labels) at once.  A label is yes where more samples say yes
-than no, so a tie is no; an answer that cannot be read does not vote.  A sample that got no
-answer at all might have voted either way, so the others must decide without it.
+A sample can vote on several labels at once.  A label is yes if more samples say yes than no, so a
+tie is no; an answer that cannot be parsed does not vote.  A sample without any answer could have
+voted either way, so the others must decide without it.
 
-As many samples are drawn at once as the decision takes at least; when what is still to come
-cannot change any label, the rest are not drawn.
+The first batch is the smallest that can decide; as soon as the remaining samples cannot change any
+label, they are not drawn.
 """
 
 import asyncio
@@ -21,41 +21,41 @@ from ci_eval.records.questions import Question, Reading, Seat
 
 
 class Vote(NamedTuple):
-    """What one sample says of one label."""
+    """The vote of one sample on one label."""
 
     yes: bool
     rationale: str = ""
 
 
 Votes = Mapping[str, Vote]
-"""What one sample says; a label that it leaves out gets no vote."""
+"""The votes of one sample; a label it omits gets no vote."""
 
 
 class Verdict(NamedTuple):
-    """What a panel says of one label."""
+    """The verdict of a panel on one label."""
 
     yes: bool | None
-    """`None` where the votes cannot decide."""
+    """`None` if the votes cannot decide."""
     reason: str
-    """Why they cannot."""
+    """Why the votes cannot decide."""
     rationale: str
-    """What the first sample on the winning side gives as its reason."""
+    """Rationale of the first sample on the winning side."""
     evidence: dict[str, Json]
-    """How the votes fell."""
+    """The distribution of the votes."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The votes on one label, and those that are missing."""
+    """The votes on one label, and the missing ones."""
 
     yes: int
     no: int
     open: int
-    """Samples of which nobody knows what they would say: not drawn yet, or without an answer."""
+    """Samples whose vote is unknown: not drawn yet, or without an answer."""
 
     @property
     def decided(self) -> bool | None:
-        """The majority, whatever the open samples would say; `None` where it depends on them."""
+        """The majority, whatever the open samples say; `None` if it depends on them."""
         if self.yes > self.no + self.open:
             return True
         if self.no and self.no >= self.yes + self.open:
@@ -63,16 +63,16 @@ class Tally:
         return None
 
     def after(self, *, yes: int = 0, no: int = 0) -> "Tally":
-        """Return the tally with so many of the open samples voting so."""
+        """Return the tally after some of the open samples vote `yes` or `no`."""
         return Tally(self.yes + yes, self.no + no, self.open - yes - no)
 
 
 async def majority(
     panel: Panel, question: Question, labels: Sequence[str], read: Callable[[str], Votes]
 ) -> dict[str, Verdict]:
-    """Return the verdict on each label; `read` finds the votes in an answer.
+    """Return the verdict on each label; `read` parses the votes in an answer.
 
-    Of a jury the judges' verdicts are the votes.
+    In a jury, each judge's verdict is one vote.
     """
     by_judge = await asyncio.gather(
         *(_by_one(seat, question, labels, read) for seat in panel.judges)
@@ -95,12 +95,12 @@ async def _by_one(
 
 
 def _needed(drawn: Sequence[Reading[Votes]], labels: Sequence[str], *, left: int) -> int:
-    """Return how many more samples it takes at least until every label could be decided."""
-    return max((_until(tally(drawn, label, left=left), left) for label in labels), default=0)
+    """Return the minimum number of further samples after which every label could be decided."""
+    return max((_votes_needed(tally(drawn, label, left=left), left) for label in labels), default=0)
 
 
-def _until(now: Tally, left: int) -> int:
-    """Return how many of the samples that are left could decide `now`; 0 where none can."""
+def _votes_needed(now: Tally, left: int) -> int:
+    """Return the minimum number of further votes that could decide `now`; 0 if none can."""
     if now.decided is not None:
         return 0
     for more in range(1, left + 1):
@@ -110,7 +110,7 @@ def _until(now: Tally, left: int) -> int:
 
 
 def tally(drawn: Sequence[Reading[Votes]], label: str, *, left: int = 0) -> Tally:
-    """Return the votes on `label`, with `left` samples not drawn."""
+    """Count the votes on `label`, with `left` samples not drawn."""
     votes = [each.value[label].yes for each in drawn if each.value and label in each.value]
     lost = sum(each.failed for each in drawn)
     return Tally(votes.count(True), votes.count(False), lost + left)
@@ -135,7 +135,7 @@ def _verdict(drawn: Sequence[Reading[Votes]], label: str, seat: Seat) -> Verdict
 
 
 def _by_jury(panel: Panel, verdicts: Sequence[Verdict]) -> Verdict:
-    """Return the verdict of a jury, and note how far it agrees."""
+    """Return the verdict of a jury, and record its agreement."""
     said = [each.yes for each in verdicts]
     found = Tally(said.count(True), said.count(False), said.count(None))
     note_agreement(panel, said)

@@ -1,8 +1,8 @@
-"""The mean of what a judge's samples score.
+"""Mean of the scores that a judge's samples give.
 
-All samples are drawn, at once.  An answer that cannot be read does not count, and the mean is
-that of the others.  A sample that got no answer at all might have been anything, so without it
-there is no mean.  Of a jury the mean of the judges' means counts.
+All samples are drawn at once.  An answer that cannot be parsed does not count; the mean is that of
+the others.  A sample without any answer could have been anything, so there is no mean without it.
+For a jury, the mean of the judges' means counts.
 """
 
 import asyncio
@@ -19,24 +19,24 @@ from ci_eval.records.questions import Question, Reading, Seat
 
 
 class Sample(NamedTuple):
-    """What one answer says."""
+    """The content of one answer."""
 
     score: float | None
-    """`None` where it does not count."""
+    """`None` if it does not count."""
     rationale: str = ""
     details: Mapping[str, Json] = {}
-    """What else is shown of it."""
+    """Further evidence."""
     fatal: str = ""
     """Why there is no mean, whatever the other samples say."""
 
 
 class Mean(NamedTuple):
-    """What a judge, or a jury, scores."""
+    """The score of a judge or a jury."""
 
     value: float | None
-    """`None` where there is no mean."""
+    """`None` if there is no mean."""
     reason: str
-    """Why there is none."""
+    """Why there is no mean."""
     evidence: dict[str, Json]
     """The samples."""
 
@@ -49,10 +49,10 @@ async def mean_of(
     passes: Callable[[float], bool],
     unread: Sample | None = None,
 ) -> Mean:
-    """Return the mean of what `panel` answers to `question`, as `read` finds it.
+    """Return the mean of the panel's scores for `question`, parsed by `read`.
 
-    A jury agrees where its judges' means all pass, or all do not.  `unread` stands for an
-    answer that cannot be read, where that is to count.
+    A jury agrees if all of its judges' means pass, or none does.  `unread` is the sample to use for
+    an answer that cannot be parsed, if it is to count.
     """
     by_judge = await asyncio.gather(
         *(_by_one(seat, question, read, unread) for seat in panel.judges)
@@ -72,10 +72,10 @@ async def _by_one(
     drawn = await draw(seat, question, read, range(seat.samples))
     if all(each.value is None for each in drawn):
         await read_again(seat, question, read, drawn)
-    return _told(drawn, seat.name, unread)
+    return _mean_of_samples(drawn, seat.name, unread)
 
 
-def _told(drawn: Sequence[Reading[Sample]], judge: str, unread: Sample | None) -> Mean:
+def _mean_of_samples(drawn: Sequence[Reading[Sample]], judge: str, unread: Sample | None) -> Mean:
     """Return the mean of the samples of one judge."""
     given = [each.value or (None if each.failed else unread) for each in drawn]
     counted = [each for each in given if each and each.score is not None]
@@ -95,7 +95,7 @@ def _told(drawn: Sequence[Reading[Sample]], judge: str, unread: Sample | None) -
 def _mean(
     values: Sequence[float | None], reasons: Sequence[str], evidence: dict[str, Json]
 ) -> Mean:
-    """Return the mean of `values`, rounded once; none where one of them is missing."""
+    """Return the mean of `values`, rounded once; none if a value is missing."""
     known = [each for each in values if each is not None]
     if len(known) < len(values):
         return Mean(None, next(filter(None, reasons)), evidence)
@@ -106,7 +106,7 @@ def _mean(
 
 
 def _shown(sample: Sample) -> dict[str, Json]:
-    """Return a sample as JSON can hold it."""
+    """Return a sample as JSON, with non-finite scores as text."""
     score = sample.score
     is_number = score is None or math.isfinite(score)
     rationale = {"rationale": sample.rationale} if sample.rationale else {}

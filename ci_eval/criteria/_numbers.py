@@ -1,4 +1,4 @@
-"""The numbers in a text that people read."""
+"""Numbers in text written for people."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Literal
 
 DecimalMark = Literal[".", ","]
-"""What stands before the fraction of a number."""
+"""The character before the fraction of a number."""
 
 
 def _pattern(mark: str, group: str) -> re.Pattern[str]:
@@ -29,8 +29,8 @@ def _pattern(mark: str, group: str) -> re.Pattern[str]:
 
 _PATTERNS = {".": _pattern(r"\.", ","), ",": _pattern(",", ".")}
 _EXACT = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""Digits enough that no tolerance meets a rounded difference; numbers without end are refused
-nowhere and near to nothing."""
+"""Enough digits that no tolerance is met by rounding alone; infinities are accepted, and equal
+nothing."""
 
 
 def numbers(text: str, mark: DecimalMark = ".") -> Iterator[Decimal]:
@@ -44,12 +44,12 @@ def numbers(text: str, mark: DecimalMark = ".") -> Iterator[Decimal]:
 
 
 def near(one: Decimal, other: Decimal, *, tolerance: float, relative: float) -> bool:
-    """Say whether two numbers differ by at most `tolerance`, or by that share of `other`."""
+    """Return True if two numbers differ by at most `tolerance`, or by that share of `other`."""
     share = _EXACT.multiply(decimal(relative), other.copy_abs())
     difference = _EXACT.subtract(one, other).copy_abs()
     return difference <= max(decimal(tolerance), share)
 
 
 def decimal(number: float) -> Decimal:
-    """Return the decimal number that one writes down for `number`: 0.1 is one tenth."""
+    """Return the shortest decimal notation of `number`: 0.1 is exactly one tenth."""
     return Decimal(repr(number))

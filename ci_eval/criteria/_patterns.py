@@ -1,7 +1,7 @@
-"""Regular expressions on texts that nobody vouches for.
+"""Regular expressions on untrusted text.
 
-Python's `re` may look for years where a pattern can match in very many ways, and cannot be
-stopped.  The `regex` package reads the same syntax and takes a limit of time.
+Python's `re` may backtrack for years on some patterns and cannot be interrupted.  The `regex`
+package has the same syntax and supports a timeout.
 """
 
 import functools
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import regex
 
 MAX_SECONDS = 1.0
-"""How long one text is searched; a pattern of good nature needs a millisecond."""
+"""Timeout for searching one text; an ordinary pattern needs a millisecond."""
 _MAX_PATTERN = 10_000
 
 
@@ -25,15 +25,15 @@ def _checked(pattern: str) -> str:
 
 
 Pattern = Annotated[str, Field(min_length=1, max_length=_MAX_PATTERN), AfterValidator(_checked)]
-"""A regular expression that can be compiled."""
+"""A valid regular expression."""
 
 
 @functools.lru_cache(maxsize=1024)
 def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]":
-    """Return the compiled pattern.
+    """Compile a pattern.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a regular expression.
 
     """
     import regex
@@ -41,14 +41,14 @@ def compiled(pattern: str, *, ignore_case: bool = False) -> "regex.Pattern[str]"
     try:
         return regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
     except (regex.error, OverflowError, RecursionError) as exc:
-        raise ValueError(f"is no regular expression: {exc}") from exc
+        raise ValueError(f"is not a regular expression: {exc}") from exc
 
 
 def matches(pattern: str, text: str, *, ignore_case: bool = False, full: bool = False) -> bool:
-    """Say whether the pattern is found in `text`, or with `full` matches all of it.
+    """Return True if `text` contains a match of the pattern, or with `full` is one.
 
     Raises:
-        TrialError: it takes too long.
+        TrialError: the search takes too long.
 
     """
     search = compiled(pattern, ignore_case=ignore_case)
@@ -57,7 +57,7 @@ def matches(pattern: str, text: str, *, ignore_case: bool = False, full: bool = 
         return look(text, timeout=MAX_SECONDS) is not None
     except TimeoutError:
         message = (
-            f"the pattern {pattern[:100]!r} was still looking after {MAX_SECONDS:g} s in a text of "
-            f"{len(text):,} characters; make its repetitions exclude each other"
+            f"the pattern {pattern[:100]!r} did not finish within {MAX_SECONDS:g} s on a text of "
+            f"{len(text):,} characters; avoid repetitions that can match the same characters"
         )
         raise TrialError("unsupported", message) from None

@@ -1,4 +1,4 @@
-"""English stemming: Porter's algorithm in the dialect ADK's ROUGE scores are made with.
+"""English stemming: Porter's algorithm in the variant that ADK's ROUGE scores use.
 
 Sources:
 
@@ -7,8 +7,8 @@ Sources:
 * NLTK's `nltk.stem.porter.PorterStemmer` in its default mode `NLTK_EXTENSIONS`: the departures
   from the paper, each marked "NLTK:" below. Its answers are the reference.
 
-Why it is written again: importing NLTK's stemmer loads all of NLTK, some 0.3 s of CPU time and
-40 MB of memory, to use a few tables of suffixes. The tests hold this module to NLTK's answers.
+Importing NLTK's stemmer would load all of NLTK, some 0.3 s of CPU time and 40 MB of memory, for a
+few tables of suffixes. The tests compare this module with NLTK's answers.
 """
 
 from collections.abc import Mapping
@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 
 
 class _Rule(NamedTuple):
-    """What becomes of one suffix when enough of the word stands before it."""
+    """The replacement of one suffix, if enough of the word precedes it."""
 
     becomes: str
-    """The text that takes the suffix's place."""
+    """The replacement."""
 
     after: tuple[str, ...] = ("",)
-    """Endings of which the rest of the word must have one; the empty one is always there."""
+    """Endings, one of which the rest of the word must have; the empty one always matches."""
 
 
 _Rules = Mapping[str, _Rule]
@@ -30,7 +30,7 @@ _Rules = Mapping[str, _Rule]
 
 
 def _rules(becomes: Mapping[str, str]) -> dict[str, _Rule]:
-    """Group suffixes by what they become: `{"ate": "ational ation"}` makes two rules."""
+    """Group suffixes by replacement: `{"ate": "ational ation"}` makes two rules."""
     return {
         suffix: _Rule(stump) for stump, suffixes in becomes.items() for suffix in suffixes.split()
     }
@@ -74,8 +74,8 @@ _STEP_2: Final[_Rules] = _rules(
         "ive": "iveness iviti",
         "ful": "fulness fulli",  # NLTK: "fulli".
     },
-    # NLTK: "logi" becomes "log", and its "l" counts towards the measure of what stands before,
-    # so that the short "geo-l-ogi" is shortened too.
+    # NLTK: "logi" becomes "log", and its "l" counts towards the measure of the part before it, so
+    # that the short "geo-l-ogi" is shortened too.
 ) | {"ogi": _Rule("og", after=("l",))}
 
 _STEP_3: Final[_Rules] = _rules({"ic": "icate iciti ical", "al": "alize", "": "ative ful ness"})
@@ -96,8 +96,8 @@ _FOUR_LETTERS: Final = 4
 def stem(word: str) -> str:
     """Strip the suffixes of an English word: `relational` to `relat`.
 
-    The word must be in lower case; characters other than a to z count as consonants. What
-    comes out is not always a word itself.
+    The word must be in lower case; characters other than a to z count as consonants. The stem is
+    not always a word.
     """
     if word in _IRREGULAR:
         return _IRREGULAR[word]
@@ -127,19 +127,19 @@ def _measure(word: str) -> int:
 
 
 def _ends_in_pair(word: str) -> bool:
-    """Tell whether the word ends in a doubled consonant, such as `hopp`."""
+    """Return True if the word ends in a doubled consonant, such as `hopp`."""
     return word[-1:] == word[-2:-1] and _shape(word).endswith("c")
 
 
 def _ends_short(word: str) -> bool:
-    """Tell whether the word ends as `hop` does, in a syllable which takes an e: `hope`."""
+    """Return True if the word ends as `hop` does, in a syllable that takes an e: `hope`."""
     shape = _shape(word)
     # NLTK: a whole word of a vowel and any consonant, such as "us", ends short as well.
     return shape == "vc" or (shape.endswith("cvc") and word[-1] not in "wxy")
 
 
 def _apply(rules: _Rules, word: str, *, measure: int) -> str:
-    """Apply the rule of the longest suffix there is; its conditions not met, change nothing."""
+    """Apply the rule of the longest matching suffix, if its conditions are met."""
     for size in range(min(_LONGEST_SUFFIX, len(word)), 0, -1):
         rule = rules.get(word[-size:])
         if rule is not None:
@@ -172,7 +172,7 @@ def _strip_past_and_ing(word: str) -> str:
 
 
 def _mend(rest: str) -> str:
-    """Undo what a stripped "-ed" or "-ing" did to the spelling: `siz` to `size`."""
+    """Undo the spelling change of a stripped "-ed" or "-ing": `siz` to `size`."""
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"
     if _ends_in_pair(rest):
@@ -193,7 +193,7 @@ def _y_to_i(word: str) -> str:
 def _apply_step_2(word: str) -> str:
     """Step 2: `relational` to `relate`, `hopefulness` to `hopeful`."""
     once = _apply(_STEP_2, word, measure=1)
-    # NLTK: what "alli" leaves goes through the step again: "conditionalli" to "condition".
+    # NLTK: the result of "alli" goes through the step again: "conditionalli" to "condition".
     return _apply(_STEP_2, once, measure=1) if word.endswith("alli") else once
 
 

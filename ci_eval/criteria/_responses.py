@@ -1,15 +1,15 @@
-"""The text of responses, as criteria of ours read it."""
+"""Text of responses, as ci-eval's own criteria read it."""
 
 from ci_eval.records.model import EvalCase, Invocation
 
 
 def said(invocation: Invocation) -> str:
-    """Return the text of the final response, without thoughts; empty where there is none."""
+    """Return the text of the final response, without thoughts; empty if there is none."""
     content = invocation.final_response
     parts = content.parts or () if content else ()
     return "\n".join(part.text for part in parts if part.text and not part.thought)
 
 
 def expects_response(case: EvalCase) -> bool:
-    """Say whether the case expects a response anywhere."""
+    """Return True if any invocation of the case expects a response."""
     return any(turn.final_response is not None for turn in case.conversation or ())

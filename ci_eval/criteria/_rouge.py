@@ -1,16 +1,16 @@
-"""ROUGE-1: how many words two texts share, scored as ADK's `response_match_score` scores it.
+"""ROUGE-1: the words that two texts share, scored as in ADK's `response_match_score`.
 
-ROUGE-1 is Lin's unigram measure ("ROUGE: A Package for Automatic Evaluation of Summaries",
-2004). The number depends on what a word is, and there ADK changed its mind, so the rules are
-named:
+ROUGE-1 is Lin's unigram measure ("ROUGE: A Package for Automatic Evaluation of Summaries", 2004).
+The score depends on the definition of a word, which ADK has changed, so the rules are named:
+
 
 * `adk`: ADK 2.13. Words of any script count; scripts written without spaces are cut into
   characters.
 * `adk@2.3`: ADK 2.3. Only a-z and 0-9 count: `café` is `caf`, and a Japanese text has no words.
 * `agentflow`: the words of `adk`, unstemmed.
 
-Under ADK's, English words are stemmed. ASCII text is cut by the `rouge-score` package, as ADK
-has it cut; what surrounds that package in ADK (NumPy, Abseil, NLTK) is never imported.
+With ADK's rules, English words are stemmed. ASCII text is tokenized by the `rouge-score` package,
+as in ADK; ADK's other dependencies (NumPy, Abseil, NLTK) are never imported.
 """
 
 import functools
@@ -23,22 +23,22 @@ from typing import Final, Literal
 from ci_eval.criteria import _porter
 
 Rules = Literal["adk", "adk@2.3", "agentflow"]
-"""Whose idea of a word to follow."""
+"""The definition of a word to use."""
 
 _Cutter = Callable[[str], list[str]]
 
-# English texts of an evaluation repeat some thousands of words; the bound only keeps a long
-# run over unruly texts from growing without end.
+# English texts of an evaluation repeat some thousands of words; the limit keeps a long run over
+# unusual texts from growing without bound.
 _STEMS_KEPT: Final = 16_384
 
-# Written without spaces; every character is a word, assigned to a letter or not.
+# Written without spaces; every character is a word, even if unassigned.
 _ALONE: Final = (
     range(0x3040, 0x3100),  # Hiragana and Katakana
     range(0x4E00, 0xA000),  # CJK unified ideographs, without their extensions
     range(0xAC00, 0xD7B0),  # Hangul syllables
 )
 
-# Written without spaces; a character starts a word, which the marks that follow it join.
+# Written without spaces; a character starts a word, and following marks join it.
 _STARTING: Final = (
     range(0x0E00, 0x0F00),  # Thai and Lao
     range(0x1000, 0x10A0),  # Myanmar
@@ -49,15 +49,15 @@ _STARTING: Final = (
 def rouge1_f(candidate: str, reference: str, *, rules: Rules) -> float:
     """Score the words that a candidate, such as an agent's answer, shares with a reference.
 
-    The score is the F1 of precision (the share of the candidate's words) and recall (the share
-    of the reference's), without regard to order: from 0.0, where no word is shared, which holds
-    between two empty texts too, to 1.0 for the same words.
+    The score is the F1 of precision (the share of the candidate's words) and recall (the share of
+    the reference's words), whatever their order: from 0.0 if no word is shared, even between two
+    empty texts, to 1.0 for the same words.
     """
     return _f1(words(candidate, rules=rules), words(reference, rules=rules))
 
 
 def words(text: str, *, rules: Rules) -> list[str]:
-    """Return the words that count, each as often as it occurs, in an order of their own."""
+    """Split text into words, each as often as it occurs; their order has no meaning."""
     cut_ascii = _ascii_cutter(stemmed=rules != "agentflow")
     return cut_ascii(text) if rules == "adk@2.3" else _cut_any_script(text, cut_ascii)
 
@@ -70,14 +70,14 @@ def _f1(candidate: list[str], reference: list[str]) -> float:
         return 0.0
     precision = shared / len(candidate)
     recall = shared / len(reference)
-    # In this order of operations, so that the last bit agrees with rouge-score's as well.
+    # This order of operations agrees with rouge-score's to the last bit.
     return 2 * precision * recall / (precision + recall)
 
 
 @functools.cache
 def _ascii_cutter(*, stemmed: bool) -> _Cutter:
-    """Return the function that cuts text into words of a-z and 0-9."""
-    # Imported when first needed: most runs of the command never score a text.
+    """Return the function that splits text into words of a-z and 0-9."""
+    # Imported on first use: most runs of the command never score a text.
     from rouge_score.tokenize import tokenize
 
     if not stemmed:
@@ -87,9 +87,9 @@ def _ascii_cutter(*, stemmed: bool) -> _Cutter:
 
 
 def _cut_any_script(text: str, cut_ascii: _Cutter) -> list[str]:
-    """Cut text into words as ADK 2.13 does, those of ASCII by `cut_ascii` and first."""
-    # A short cut with the same outcome: to ASCII text neither the normalisation nor `_Spacing`
-    # does anything the cutter does not do as well.
+    """Split text into words as ADK 2.13 does; those in ASCII come first, split by `cut_ascii`."""
+    # A shortcut with the same result: on ASCII text, normalisation and `_Spacing` do nothing that
+    # the splitter does not do as well.
     if text.isascii():
         return cut_ascii(text)
     spaced = unicodedata.normalize("NFKC", text).lower().translate(_SPACING).split()
@@ -98,16 +98,16 @@ def _cut_any_script(text: str, cut_ascii: _Cutter) -> list[str]:
 
 
 class _Spacing(dict[int, str]):
-    """For `str.translate`: each character with the spaces that make words of a text."""
+    """Map for `str.translate`: each character with the spaces that separate words."""
 
     def __missing__(self, code: int) -> str:
-        """Work out a character at its first use, and remember it."""
+        """Compute a character at its first use."""
         self[code] = spaced = _spaced(chr(code))
         return spaced
 
 
 def _spaced(char: str) -> str:
-    """Put spaces where ADK 2.13 cuts: around, before, instead of or nowhere by a character."""
+    """Insert spaces where ADK 2.13 splits: around, before or instead of a character."""
     code = ord(char)
     if any(code in block for block in _ALONE):
         return f" {char} "

@@ -1,4 +1,4 @@
-"""Which rubrics an invocation is judged on, and how verdicts on them are read."""
+"""The rubrics that apply to an invocation, and the parser of verdicts on them."""
 
 import re
 import unicodedata
@@ -22,16 +22,16 @@ _DECORATION = " *_`#>-•\"'"
 
 
 def meant_for(kind: str, rubrics: Iterable[Rubric] | None) -> Iterator[Rubric]:
-    """Yield those of a case or an invocation that say that they are of the type `kind`."""
+    """Yield the rubrics of a case or an invocation that have the type `kind`."""
     return (each for each in rubrics or () if each.type == kind)
 
 
 def fault(rubrics: Sequence[Rubric]) -> str:
-    """Say what keeps `rubrics` from being judged together; nothing where they can be."""
+    """Return why `rubrics` cannot be judged together; empty if they can."""
     seen: set[str] = set()
     for each in rubrics:
         if each.rubric_id in seen:
-            return f"the rubric {each.rubric_id!r} is there twice; give one of them another id"
+            return f"duplicate rubric id {each.rubric_id!r}; give one of them another id"
         if not (each.rubric_content.text_property or "").strip():
             return f"the rubric {each.rubric_id!r} has no text"
         seen.add(each.rubric_id)
@@ -39,7 +39,7 @@ def fault(rubrics: Sequence[Rubric]) -> str:
 
 
 def shown(rubrics: Iterable[Rubric]) -> list[Json]:
-    """Return `rubrics` as the judge sees them."""
+    """Return `rubrics` as shown to the judge."""
     return [
         {"rubric_id": each.rubric_id, "property": each.rubric_content.text_property}
         for each in rubrics
@@ -47,7 +47,7 @@ def shown(rubrics: Iterable[Rubric]) -> list[Json]:
 
 
 class _Said(NamedTuple):
-    """What an answer says of one property."""
+    """The part of an answer about one property."""
 
     rubric_id: str
     text: str
@@ -56,12 +56,12 @@ class _Said(NamedTuple):
 
 
 def read(text: str, rubrics: Sequence[Rubric]) -> Votes:
-    """Return the verdicts in an answer: JSON, or the blocks of lines that ADK's judges write.
+    """Parse the verdicts in an answer: JSON, or the blocks of lines that ADK's judges write.
 
-    A rubric is found by its id, else by its text.
+    A rubric is identified by its id, else by its text.
 
     Raises:
-        UnreadableError: there is no verdict on any of `rubrics`, or two on one that differ.
+        UnreadableError: no verdict on any of `rubrics`, or conflicting ones on one.
 
     """
     by_id = {each.rubric_id: each.rubric_id for each in rubrics}
@@ -94,16 +94,16 @@ def _said(text: str) -> list[_Said]:
 
 
 def _word(found: Mapping[str, Json], key: str) -> str:
-    """Return the text under `key`, or the number, which some models make of an id."""
+    """Return the text under `key`, or a number as text: some models write ids so."""
     value = found.get(key)
     return str(value) if isinstance(value, str | int) else ""
 
 
 def _blocks(text: str) -> list[_Said]:
-    """Return what stands behind `ID:`, `Property:`, `Rationale:` and `Verdict:`.
+    """Parse the values of `ID:`, `Property:`, `Rationale:` and `Verdict:`.
 
-    As in ADK, an id belongs to the property that comes next, and three counts that differ spoil
-    the answer: nobody knows which verdict is missing.
+    As in ADK, an id belongs to the next property, and unequal counts make the answer unreadable,
+    for it is unknown which verdict is missing.
     """
     properties = list(_PROPERTY.finditer(text))
     rationales = re.findall(r"Rationale: (.*)", text)
@@ -125,6 +125,6 @@ def _blocks(text: str) -> list[_Said]:
 
 
 def _plain(text: str) -> str:
-    """Return `text` without what models change when they repeat it: quotes, dashes, markup."""
+    """Normalize the quotes, dashes and markup that models change when they repeat a text."""
     plain = unicodedata.normalize("NFKC", text).translate(_SMART)
     return " ".join(plain.split()).strip(_DECORATION).lower()

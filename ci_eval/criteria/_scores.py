@@ -1,4 +1,4 @@
-"""Scores from 0 to 1 in the answers of judges: how they are read."""
+"""Parser of scores from 0 to 1 in judges' answers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -10,15 +10,15 @@ from ci_eval.records.model import Json
 from ci_eval.records.questions import UnreadableError
 
 _MAX_CHARS = 2_000
-"""Of each text of an answer, as it is kept in the evidence."""
+"""Length limit of each text of an answer in the evidence."""
 _MAX_TEXTS = 50
 
 
 def object_in(text: str) -> dict[str, Any]:
-    """Return the JSON object that an answer is.
+    """Parse an answer as a JSON object.
 
     Raises:
-        UnreadableError: it is none.
+        UnreadableError: it is not one.
 
     """
     found = json_object(text)
@@ -28,10 +28,10 @@ def object_in(text: str) -> dict[str, Any]:
 
 
 def share_in(found: Mapping[str, Json], key: str, *, of: str = "") -> float:
-    """Return the number from 0 to 1 under `key`; `of` says whose it is.
+    """Return the number from 0 to 1 under `key`; `of` names its owner in the error.
 
     Raises:
-        UnreadableError: there is none.
+        UnreadableError: there is no such number.
 
     """
     value = found.get(key)
@@ -44,12 +44,12 @@ def share_in(found: Mapping[str, Json], key: str, *, of: str = "") -> float:
 
 
 def rationale_in(found: Mapping[str, Json]) -> str:
-    """Return the reasoning, not all of it where it is long."""
+    """Return the reasoning, shortened if it is long."""
     return short(text_of(found, "reasoning"))
 
 
 def texts_in(found: Mapping[str, Json], key: str) -> list[Json]:
-    """Return the texts that are listed under `key`, not all where they are many."""
+    """Return the texts listed under `key`, at most 50."""
     value = found.get(key)
     items = value if isinstance(value, list) else []
     return [short(each) for each in items[:_MAX_TEXTS] if isinstance(each, str)]
@@ -58,10 +58,10 @@ def texts_in(found: Mapping[str, Json], key: str) -> list[Json]:
 def each_in(
     found: Mapping[str, Json], key: str, by: str, wanted: Iterable[Json]
 ) -> dict[Json, Mapping[str, Json]]:
-    """Return the objects under `key` by what they name under `by`: just one for each `wanted`.
+    """Return the objects under `key`, by their value of `by`: exactly one for each `wanted`.
 
     Raises:
-        UnreadableError: one is missing, is there twice or was not asked for.
+        UnreadableError: one is missing, duplicate or not among `wanted`.
 
     """
     value = found.get(key)
@@ -82,7 +82,7 @@ def each_in(
 
 
 def scored(*listed: str) -> Callable[[str], Sample]:
-    """Return what reads an answer with one `score`, and with lists of texts under `listed`."""
+    """Return a parser of answers with one `score` and with lists of texts under `listed`."""
     return partial(_scored, listed=listed)
 
 
@@ -93,7 +93,7 @@ def _scored(text: str, *, listed: tuple[str, ...]) -> Sample:
 
 
 def short(text: str) -> str:
-    """Return `text` as it is kept in the evidence: not all of it where it is long."""
-    # What cannot be written as UTF-8 could not be stored.
+    """Return `text` for the evidence, shortened if it is long."""
+    # Lone surrogates could not be stored as UTF-8.
     kept = text.encode(errors="replace").decode()
     return kept if len(kept) <= _MAX_CHARS else f"{kept[:_MAX_CHARS]}…"

@@ -1,8 +1,8 @@
-"""The sentences of a text, and what each of them is found to be, in a judge's words.
+"""Sentences of a text, split and labelled by a judge.
 
-A judge that cuts a text into sentences could make some up, leave out those that matter, or give
-one twice.  So its sentences must follow one another in the text, and cover nearly all of it;
-only letters and digits are compared, so that layout makes no difference.
+A judge that splits a text into sentences could invent some, omit those that matter, or repeat one.
+So its sentences must follow one another in the text and cover nearly all of it; only letters and
+digits are compared, so that layout makes no difference.
 """
 
 import re
@@ -16,7 +16,7 @@ from ci_eval.records.model import Json
 from ci_eval.records.questions import UnreadableError
 
 MIN_COVERED = 0.8
-"""The least share of a text's letters and digits that its sentences must hold together."""
+"""Minimum share of a text's letters and digits that its sentences must cover."""
 POSITIVE = frozenset({"supported", "not_applicable"})
 LABELS = (
     "supported",
@@ -37,7 +37,7 @@ _NULL = "null"
 
 
 class Finding(NamedTuple):
-    """What one sentence was found to be."""
+    """The label of one sentence."""
 
     label: str
     rationale: str = ""
@@ -45,13 +45,13 @@ class Finding(NamedTuple):
 
 
 def letters(text: str) -> str:
-    """Return the letters and digits of `text`, whatever their case and form."""
+    """Return the letters and digits of `text`, normalized for case and form."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     return "".join(filter(str.isalnum, plain))
 
 
 def read_sentences(answer: str, text: str) -> list[str]:
-    """Return the sentences of `text` in an answer: JSON, or ADK's `<sentence>` tags.
+    """Parse the sentences of `text` in an answer: JSON, or ADK's `<sentence>` tags.
 
     Raises:
         UnreadableError: there are none, or they are not those of the text.
@@ -65,7 +65,7 @@ def read_sentences(answer: str, text: str) -> list[str]:
         plain = letters(each)
         found = whole.find(plain, at)
         if found < 0:
-            # The judge reads this: the words of others do not belong into it.
+            # The judge reads this message: it must not contain untrusted text.
             raise UnreadableError(f"its sentence {number} is not in the text, or not at its place")
         at = found + len(plain)
         covered += len(plain)
@@ -84,12 +84,12 @@ def _sentences(answer: str) -> list[str]:
 
 
 def read_findings(answer: str, sentences: Sequence[str]) -> list[Finding]:
-    """Return what each of `sentences` is found to be: JSON, or ADK's blocks of lines.
+    """Parse the label of each of `sentences`: JSON, or ADK's blocks of lines.
 
-    A block is about the sentence that it repeats.
+    A block belongs to the sentence that it repeats.
 
     Raises:
-        UnreadableError: a sentence has no label, an unknown one, or two that differ.
+        UnreadableError: a sentence has no label, an unknown one, or conflicting ones.
 
     """
     numbers: dict[str, list[int]] = {}
@@ -111,7 +111,7 @@ def read_findings(answer: str, sentences: Sequence[str]) -> list[Finding]:
 
 
 def _findings(answer: str) -> Iterator[tuple[int | str, Finding]]:
-    """Yield the number or the text of a sentence, and what it is found to be."""
+    """Yield the number or the text of each sentence, and its label."""
     found = json_object(answer)
     if found is None:
         yield from _blocks(answer)

@@ -1,9 +1,8 @@
-"""How far one sequence matches another, as AgentFlow's documentation means it.
+"""Comparison of sequences, as AgentFlow's documentation defines it.
 
-E is what is expected, A what was done.  `EXACT`: A is E.  `IN_ORDER`: E is a subsequence of A.
-`ANY_ORDER`: A contains E as a multiset, each element as often.  The share that matches is
-measured on the same scale: 1.0 exactly where all of it matches, and for the same sequences never
-more under a stricter type.
+E is the expected sequence, A the actual one.  `EXACT`: A is E.  `IN_ORDER`: E is a subsequence of
+A.  `ANY_ORDER`: A contains E as a multiset.  The partial score has the same scale: 1.0 exactly if
+all of it matches, and for the same sequences never higher under a stricter type.
 """
 
 from collections import Counter
@@ -16,12 +15,11 @@ from ci_eval.records.model import Json
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 
 MAX_ORDERED: Final = 20_000
-"""The longest sequence whose share in order is measured; at this length it
-takes a tenth of a second and some 50 MB."""
+"""Maximum length for a partial score in order, which takes a tenth of a second and some 50 MB."""
 
 
 def matches(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: MatchType) -> bool:
-    """Say whether `actual` is all that is expected."""
+    """Return True if `actual` matches `expected`."""
     match kind:
         case "EXACT":
             return list(expected) == list(actual)
@@ -33,14 +31,14 @@ def matches(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: Matc
 
 
 def share(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: MatchType) -> float:
-    """Return how much of `expected` is in `actual`, from 0.0 to 1.0.
+    """Return the share of `expected` that is in `actual`, from 0.0 to 1.0.
 
-    In order that is the longest common subsequence, in any order the common multiset.  It is
-    taken from the number of expected elements, and under `EXACT`, where what nobody expected
-    counts as well, from the longer of the two.
+    In order, this is the longest common subsequence; in any order, the common multiset.  It is
+    divided by the number of expected elements, and under `EXACT`, where unexpected elements count
+    as well, by the longer of the two lengths.
 
     Raises:
-        TrialError: one is too long to be compared in order.
+        TrialError: a sequence is too long to be compared in order.
 
     """
     whole = max(len(expected), len(actual)) if kind == "EXACT" else len(expected)
@@ -54,15 +52,15 @@ def share(expected: Sequence[Hashable], actual: Sequence[Hashable], kind: MatchT
 def longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Return the length of the longest common subsequence.
 
-    The rows of the usual table are the bits of one long number each, so that a row costs a few
-    operations on it (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004).
+    Each row of the usual table is the bits of one long integer, so that a row costs a few
+    operations (Hyyrö, "Bit-parallel LCS-length computation revisited", 2004).
 
     Raises:
         TrialError: one is longer than `MAX_ORDERED`.
 
     """
     if max(len(one), len(other)) > MAX_ORDERED:
-        message = f"more than {MAX_ORDERED:,} elements are not compared in part and in order"
+        message = f"sequences of more than {MAX_ORDERED:,} elements have no partial score in order"
         raise TrialError("unsupported", message)
     places: dict[Hashable, int] = {}
     for position, item in enumerate(one):
@@ -75,12 +73,12 @@ def longest_common(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
 
 
 def as_key(value: Json) -> Hashable:
-    """Return something hashable that is equal exactly where JSON values are equal in Python.
+    """Return a hashable value that is equal exactly if the JSON values are equal in Python.
 
-    Lists are ordered, objects are not, and 1, 1.0 and true are the same.
+    Lists are ordered, objects are not; 1, 1.0 and true are the same.
     """
     if isinstance(value, dict):
         return frozenset((key, as_key(each)) for key, each in value.items())
     if isinstance(value, list | tuple):
         return tuple(as_key(each) for each in value)
-    return value  # type: ignore[no-any-return]  # what is left is a text, a number, or nothing
+    return value  # type: ignore[no-any-return]  # a text, a number or nothing

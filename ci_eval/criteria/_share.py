@@ -1,4 +1,4 @@
-"""Criteria that ask for all of something: what they share."""
+"""Shared parts of criteria whose score is a share, with 1.0 as the default threshold."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated
@@ -11,14 +11,14 @@ from ci_eval.text.validation_messages import describe
 
 
 class Share(Criterion):
-    """A share from 0 to 1; the whole is asked for where no threshold says less."""
+    """A share from 0 to 1; by default all of it is required."""
 
     threshold: Value | None = 1.0
-    """The share from which on a case passes."""
+    """Cases with at least this share pass."""
 
 
 def share(holding: Iterable[bool]) -> float:
-    """Return how much of what was looked at holds; there must be something."""
+    """Return the share of true values; `holding` must not be empty."""
     found = list(holding)
     return sum(found) / len(found)
 
@@ -30,10 +30,10 @@ def _listed(value: object) -> object:
 
 
 NotEmpty = Annotated[str, Field(min_length=1)]
-"""A text that says something."""
+"""A non-empty text."""
 Texts = Annotated[
     tuple[NotEmpty, ...],
     BeforeValidator(_listed, json_schema_input_type=NotEmpty | Sequence[NotEmpty]),
     Field(min_length=1),
 ]
-"""One text, or a list of them."""
+"""A text, or a list of texts."""

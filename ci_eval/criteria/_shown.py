@@ -1,7 +1,7 @@
-"""What a judge is shown of what took place: instructions, tools, calls, dialogue.
+"""The parts of a trace that a judge sees: instructions, tools, calls, dialogue.
 
-All of it is JSON, so that no text can pass for a step of its own.  Ids are left out: they differ
-from run to run, and the same conversation shall make the same question.
+All of it is JSON, so that no text can imitate another step.  Ids are left out: they differ from run
+to run, and the same conversation must give the same question.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +18,11 @@ from ci_eval.records.model import (
 )
 
 _AGENT = "agent"
-"""What is called so has no name in what was recorded."""
+"""Name of an agent without a recorded name."""
 
 
 class Moment(NamedTuple):
-    """One message on the way to the final response."""
+    """One message before the final response."""
 
     by: str
     texts: tuple[str, ...] = ()
@@ -32,9 +32,9 @@ class Moment(NamedTuple):
 
 
 def moments(invocation: Invocation) -> list[Moment]:
-    """Return what happened before the final response, in order.
+    """Return the messages before the final response, in order.
 
-    A trajectory that was kept as lists does not tell the order: its calls come first.
+    A trajectory that was recorded as lists has no order: its calls come first.
     """
     data = invocation.intermediate_data
     if not isinstance(data, IntermediateData):
@@ -57,9 +57,9 @@ def _moment(event: InvocationEvent) -> Moment:
 
 
 def steps(happened: Iterable[Moment]) -> list[dict[str, Json]]:
-    """Return what was said, called, returned and looked up, one thing after the other.
+    """Return the texts, calls, results and search results as one list of steps.
 
-    Calls are numbered, and a result names the number of its call, where its id tells.
+    Calls are numbered, and a result has the number of its call, if its id matches.
     """
     return list(_steps(happened))
 
@@ -83,7 +83,7 @@ def _steps(happened: Iterable[Moment]) -> Iterator[dict[str, Json]]:
 
 
 def tool_calls(invocation: Invocation) -> list[dict[str, Json]]:
-    """Return the tool calls, numbered, each with what came back; `null` where nothing did."""
+    """Return the tool calls, numbered, each with its result; `null` if there is none."""
     return [
         {"call": number, "tool": call.name, "arguments": call.args, "result": call.result}
         for number, call in enumerate(invocation.tool_calls, 1)
@@ -91,12 +91,12 @@ def tool_calls(invocation: Invocation) -> list[dict[str, Json]]:
 
 
 def grounding(invocation: Invocation) -> list[Json]:
-    """Return what a model's own searches brought, as the events keep it."""
+    """Return the grounding metadata of the events, from a model's own searches."""
     return [without_nulls(each.grounding) for each in moments(invocation) if each.grounding]
 
 
 def instructions(invocations: Iterable[Invocation]) -> dict[str, Json]:
-    """Return what each agent was told, by its name; each text once."""
+    """Return the instructions of each agent, by its name; each text once."""
     found: dict[str, dict[str, None]] = {}
     for name, details in _details(invocations):
         if details.instructions:
@@ -105,7 +105,7 @@ def instructions(invocations: Iterable[Invocation]) -> dict[str, Json]:
 
 
 def declared_tools(invocations: Iterable[Invocation]) -> dict[str, Json]:
-    """Return the tools that each agent had, by its name, each tool once."""
+    """Return the tools of each agent, by its name; each tool once."""
     found: dict[str, list[Json]] = {}
     for name, details in _details(invocations):
         tools = found.setdefault(name, [])
@@ -135,7 +135,7 @@ def dialogue(invocations: Sequence[Invocation]) -> list[dict[str, Json]]:
 
 
 def without_nulls(value: Json) -> Json:
-    """Return `value` without the keys of objects that hold nothing."""
+    """Return `value` without object keys whose value is null."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list | tuple) else value

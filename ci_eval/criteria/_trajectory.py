@@ -1,4 +1,4 @@
-"""What an agent did with its tools, over a whole conversation."""
+"""Tool calls over a whole conversation."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
@@ -19,13 +19,13 @@ from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
 NO_INVOCATION = "the conversation has no invocation"
-NOT_CAPTURED = "the trace does not say which tools were called: it has no 'intermediate_data'"
+NOT_CAPTURED = "the trace has no record of tool calls: 'intermediate_data' is missing"
 _MAX_SHOWN = 100
-"""How many calls the evidence names."""
+"""Maximum number of calls in the evidence."""
 
 
 class OfTrajectory(Share):
-    """A share that the tool calls of the whole conversation decide."""
+    """A share computed from the tool calls of the whole conversation."""
 
     reads_tool_calls: ClassVar[bool] = True
 
@@ -43,7 +43,7 @@ class OfTrajectory(Share):
 
 
 def is_captured(trace: Trace) -> bool:
-    """Say whether anybody looked for tool calls, which is not the same as finding some."""
+    """Return True if tool calls were recorded at all, even if there were none."""
     return any(each.intermediate_data is not None for each in trace.invocations)
 
 
@@ -53,7 +53,7 @@ def calls_of(invocations: Iterable[Invocation]) -> list[ToolCall]:
 
 
 def answers_of(invocation: Invocation) -> list[FunctionResponse]:
-    """Return what tools answered, in order; of several answers with one id the last."""
+    """Return the tool results, in order; the last one if several have the same id."""
     data = invocation.intermediate_data
     if isinstance(data, IntermediateData):
         answers = list(data.tool_responses)
@@ -65,7 +65,7 @@ def answers_of(invocation: Invocation) -> list[FunctionResponse]:
 
 
 def is_called(call: ToolCall, pattern: str) -> bool:
-    """Say whether the call is one of the tool `pattern`, where `*` stands for anything."""
+    """Return True if the call is one of the tool `pattern`, where `*` matches anything."""
     return fnmatchcase(call.name or "", pattern)
 
 

@@ -1,4 +1,4 @@
-"""Criteria that score each invocation and average: what they share."""
+"""Shared parts of criteria that score each invocation and average the values."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -10,10 +10,10 @@ from ci_eval.records.trials import Trace
 
 
 class Turn(NamedTuple):
-    """The value of one invocation, and what was compared."""
+    """The value of one invocation, with its evidence."""
 
     value: float | None
-    """`None` where the invocation has nothing to measure."""
+    """`None` if the invocation has nothing to measure."""
     evidence: dict[str, Json] | None = None
 
 
@@ -28,7 +28,7 @@ def compared(
     trace: Trace,
     measure: Callable[[Invocation, Invocation], Turn],
 ) -> Score:
-    """Return the mean of `measure` over the pairs that `criterion` has something to compare in."""
+    """Return the mean of `measure` over the pairs in which `criterion` can compare something."""
     turns = [
         measure(expected, actual) if criterion.measures(case, expected) else Turn(None)
         for expected, actual in pairs(case, trace)
@@ -37,9 +37,9 @@ def compared(
 
 
 def averaged(criterion: Criterion, turns: list[Turn]) -> Score:
-    """Return the mean over the invocations that have a value; skipped where none has.
+    """Return the mean over the invocations that have a value; skipped if none has.
 
-    Evidence is kept only where an invocation did not pass.
+    Only invocations that did not pass keep their evidence.
     """
     values = [turn.value for turn in turns if turn.value is not None]
     scored = [_scored(criterion, turn) for turn in turns]

@@ -1,4 +1,4 @@
-"""Tokens, as the events of a trajectory report them."""
+"""Token counts from the events of a trajectory."""
 
 from ci_eval.records.bounds import MAX_COUNT
 from ci_eval.records.model import Invocation, Json
@@ -10,11 +10,11 @@ _TOKENS = {
     "reasoning": ("thoughts_token_count",),
     "tool_use": ("tool_use_prompt_token_count",),
 }
-"""The kinds of tokens, each with the fields of Gemini's usage metadata that make it up."""
+"""Kinds of tokens, each with the fields of Gemini's usage metadata that are added up."""
 
 
 def tokens_of(invocation: Invocation) -> dict[str, int]:
-    """Return the tokens of an invocation by their kind, as far as they are reported."""
+    """Return the reported tokens of an invocation by kind."""
     tokens: dict[str, int] = {}
     for event in invocation.events or ():
         for kind, fields in _TOKENS.items():

@@ -1,4 +1,4 @@
-"""ADK's custom metrics: code of the user's, called as ADK calls it."""
+"""ADK's custom metrics: user code, called as ADK calls it."""
 
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ from ci_eval.runtime.workers.pool import Adapter, Pool
 from ci_eval.runtime.workers.target import UnderPython, digest_of
 
 ADAPTER = Adapter("adk_metric")
-"""What turns our JSON into google.adk's objects, in the worker."""
+"""Converts ci-eval's JSON into google.adk objects, in the worker."""
 _CODE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
@@ -45,16 +45,16 @@ Code = Annotated[str, AfterValidator(_is_dotted)]
 
 
 class Interval(AdkRecord):
-    """The values that a metric may have."""
+    """The range of a metric's values."""
 
     min_value: Value
-    """The least one."""
+    """Lower bound."""
     open_at_min: bool = False
-    """Whether values come near to it, and never reach it."""
+    """Whether the lower bound itself is excluded."""
     max_value: Value
-    """The greatest one."""
+    """Upper bound."""
     open_at_max: bool = False
-    """Whether values come near to it, and never reach it."""
+    """Whether the upper bound itself is excluded."""
 
     @model_validator(mode="after")
     def _is_an_interval(self) -> Self:
@@ -63,81 +63,82 @@ class Interval(AdkRecord):
         return self
 
     def holds(self, value: float) -> bool:
-        """Say whether `value` is one of them."""
+        """Return True if `value` lies in the range."""
         low = self.min_value < value if self.open_at_min else self.min_value <= value
         return low and (value < self.max_value if self.open_at_max else value <= self.max_value)
 
 
 class MetricValueInfo(AdkRecord):
-    """What is known of a metric's values."""
+    """Description of a metric's values."""
 
     interval: Interval | None = None
-    """The values that it may have; left out, any number."""
+    """Range of the values; any number if left out."""
 
 
 class MetricInfo(AdkRecord):
-    """What is known of a metric, as ADK's `MetricInfo` has it."""
+    """Description of a metric, as in ADK's `MetricInfo`."""
 
     metric_value_info: MetricValueInfo
-    """What is known of its values."""
+    """Description of its values."""
     metric_name: str | None = None
-    """Not read: ADK, too, puts the metric's own name in its place."""
+    """Ignored: ADK, too, replaces it with the metric's own name."""
     description: str | None = None
-    """For readers."""
+    """Text for readers."""
     requires_threshold: bool = True
-    """Not read: whether there is a threshold says it."""
+    """Ignored: the presence of a threshold decides."""
 
 
 _USUAL = MetricInfo(metric_value_info={"interval": {"min_value": 0, "max_value": 1}})
 
 
 class AdkMetric(Record):
-    """A metric as ADK's files name it."""
+    """A metric as named in ADK's files."""
 
     code: Code
-    """The function or class, `module.name`, as `code_config` of ADK names it; modules are found
-    from the folder of the configuration, which is the working directory, and on `PYTHONPATH`."""
+    """Function or class, `module.name`, as in ADK's `code_config`. Modules are imported from the
+    configuration's directory, which is the working directory, and from `PYTHONPATH`."""
     criterion: dict[str, Json] = Field(default_factory=dict)
-    """What `eval_metric.criterion` has beside the threshold."""
+    """The options of `eval_metric.criterion` other than the threshold."""
     metric_info: MetricInfo = _USUAL
-    """What ADK knows of the metric: its interval is `metric_value_info: {interval: {min_value,
-    max_value}}`, and from 0 to 1 where this is left out."""
+    """ADK's description of the metric; its range is `metric_value_info: {interval: {min_value,
+    max_value}}` (default: 0 to 1)."""
     metric_name: str | None = None
-    """What the code is told that the metric is called; left out, the name of the code."""
+    """Metric name passed to the code (default: the name of the code)."""
 
     @field_validator("criterion")
     @classmethod
     def _has_no_threshold(cls, value: dict[str, Json]) -> dict[str, Json]:
         if "threshold" in value:
-            raise ValueError("'threshold' belongs beside 'criterion', not into it")
+            raise ValueError("'threshold' belongs beside 'criterion', not inside it")
         return value
 
     @property
     def allowed(self) -> Interval | None:
-        """The values that the metric may have."""
+        """Range of the metric's values."""
         return self.metric_info.metric_value_info.interval
 
 
 @criterion("adk/custom_metric")
 class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
-    """A metric of your own that was written for ADK, a function or an `Evaluator` class.
+    """A metric of your own written for ADK: a function or an `Evaluator` class.
 
-    A function is called as ADK 2.13.0 calls it, `(eval_metric, actual_invocations,
-    expected_invocations, conversation_scenario)` with objects of google-adk, sync or async; its
+    A function is called as in ADK 2.13.0, `(eval_metric, actual_invocations,
+    expected_invocations, conversation_scenario)` with google-adk objects, sync or async; its
     `eval_metric.threshold` is `None`, and `eval_metric.criterion` has the threshold and the
-    options of `criterion`.  A class is made with `eval_metric=` and its `evaluate_invocations`
-    called.  It runs in a process of its own; sync code runs in threads, several trials at once.
+    options of `criterion`.  A class is created with `eval_metric=`, and its
+    `evaluate_invocations` is called.  The code runs in a separate process; sync code runs in
+    threads, several trials at once.
 
-    The score is the `overall_score` of the `EvaluationResult`, judged by the threshold here, so
-    that repeats and baselines can be compared.  Since in ADK the code itself says `PASSED` or
-    `FAILED`, a score on the other side of the threshold is an error that says so, and neither
-    passes nor fails.  What was not evaluated is an error, too, and so are a result without a
-    score, one outside the interval of `metric_info`, one that has not a result for each
-    invocation, and what the code raises.  Without a threshold it is measured and shown.
+    The score is the `overall_score` of the `EvaluationResult`, compared with the threshold here,
+    so that repeats and baselines are comparable.  In ADK, the code itself returns `PASSED` or
+    `FAILED`; a score on the other side of the threshold is therefore an error, and neither passes
+    nor fails.  Also errors: `NOT_EVALUATED`, a result without a score, a score outside the range
+    of `metric_info`, a result that does not cover each invocation, and exceptions.  Without a
+    threshold, the score is measured and shown.
 
-    The `custom_metrics` of an eval config that `criteria: {from: …}` names become criteria of
-    this kind.  They run under the `interpreter` of the configuration's agents, where those that
-    name one agree.  Where the module changed, scores are not compared with those of a baseline.
+    The `custom_metrics` of an eval config named in `criteria: {from: …}` become criteria of this
+    kind.  They run under the `interpreter` of the configuration's agents, if those that name one
+    agree.  If the module changed, scores are not compared with those of a baseline.
     """
 
     takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "optionally"
@@ -145,38 +146,38 @@ class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
     example: ClassVar[Mapping[str, Json]] = {"code": "tests.metrics.polite"}
 
     lower_is_better: bool = False
-    """Whether it passes up to the threshold, not from it on."""
+    """Whether lower values are better, so that cases pass up to the threshold."""
     timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds that one call may take; it is an error then."""
+    """Timeout of one call in seconds; exceeding it is an error."""
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The ends of the interval in `metric_info`."""
+        """Bounds of the range in `metric_info`."""
         return (self.allowed.min_value, self.allowed.max_value) if self.allowed else None
 
     @property
     def direction(self) -> Literal["higher", "lower"]:
-        """What is better, as `lower_is_better` says."""
+        """The better direction, from `lower_is_better`."""
         return "lower" if self.lower_is_better else "higher"
 
     def options(self) -> dict[str, Json]:
-        """Return what decides the value; where and how long it runs does not."""
+        """Return the options that affect the value, not where and how long it runs."""
         return self.model_dump(mode="json", include={*AdkMetric.model_fields, "lower_is_better"})
 
     def made_of(self, context: RunContext) -> Json:
-        """Return a digest of the module, where that is one of the repository's."""
+        """Return a digest of the module, if it is in the repository."""
         return digest_of(self.code.rpartition(".")[0], context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[Scorer]:
-        """Start a worker when the first trial is to be scored; leaving the context ends it."""
+        """Start a worker for the first trial; leaving the context ends it."""
         target = ":".join(self.code.rsplit(".", 1))
         async with self.pool_of(target, context, adapter=ADAPTER) as pool:
             yield _Metric(self, pool)
 
 
 class _Result(Stored):
-    """What the metric says of one invocation."""
+    """The metric's result for one invocation."""
 
     score: float | None
     status: Literal["PASSED", "FAILED", "NOT_EVALUATED", "INFORMATIONAL"]
@@ -184,7 +185,7 @@ class _Result(Stored):
 
 
 class _Results(_Result):
-    """What the metric says of a conversation, and of each invocation in it."""
+    """The metric's result for a conversation, and for each of its invocations."""
 
     invocations: tuple[_Result, ...]
 
@@ -197,7 +198,7 @@ class _Metric:
     pool: Pool
 
     async def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Return what the metric says of one trial."""
+        """Return the metric's score of one trial."""
         name = self.criterion.code
         reply = await self._reply(_message(self.criterion, case, trace))
         if "unexpected" in reply:
@@ -220,17 +221,17 @@ class _Metric:
             raise TrialError("protocol", f"{metric.code} {exc}") from exc
         except TrialError as exc:
             if exc.kind != "start" or "`interpreter`" in str(exc):
-                raise  # it says all
+                raise  # the message is complete
             where = metric.interpreter or "the Python of ci-eval"
             hint = (
-                f"it was looked for under {where}, from the folder of the configuration and on "
-                "PYTHONPATH; `interpreter` names a Python that has google-adk and what it imports"
+                f"it was looked for under {where}, in the configuration's directory and on "
+                "PYTHONPATH; set `interpreter` to a Python with google-adk and its dependencies"
             )
             raise TrialError("start", f"{exc}\n{hint}") from exc
         return reply
 
 
-# --- What the metric is told ------------------------------------------------------------------
+# --- Input of the metric ----------------------------------------------------------------------
 
 
 def _message(metric: CustomMetric, case: EvalCase, trace: Trace) -> dict[str, Json]:
@@ -250,7 +251,7 @@ def _message(metric: CustomMetric, case: EvalCase, trace: Trace) -> dict[str, Js
 
 
 def _with_rubrics(turn: Invocation, at: int, case: EvalCase) -> Invocation:
-    """Return an observed invocation with the rubrics that ADK adds to it: the case's, and its."""
+    """Return an observed invocation with the rubrics of the case and of the expected invocation."""
     expected = (case.conversation or ())[at : at + 1]
     lists = (turn.rubrics, case.rubrics, *(each.rubrics for each in expected))
     rubrics: dict[str, Rubric] = {each.rubric_id: each for some in lists for each in some or ()}
@@ -261,7 +262,7 @@ def _dumped(invocations: Iterable[Invocation]) -> list[Json]:
     return [each.model_dump(mode="json", exclude_none=True) for each in invocations]
 
 
-# --- What it says -----------------------------------------------------------------------------
+# --- Output of the metric ---------------------------------------------------------------------
 
 _STATUSES = {
     "PASSED": Status.PASSED,
@@ -269,11 +270,11 @@ _STATUSES = {
     "NOT_EVALUATED": Status.SKIPPED,
     "INFORMATIONAL": Status.PASSED,
 }
-"""The status of an invocation; nothing is decided by it."""
+"""Status of an invocation, for information only."""
 
 
 def _faults(metric: CustomMetric, found: _Results, turns: int) -> Iterator[str]:
-    """Yield why there is no score in what the metric returned, as verbs."""
+    """Yield why the returned value is not a score, as verb phrases."""
     status, score = found.status, found.score
     if status == "NOT_EVALUATED":
         yield "returned NOT_EVALUATED, so nothing was measured"
@@ -286,12 +287,12 @@ def _faults(metric: CustomMetric, found: _Results, turns: int) -> Iterator[str]:
             "`metric_info` says what it may be"
         )
     elif metric.threshold is not None and status == "INFORMATIONAL":
-        yield "returned INFORMATIONAL, so it is not judged: take the threshold away"
+        yield "returned INFORMATIONAL, so it cannot be judged; remove the threshold"
     elif metric.threshold is not None and _STATUSES[status] is not metric.status_of(score):
         verb = "passes" if status == "FAILED" else "fails"
         yield (
             f"returned {score:g} and {status}, but {score:g} {verb} the threshold "
-            f"{metric.threshold:g}; let it judge by `eval_metric.criterion.threshold`, or say "
+            f"{metric.threshold:g}; have it use `eval_metric.criterion.threshold`, or set "
             "`lower_is_better: true`"
         )
     if len(found.invocations) != turns and status != "INFORMATIONAL":

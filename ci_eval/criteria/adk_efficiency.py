@@ -1,4 +1,4 @@
-"""ADK's four efficiency metrics: measured, shown, compared, never judged."""
+"""ADK's four efficiency metrics: measured, shown and compared, but never judged."""
 
 from abc import abstractmethod
 from typing import ClassVar, Literal
@@ -12,7 +12,7 @@ from ci_eval.records.trials import Trace
 
 
 class Efficiency(Criterion):
-    """A measure without a threshold, as ADK 2.13.0 takes it; less is better."""
+    """A measure without a threshold, as in ADK 2.13.0; lower is better."""
 
     interval: ClassVar[tuple[float, float] | None] = None
     better: ClassVar = "lower"
@@ -31,7 +31,7 @@ class Efficiency(Criterion):
 
 @criterion("adk/tool_call_count_v1")
 class ToolCallCount(Efficiency):
-    """Tool calls in an invocation: the mean over the invocations."""
+    """Mean number of tool calls per invocation."""
 
     reads_tool_calls: ClassVar[bool] = True
 
@@ -42,10 +42,9 @@ class ToolCallCount(Efficiency):
 
 @criterion("adk/inference_call_count_v1")
 class InferenceCallCount(Efficiency):
-    """Calls of a model in an invocation: the mean over the invocations.
+    """Mean number of model calls per invocation.
 
-    Counted are events with token usage or a model version; without events there is
-    nothing to count.
+    Counts events with token usage or a model version; invocations without events are skipped.
     """
 
     def measure(self, invocation: Invocation) -> Turn:
@@ -57,13 +56,13 @@ class InferenceCallCount(Efficiency):
 
 @criterion("adk/token_usage_v1")
 class TokenUsage(Efficiency):
-    """Input and output tokens of an invocation; the sum over the invocations by their number.
+    """Mean number of input and output tokens per invocation.
 
-    The parts (cached, reasoning, …) are in the evidence of each invocation.
+    The evidence of each invocation lists the kinds of tokens (cached, reasoning, …).
     """
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Return all tokens by the number of all invocations, as ADK divides."""
+        """Return the total divided by the number of all invocations, as ADK does."""
         del case
         turns = [self.measure(invocation) for invocation in trace.invocations]
         score = averaged(self, turns)
@@ -73,7 +72,7 @@ class TokenUsage(Efficiency):
         return score.model_copy(update={"value": total / len(turns)})
 
     def measure(self, invocation: Invocation) -> Turn:
-        """Add up what the events report."""
+        """Add up the token counts of the events."""
         tokens: dict[str, Json] = {**tokens_of(invocation)}
         if not {"input", "output"} & tokens.keys():
             return Turn(None, tokens or None)
@@ -82,18 +81,18 @@ class TokenUsage(Efficiency):
 
 @criterion("adk/invocation_duration_v1")
 class InvocationDuration(Efficiency):
-    """Seconds from the user's message to the final response: the mean over the timed ones.
+    """Mean seconds from the user's message to the final response, over the timed invocations.
 
-    The seconds of models, tools and the framework between them are in the evidence.
+    The evidence splits them into model, tool and framework time.
     """
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Return the mean, to the millisecond as ADK has it."""
+        """Return the mean, rounded to milliseconds as in ADK."""
         found = super().score(case, trace)
         return found.model_copy(update={"value": found.value and round(found.value, 3)})
 
     def measure(self, invocation: Invocation) -> Turn:
-        """Return the seconds and where they went."""
+        """Return the seconds, with a breakdown."""
         total = invocation.duration
         if total is None:
             return Turn(None)

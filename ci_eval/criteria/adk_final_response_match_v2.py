@@ -27,14 +27,14 @@ _NO = frozenset({"invalid", "false", "almost", "partially_valid", "partially"})
 
 @criterion("adk/final_response_match_v2")
 class FinalResponseMatch(AdkJudged):
-    """The share of final responses that a judge finds to say what the expected one says.
+    """The share of final responses that, according to a judge, say the same as the expected one.
 
     For each invocation the judge sees the user's message, the response and the expected one,
     and answers `valid` or `invalid`; the majority of the samples counts, and a tie is
-    `invalid`.  An invocation that expects no response is skipped, where ADK asks the judge to
-    compare with nothing.  Other than in ADK, one without a verdict makes the score an error
-    instead of being left out; answers with several verdicts that differ are not read, where
-    ADK takes the first; and any spacing of JSON is read.
+    `invalid`.  An invocation that expects no response is skipped, whereas ADK compares it with
+    nothing.  Unlike ADK, an invocation without a verdict makes the score an error instead of being
+    left out; an answer with conflicting verdicts is unreadable, whereas ADK takes the first; and
+    JSON may have any spacing.
     """
 
     needs_reference: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class FinalResponseMatch(AdkJudged):
         return summed_up(self, turns, mean(turns))
 
     def measures(self, case: EvalCase, turn: Invocation) -> bool:
-        """Return True if there is a text to compare with."""
+        """Return True if there is text to compare with."""
         del case
         return bool(final_text(turn, whole=self.include_intermediate_responses_in_final).strip())
 
@@ -75,17 +75,17 @@ class FinalResponseMatch(AdkJudged):
 
 
 def read(text: str) -> Votes:
-    """Return the verdict in an answer: a label under the key that ADK's judges use.
+    """Parse the verdict in an answer: a label under the key that ADK's judges use.
 
     Raises:
-        UnreadableError: there is none, or an unknown one.
+        UnreadableError: there is no label, or an unknown one.
 
     """
     found = json_object(text) or {}
     label = _labelled(text, found, "is_the_agent_response_valid")
     turned = "" if label else _labelled(text, found, "is_the_agent_response_invalid")
     if turned:
-        # Whatever else is said of being invalid means valid, as in ADK.
+        # Any other value of the "invalid" key means valid, as in ADK.
         return {"valid": Vote(turned not in ("true", "invalid"), text_of(found, "reasoning"))}
     if label not in _YES | _NO:
         said = one([label] if label else [], expected="`valid` or `invalid`")
@@ -94,7 +94,7 @@ def read(text: str) -> Votes:
 
 
 def _labelled(text: str, found: Mapping[str, Json], key: str) -> str:
-    """Return the label that stands under `key`; empty where the key is not there."""
+    """Return the label under `key`; empty if the key is missing."""
     value = found.get(key)
     if isinstance(value, list) and value:
         value = one([str(each) for each in value], expected="one")

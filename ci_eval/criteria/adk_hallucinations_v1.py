@@ -1,4 +1,4 @@
-"""ADK's share of sentences that are supported, in a judge's eyes."""
+"""ADK's hallucination check: the share of sentences that a judge finds supported."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -30,14 +30,14 @@ VALIDATE = "adk/hallucinations_v1.validate"
 
 
 class _Said(NamedTuple):
-    """A text of an agent, and what happened before it."""
+    """A text of an agent, and the messages before it."""
 
     text: str
     before: tuple[Moment, ...]
 
 
 class _Share(NamedTuple):
-    """Which share of the sentences of a text one judge finds supported."""
+    """The share of a text's sentences that one judge finds supported."""
 
     value: float | None
     reason: str = ""
@@ -46,24 +46,23 @@ class _Share(NamedTuple):
 
 @criterion("adk/hallucinations_v1")
 class Hallucinations(AdkJudged):
-    """The share of an answer's sentences that instructions, tools and their results support.
+    """The share of a response's sentences that instructions, tools and their results support.
 
-    A judge first cuts the final response into sentences, then labels each of them, shown what
-    came before: the instructions and the tools of the agents, the user's message, and what was
-    said, called and returned in this invocation; as in ADK, earlier invocations are not shown.
-    The value of a text is the share of sentences that are `supported` or `not_applicable`; an
-    invocation has the mean over its texts, a case the mean over its invocations.  A text without
-    a letter or a digit claims nothing and is not judged; an invocation without another is
-    skipped.
+    A judge first splits the final response into sentences, then labels each of them, given the
+    context: the instructions and the tools of the agents, the user's message, and the texts, calls
+    and results of this invocation; as in ADK, earlier invocations are not shown.  The value of a
+    text is the share of sentences that are `supported` or `not_applicable`; that of an invocation
+    the mean over its texts, that of a case the mean over its invocations.  A text without letters
+    or digits is not judged; an invocation with no other text is skipped.
 
-    Each step is asked once: a `num_samples` above 1 changes nothing, as in ADK.  Of a jury, each
-    judge cuts and labels by itself, and the mean of their values counts.
+    Each step has one sample: `num_samples` above 1 has no effect, as in ADK.  In a jury, each
+    judge splits and labels by itself, and the mean of their values counts.
 
-    Other than in ADK, the sentences must be those of the text, in its order, and nearly all of
-    it; a sentence without a label, or with an unknown one, is asked for again and then makes the
-    score an error instead of being left out, and so does a text that got no value; trajectories
-    that were kept as lists (`tool_uses`, …) count as context, calls before texts, where ADK
-    leaves them out; and what an agent said itself supports nothing that it says later.
+    Unlike ADK, the sentences must be those of the text, in order, and cover nearly all of it; a
+    sentence without a label, or with an unknown one, is asked for again and then makes the score
+    an error instead of being left out, and so does a text without a value; trajectories recorded
+    as lists (`tool_uses`, …) count as context, calls before texts, whereas ADK ignores them; and
+    an agent's own texts do not support its later ones.
     """
 
     prompts: ClassVar[tuple[str, ...]] = (SEGMENT, VALIDATE)
@@ -71,22 +70,22 @@ class Hallucinations(AdkJudged):
     steps: ClassVar[int] = 2
 
     evaluate_intermediate_nl_responses: bool = False
-    """Judge what was said before the final response, too, each text by itself and with only what
-    came before it."""
+    """Also judge the texts before the final response, each by itself and with only the context
+    before it."""
 
     def asked(self) -> Asked:
-        """Return what `judge_model_options` say, with one sample whatever they say of that."""
+        """Return the options of `judge_model_options`, always with one sample."""
         return super().asked()._replace(samples=1)
 
     def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield that samples change nothing, where several are asked for."""
+        """Yield a remark if several samples are requested, which has no effect."""
         yield from super().remarks()
         if (self.judge_model_options.num_samples or 1) > 1:
-            why = "`num_samples` changes nothing here: each step is asked once, as in ADK"
+            why = "`num_samples` has no effect here: each step has one sample, as in ADK"
             yield ("judge_model_options", "num_samples"), why
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
-        """Return the mean over the invocations that say something."""
+        """Return the mean over the invocations that contain text."""
         del case
         turns = await asyncio.gather(*(self._judge(each, panel) for each in trace.invocations))
         return summed_up(self, turns, mean(turns))
@@ -101,7 +100,7 @@ class Hallucinations(AdkJudged):
         return JudgedTurn(value, reason, {"texts": [each.evidence for each in found]})
 
     def _texts(self, invocation: Invocation) -> Iterator[_Said]:
-        """Yield the texts that are judged."""
+        """Yield the texts to judge."""
         happened = moments(invocation)
         if self.evaluate_intermediate_nl_responses:
             for number, moment in enumerate(happened):
@@ -111,7 +110,7 @@ class Hallucinations(AdkJudged):
         yield _Said(invocation.response, tuple(happened))
 
     async def _judge_text(self, said: _Said, invocation: Invocation, panel: Panel) -> JudgedTurn:
-        """Return the share of one text, the mean of the judges' shares."""
+        """Return the score of one text: the mean of the judges' shares."""
         shares = await asyncio.gather(
             *(_share(seat, said, invocation, panel) for seat in panel.judges)
         )
@@ -125,9 +124,9 @@ class Hallucinations(AdkJudged):
 
 
 async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) -> _Share:
-    """Return what one judge makes of one text."""
+    """Return one judge's share for one text."""
     question = panel.question(SEGMENT, SEGMENTS, text=said.text)
-    cut = await _asked(seat, question, partial(read_sentences, text=said.text))
+    cut = await _ask(seat, question, partial(read_sentences, text=said.text))
     if cut.value is None:
         return _Share(None, f"{seat.name}: {cut.reason}")
     question = panel.question(
@@ -141,7 +140,7 @@ async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) 
             {"number": number, "sentence": each} for number, each in enumerate(cut.value, 1)
         ],
     )
-    labelled = await _asked(seat, question, partial(read_findings, sentences=cut.value))
+    labelled = await _ask(seat, question, partial(read_findings, sentences=cut.value))
     if labelled.value is None:
         return _Share(None, f"{seat.name}: {labelled.reason}")
     good = sum(each.label in POSITIVE for each in labelled.value)
@@ -150,8 +149,8 @@ async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) 
     return _Share(good / len(sentences), sentences=sentences)
 
 
-async def _asked(seat: Seat, question: Question, read: Callable[[str], T]) -> Reading[T]:
-    """Return what is read; an answer that was kept and cannot be read is not kept for good."""
+async def _ask(seat: Seat, question: Question, read: Callable[[str], T]) -> Reading[T]:
+    """Ask and parse; an unreadable answer from the cache is asked for again."""
     found = await seat.ask(question, read)
     if found.value is None and found.cached:
         return await seat.ask(question, read, fresh=True)

@@ -1,4 +1,4 @@
-"""ADK's check of the simulated user, in a judge's eyes."""
+"""ADK's judged check of the simulated user."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,27 +25,27 @@ _LABEL = r'[^"\],}\n]*+'
 
 @criterion("adk/per_turn_user_simulator_quality_v1")
 class SimulatorQuality(AdkJudged):
-    """The share of a simulated user's messages that keep to the conversation plan.
+    """The share of a simulated user's messages that follow the conversation plan.
 
-    The first message is valid where it is the scenario's `starting_prompt`, blanks around it
-    aside; no judge is asked.  For each later one a judge sees the plan, the persona, the
+    The first message is valid if it is the scenario's `starting_prompt`, apart from surrounding
+    white space; no judge is asked.  For each later one a judge sees the plan, the persona, the
     conversation before and the message; the majority of the samples counts, and a tie is
-    invalid.  Then it is asked whether the conversation may end where it did: where not, the last
-    message counts as invalid, too.  The value is the share of valid messages.
+    invalid.  Finally the judge is asked whether the conversation may end where it did; if not, the
+    last message counts as invalid, too.  The value is the share of valid messages.
 
-    Other than in ADK, a message without a verdict makes the score an error, where ADK counts it
-    as invalid, and so does an end without a verdict, unless the last message is invalid anyway;
-    answers with several verdicts that differ are not read, where ADK takes the first; and the
-    threshold has no influence on the value.
+    Unlike ADK, a message without a verdict makes the score an error instead of counting as
+    invalid, and so does an end without a verdict, unless the last message is invalid anyway; an
+    answer with conflicting verdicts is unreadable, whereas ADK takes the first; and the threshold
+    does not affect the value.
     """
 
     prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
 
     stop_signal: str = "</finished>"
-    """What the simulated user writes to end the conversation."""
+    """Text with which the simulated user ends the conversation."""
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that `case` has no scenario, where that is so."""
+        """Return a message if `case` has no scenario; empty otherwise."""
         return (
             "" if case.conversation_scenario else "needs a scenario, which a simulated user plays"
         )
@@ -73,7 +73,7 @@ class SimulatorQuality(AdkJudged):
         message: str,
         panel: Panel,
     ) -> JudgedTurn:
-        """Return whether `message` is valid after the turns `before`."""
+        """Judge whether `message` is valid after the turns `before`."""
         question = panel.question(
             PROMPT,
             SCHEMA,
@@ -90,14 +90,14 @@ class SimulatorQuality(AdkJudged):
 
 
 def _first(scenario: ConversationScenario, turn: Invocation) -> JudgedTurn:
-    """Return whether the first message is the one that the scenario starts with."""
+    """Compare the first message with the scenario's starting prompt."""
     same = turn.user.strip() == scenario.starting_prompt.strip()
     evidence = None if same else {"expected": scenario.starting_prompt, "actual": turn.user}
     return JudgedTurn(float(same), evidence=evidence)
 
 
 def _ended(last: JudgedTurn, end: JudgedTurn) -> JudgedTurn:
-    """Return what becomes of the last message by the verdict on the end."""
+    """Combine the verdict on the last message with that on the end."""
     evidence = {**(last.evidence or {}), "end": {"valid": end.value, **(end.evidence or {})}}
     value, reason = last.value, last.reason
     if last.value != 0 and end.value != 1:
@@ -106,10 +106,10 @@ def _ended(last: JudgedTurn, end: JudgedTurn) -> JudgedTurn:
 
 
 def read(text: str) -> Votes:
-    """Return the verdict in an answer, under the key that ADK's judges use.
+    """Parse the verdict in an answer, under the key that ADK's judges use.
 
     Raises:
-        UnreadableError: there is none, or an unknown one.
+        UnreadableError: there is no verdict, or an unknown one.
 
     """
     found = json_object(text) or {}

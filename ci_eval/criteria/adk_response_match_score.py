@@ -1,4 +1,4 @@
-"""ADK's response match: ROUGE-1 of the final response against the expected one."""
+"""ADK's response match: ROUGE-1 of the final response and the expected one."""
 
 from collections.abc import Iterator
 from typing import ClassVar, Literal
@@ -18,11 +18,11 @@ from ci_eval.records.trials import Trace
 
 @criterion("adk/response_match_score")
 class ResponseMatch(Criterion):
-    """ROUGE-1 F of the final response: how many words it shares with the expected one.
+    """ROUGE-1 F of the final response: the words it shares with the expected one.
 
-    Words are stemmed; ideographs and the letters of scripts without spaces count one by
-    one.  The value is the mean over the invocations that expect a response.  In ADK's own files, as
-    in ADK 2.13.0, a missing reference scores 0, and so do two empty texts.
+    Words are stemmed; in scripts without spaces, each ideograph or letter is a word.  The value is
+    the mean over the invocations that expect a response.  In ADK's own files, as in ADK 2.13.0, a
+    missing reference scores 0, and so do two empty texts.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
@@ -31,13 +31,13 @@ class ResponseMatch(Criterion):
     counts_silence: ClassVar[bool] = True
     supports_scenario: ClassVar[bool] = False
     rules: ClassVar[Literal["adk", "adk@2.3"]] = "adk"
-    """Whose words are counted."""
+    """The definition of a word."""
 
     include_intermediate_responses_in_final: bool = False
-    """Known to ADK on every criterion; changes nothing here."""
+    """ADK option that exists on every criterion; has no effect here."""
 
     def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the options of ADK that are set and change nothing."""
+        """Yield the ADK options that are set but have no effect."""
         if self.include_intermediate_responses_in_final:
             yield of_no_effect(INTERMEDIATE)
 
@@ -47,7 +47,7 @@ class ResponseMatch(Criterion):
 
     @property
     def relevant_warnings(self) -> frozenset[str]:
-        """Responses that are missing."""
+        """Missing responses."""
         return frozenset({"adk/response_match_score"})
 
     def _turn(self, expected: Invocation, actual: Invocation) -> Turn:
@@ -57,10 +57,10 @@ class ResponseMatch(Criterion):
 
 @criterion("adk@2.3/response_match_score")
 class ResponseMatch23(ResponseMatch):
-    """ROUGE-1 F of the final response, with the words that ADK 2.3.0 saw.
+    """ROUGE-1 F of the final response, with the words of ADK 2.3.0.
 
-    It knew the letters a to z and digits only: a text in another script scores 0 even
-    against itself.
+    Only the letters a to z and digits count: a text in another script scores 0 even
+    compared with itself.
     """
 
     rules: ClassVar[Literal["adk", "adk@2.3"]] = "adk@2.3"

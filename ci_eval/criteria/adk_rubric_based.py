@@ -1,4 +1,4 @@
-"""ADK's criteria that have rubrics judged: of responses, of the use of tools, of conversations."""
+"""ADK's rubric-based criteria: for responses, tool use and whole conversations."""
 
 import asyncio
 from abc import abstractmethod
@@ -27,7 +27,7 @@ _EXAMPLE: dict[str, Json] = {
 
 
 class _Judged(NamedTuple):
-    """What was found of one invocation, and the verdicts on its rubrics."""
+    """The result for one invocation, and the verdicts on its rubrics."""
 
     turn: JudgedTurn
     verdicts: tuple[bool, ...] = ()
@@ -39,17 +39,17 @@ class RubricBased(AdkJudged):
     needs_rubrics: ClassVar[bool] = True
     example: ClassVar = _EXAMPLE
     kind: ClassVar[str]
-    """The type that rubrics of cases have where they are meant for it."""
+    """The `type` of rubrics of cases that apply to this criterion."""
 
     rubrics: tuple[Rubric, ...] = ()
-    """Rubrics for every case; a case and an invocation may bring more."""
+    """Rubrics for every case; cases and invocations may add more."""
     rubric_type: str | None = None
-    """The type that rubrics of cases must have to be meant here; only the criterion's own is
-    right, so it may as well be left out."""
+    """The `type` of the cases' rubrics that apply. Only the criterion's own type is accepted, so it
+    can be left out."""
 
     @field_validator("rubrics")
     @classmethod
-    def _sound(cls, rubrics: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
+    def _valid_rubrics(cls, rubrics: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
         if fault(rubrics):
             raise ValueError(fault(rubrics))
         return rubrics
@@ -57,27 +57,27 @@ class RubricBased(AdkJudged):
     @model_validator(mode="after")
     def _own_type(self) -> Self:
         if self.rubric_type not in (None, self.kind):
-            message = f"rubrics here are of the type {self.kind!r}, not {self.rubric_type!r}"
+            message = f"rubrics here have the type {self.kind!r}, not {self.rubric_type!r}"
             raise ValueError(message)
         return self
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that no invocation has a rubric, where that is so."""
+        """Return a message if no invocation has a rubric; empty otherwise."""
         if any(self.effective(case, expected) for expected in self._expected(case)):
             return ""
-        return f"needs rubrics: its own, or those of the case that have the type {self.kind!r}"
+        return f"needs rubrics: its own, or rubrics of the case with the type {self.kind!r}"
 
     def faults(self, case: EvalCase) -> Iterator[str]:
-        """Yield what keeps the rubrics of `case` from being judged."""
+        """Yield why the rubrics of `case` cannot be judged."""
         found = (fault(self.effective(case, expected)) for expected in self._expected(case))
         yield from (f"{self.type_name}: {each}" for each in dict.fromkeys(found) if each)
 
     def effective(
         self, case: EvalCase, expected: Invocation | None, actual: Invocation | None = None
     ) -> list[Rubric]:
-        """Return the rubrics of one invocation.
+        """Return the rubrics that apply to one invocation.
 
-        A recording by ADK repeats those of the case: the very same one counts once.
+        ADK's recordings repeat those of the case; identical ones count once.
         """
         rubrics = [*self.rubrics, *meant_for(self.kind, case.rubrics)]
         rubrics += meant_for(self.kind, expected.rubrics if expected else None)
@@ -94,7 +94,7 @@ class RubricBased(AdkJudged):
     async def _judge_all(
         self, case: EvalCase, actual: tuple[Invocation, ...], panel: Panel
     ) -> list[_Judged]:
-        """Return what is found of each invocation."""
+        """Judge each invocation."""
         expected = case.conversation or (None,) * len(actual)
         return await asyncio.gather(
             *(
@@ -106,7 +106,7 @@ class RubricBased(AdkJudged):
     async def _judge(
         self, rubrics: list[Rubric], invocations: tuple[Invocation, ...], panel: Panel
     ) -> _Judged:
-        """Have `rubrics` judged, all in one question."""
+        """Judge `rubrics`, all in one question."""
         if not rubrics:
             return _Judged(JudgedTurn(None))
         if fault(rubrics):
@@ -123,15 +123,15 @@ class RubricBased(AdkJudged):
 
     @abstractmethod
     def _data(self, invocations: tuple[Invocation, ...]) -> dict[str, Json]:
-        """Return what the judge sees beside the rubrics."""
+        """Return what the judge sees besides the rubrics."""
 
     def _expected(self, case: EvalCase) -> tuple[Invocation | None, ...]:
-        """Return the expected invocations whose rubrics are meant; a stand-in where none are."""
+        """Return the expected invocations whose rubrics apply; a placeholder if there are none."""
         return case.conversation or (None,)
 
 
 def _summary(rubrics: list[Rubric], found: dict[str, Verdict]) -> _Judged:
-    """Return what the verdicts on `rubrics` make of an invocation."""
+    """Combine the verdicts on the `rubrics` of an invocation."""
     told: list[Json] = [
         {
             "rubric_id": each.rubric_id,
@@ -154,24 +154,23 @@ def _summary(rubrics: list[Rubric], found: dict[str, Verdict]) -> _Judged:
 
 @criterion("adk/rubric_based_final_response_quality_v1")
 class RubricResponse(RubricBased):
-    """How many rubrics the final responses satisfy, in a judge's eyes.
+    """The share of rubrics that the final responses satisfy, according to a judge.
 
-    A rubric is a property, in a sentence.  For each invocation the judge sees the instructions
-    and the tools of the agents, the user's message, the tool calls with their results, what a
-    model's own searches brought, the response and the rubrics, and answers `yes` or `no` to
-    each; the majority of the samples counts, and a tie is `no`.  The value is the share of `yes`
+    A rubric is a property, stated in a sentence.  For each invocation the judge sees the
+    instructions and the tools of the agents, the user's message, the tool calls with their results,
+    the results of a model's own searches, the response and the rubrics, and answers `yes` or `no`
+    to each; the majority of the samples counts, and a tie is `no`.  The value is the share of `yes`
     among all verdicts on all invocations.
 
     An invocation is judged on the rubrics of the criterion, and on those of the case and of the
-    expected invocation whose `type` is `FINAL_RESPONSE_QUALITY`; a recording that has its own
-    adds them.  Ids that occur twice are an error.
+    expected invocation whose `type` is `FINAL_RESPONSE_QUALITY`; a recording may add its own.
+    Duplicate ids are an error.
 
-    Other than in ADK, each invocation has its own rubrics, where ADK 2.13 reads all answers by
-    those of the last; a rubric without a verdict makes the score an error instead of being left
-    out; an invocation without rubrics is skipped, where ADK scores nothing; of a verdict in words
-    the first `yes` or `no` counts, so that `unknown` is none; two verdicts on one rubric that
-    differ are none; and the instructions of all agents are shown, where ADK shows those of the
-    first.
+    Unlike ADK, each invocation has its own rubrics, whereas ADK 2.13 reads all answers with those
+    of the last; a rubric without a verdict makes the score an error instead of being left out; an
+    invocation without rubrics is skipped, whereas ADK gives no score; in a verdict in words the
+    first `yes` or `no` counts, so that `unknown` is no verdict; conflicting verdicts on one rubric
+    are none; and the instructions of all agents are shown, not only those of the first.
     """
 
     kind: ClassVar[str] = "FINAL_RESPONSE_QUALITY"
@@ -192,11 +191,11 @@ class RubricResponse(RubricBased):
 
 @criterion("adk/rubric_based_tool_use_quality_v1")
 class RubricToolUse(RubricBased):
-    """How many rubrics the use of tools satisfies, in a judge's eyes.
+    """The share of rubrics that the use of tools satisfies, according to a judge.
 
     As `adk/rubric_based_final_response_quality_v1`, but the judge sees only the tools, the user's
-    message and the tool calls with their results, and rubrics of cases are of the type
-    `TOOL_USE_QUALITY`.  It differs from ADK in the same.
+    message and the tool calls with their results, and rubrics of cases have the type
+    `TOOL_USE_QUALITY`.  It differs from ADK in the same ways.
     """
 
     reads_tool_calls: ClassVar[bool] = True
@@ -214,15 +213,15 @@ class RubricToolUse(RubricBased):
 
 @criterion("adk/rubric_based_multi_turn_trajectory_quality_v1")
 class RubricTrajectory(RubricBased):
-    """How many rubrics the whole conversation satisfies, in a judge's eyes.
+    """The share of rubrics that the whole conversation satisfies, according to a judge.
 
-    One question for the whole conversation, which the last invocation stands for; those before
-    it are skipped.  The judge sees the instructions, the tools, and everything that was said,
-    called and returned, turn by turn.  It is judged on the rubrics of the criterion, and on those
-    of the case and of the last expected invocation whose `type` is `TRAJECTORY_QUALITY`.
+    Asks one question about the whole conversation, whose result is shown at the last invocation;
+    the others are skipped.  The judge sees the instructions, the tools, and all texts, calls and
+    results, turn by turn.  It judges the rubrics of the criterion, and those of the case and of the
+    last expected invocation whose `type` is `TRAJECTORY_QUALITY`.
 
-    It differs from ADK as `adk/rubric_based_final_response_quality_v1` does, and trajectories
-    that were kept as lists (`tool_uses`, …) are shown, too, where ADK leaves them out.
+    It differs from ADK as `adk/rubric_based_final_response_quality_v1` does; also, trajectories
+    recorded as lists (`tool_uses`, …) are shown, whereas ADK leaves them out.
     """
 
     reads_tool_calls: ClassVar[bool] = True

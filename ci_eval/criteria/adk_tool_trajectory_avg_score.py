@@ -1,4 +1,4 @@
-"""ADK's tool trajectory: the observed tool calls against the expected ones."""
+"""ADK's tool trajectory: the observed tool calls compared with the expected ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
@@ -18,7 +18,7 @@ _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
 def _match_type(value: object) -> object:
-    """Return what ADK would take `value` for: it knows `in-order` and the number 1, too."""
+    """Normalize a match type as ADK does, which also accepts `in-order` and the number 1."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(_BY_NUMBER):
         return _BY_NUMBER[value]
     if isinstance(value, str):
@@ -31,10 +31,9 @@ def _match_type(value: object) -> object:
 class ToolTrajectory(Criterion):
     """The share of invocations whose tool calls match the expected ones.
 
-    An invocation scores 1 or 0; the value is the mean.  Calls match when name and
-    arguments are equal; ids, results and texts are not compared.  As in ADK 2.13.0.  An
-    invocation that does not state its tool calls is skipped; in ADK's own files it counts, as in
-    ADK, as one that expects none.
+    An invocation scores 1 or 0; the value is the mean.  Calls match if name and arguments are
+    equal; ids, results and texts are not compared, as in ADK 2.13.0.  An invocation that does not
+    state its tool calls is skipped; in ADK's own files it means, as in ADK, that none are expected.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
@@ -47,29 +46,29 @@ class ToolTrajectory(Criterion):
     match_type: Annotated[
         Literal["EXACT", "IN_ORDER", "ANY_ORDER"], BeforeValidator(_match_type)
     ] = "EXACT"
-    """`EXACT`: the same calls in the same order and no others. `IN_ORDER`: the expected ones in
-    order, others may stand between. `ANY_ORDER`: the expected ones, in any order, among others."""
+    """`EXACT`: the same calls in the same order and no others. `IN_ORDER`: the expected calls in
+    order, with others in between. `ANY_ORDER`: the expected calls, in any order, among others."""
     ignore_args: bool = False
-    """Compare the names only."""
+    """Compare only the names."""
     missing_args: Literal["never", "empty", "any"] = "never"
-    """What an expected call without `args` matches: only a call without them, as in ADK; one
-    with empty arguments too; or any."""
+    """What an expected call without `args` matches. `never`: only a call without `args`, as in ADK.
+    `empty`: also one with empty arguments. `any`: any."""
     include_intermediate_responses_in_final: bool = False
-    """Known to ADK on every criterion; changes nothing here."""
+    """ADK option that exists on every criterion; has no effect here."""
 
     @property
     def relevant_warnings(self) -> frozenset[str]:
-        """What is not stated; and calls without arguments, where these match none."""
+        """Unstated tool calls; and calls without arguments, if these match none."""
         strict = self.missing_args == "never" and self.compares_args
         return (super().relevant_warnings if strict else frozenset()) | {SILENCE}
 
     @property
     def compares_args(self) -> bool:
-        """Whether arguments are compared, and not the names alone."""
+        """Whether arguments are compared, too."""
         return not self.ignore_args
 
     def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the options of ADK that are set and change nothing."""
+        """Yield the ADK options that are set but have no effect."""
         if self.include_intermediate_responses_in_final:
             yield of_no_effect(INTERMEDIATE)
 
@@ -110,21 +109,21 @@ class ToolTrajectory(Criterion):
 
 @criterion("adk@2.3/tool_trajectory_avg_score")
 class ToolTrajectory23(ToolTrajectory):
-    """The share of invocations whose tool calls match, as ADK 2.3.0 compared them.
+    """The share of invocations whose tool calls match, as in ADK 2.3.0.
 
-    It had no `ignore_args`: arguments are always compared, whatever that says.
+    ADK 2.3.0 had no `ignore_args`: arguments are always compared, whatever its value.
     """
 
     @property
     def compares_args(self) -> bool:
-        """Whether arguments are compared, and not the names alone."""
+        """Whether arguments are compared, too."""
         return True
 
     def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the options of ADK that are set and change nothing."""
+        """Yield the ADK options that are set but have no effect."""
         yield from super().remarks()
         if self.ignore_args:
-            yield ("ignore_args",), "changes nothing: ADK 2.3 always compares arguments"
+            yield ("ignore_args",), "has no effect: ADK 2.3 always compares arguments"
 
 
 def _shown(calls: Sequence[ToolCall]) -> list[Json]:

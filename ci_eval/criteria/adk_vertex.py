@@ -1,9 +1,9 @@
 """ADK's criteria that Google's Vertex AI evaluation service measures.
 
-The service gets what ADK 2.13.0 sends it, as `adk eval` does where a case has both an expected
-and an observed conversation.  A question to the judge `vertex` is a JSON object: `metric`, and
-`prompt`, `reference` and `response` of one invocation, or `agents` and `turns` of them all.  The
-answer is one, too: `score`, `explanation`, `error` and `rubrics`.
+The service gets what ADK 2.13.0 sends it, which is what `adk eval` sends for a case with both an
+expected and an observed conversation.  A question to the judge `vertex` is a JSON object: `metric`,
+and `prompt`, `reference` and `response` of one invocation, or `agents` and `turns` of all of them.
+The answer is one, too: `score`, `explanation`, `error` and `rubrics`.
 """
 
 import asyncio
@@ -44,39 +44,39 @@ SCHEMA: Mapping[str, Json] = {
     "required": ["explanation", "error", "rubrics", "score"],
     "additionalProperties": False,
 }
-"""What the judge `vertex` answers; the service itself is never shown it."""
+"""Schema of the answers of the judge `vertex`; not sent to the service itself."""
 
 
 class VertexJudged(JudgedCriterion):
-    """A measure that Google's Vertex AI evaluation service makes."""
+    """A measure by Google's Vertex AI evaluation service."""
 
     service: ClassVar[str] = "vertex"
     default_samples: ClassVar[int] = 1
     metric: ClassVar[str]
-    """What the service calls it, with its version."""
+    """Name of the service's metric, with its version."""
 
     def asked(self) -> Asked:
-        """Return that the same is asked once, as in ADK, whatever holds for models."""
+        """Return one sample, as in ADK, whatever the configuration says for models."""
         return Asked(samples=1)
 
     async def measure(self, panel: Panel, **given: Json) -> JudgedTurn:
-        """Return what the service says of `given`, with its words as evidence."""
+        """Measure `given`, with the service's explanation as evidence."""
         text = json.dumps({"metric": self.metric, **given}, sort_keys=True, ensure_ascii=False)
         question = Question(self.type_name, "", text, SCHEMA)
         (seat,) = panel.judges
         reading = await seat.ask(question, self.read)
         if reading.value is None and reading.cached:
-            # That there was no score is kept too, but not for good.
+            # A missing score is cached too, but asked for again.
             reading = await seat.ask(question, self.read, fresh=True)
         if reading.value is None:
             return JudgedTurn(None, reading.reason)
         return JudgedTurn(reading.value.score, "", reading.value.evidence)
 
     def read(self, text: str) -> "Measured":
-        """Return the score in an answer.
+        """Parse the score in an answer.
 
         Raises:
-            UnreadableError: there is none; says why, in the words of the service.
+            UnreadableError: there is none; the message quotes the service's reason.
 
         """
         found = json_object(text) or {}
@@ -94,20 +94,20 @@ class VertexJudged(JudgedCriterion):
 
 
 class Measured(NamedTuple):
-    """What the service found."""
+    """A score from the service."""
 
     score: float
     evidence: dict[str, Json]
 
 
-# --- Each invocation for itself -----------------------------------------------------------------
+# --- Single invocations -------------------------------------------------------------------------
 
 
 class SingleTurn(VertexJudged):
-    """A measure of each invocation for itself; the mean counts."""
+    """A measure of each invocation by itself; the mean counts."""
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
-        """Return the mean over all invocations; without one of them there is none."""
+        """Return the mean over all invocations; an error if one has no score."""
         expected = case.conversation or (None,) * len(trace.invocations)
         pairs = zip(expected, trace.invocations, strict=True)
         turns = await asyncio.gather(*(self._turn(panel, case, *pair) for pair in pairs))
@@ -133,9 +133,9 @@ class SingleTurn(VertexJudged):
 class Safety(SingleTurn):
     """How harmless the responses are, from 0 to 1.
 
-    The metric `safety_v1` of the Vertex AI evaluation service: 1 where a response breaks none of
-    its policies, else 0; the mean over the invocations.  Other than in ADK, an invocation
-    without a score makes it an error instead of being left out.
+    The metric `safety_v1` of the Vertex AI evaluation service: 1 if a response breaks none of
+    its policies, else 0; the mean over the invocations.  Unlike in ADK, an invocation without a
+    score makes it an error instead of being left out.
     """
 
     metric: ClassVar[str] = "safety_v1"
@@ -146,8 +146,8 @@ class ResponseEvaluation(SingleTurn):
     """How coherent the responses are, from 1 to 5.
 
     The metric `coherence` of the Vertex AI evaluation service, whose definition is in Cloud
-    Storage; the mean over the invocations that expect a response, the others are skipped.  Other
-    than in ADK, an invocation without a score makes it an error instead of being left out.
+    Storage; the mean over the invocations that expect a response.  The others are skipped.  Unlike
+    in ADK, an invocation without a score makes it an error instead of being left out.
     """
 
     needs_reference: ClassVar[bool] = True
@@ -164,7 +164,7 @@ class MultiTurn(VertexJudged):
     """A measure of the whole conversation, with its agents, messages and tool calls."""
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
-        """Return the score of the conversation, which stands at its last invocation, too."""
+        """Return the score of the conversation, which is also that of its last invocation."""
         del case
         if not trace.invocations:
             return summed_up(self, (), None)
@@ -175,11 +175,11 @@ class MultiTurn(VertexJudged):
 
 @criterion("adk/multi_turn_task_success_v1")
 class TaskSuccess(MultiTurn):
-    """Whether the whole conversation reached what the user wanted.
+    """Whether the whole conversation achieved the user's goal.
 
-    The metric `multi_turn_task_success_v1` of the Vertex AI evaluation service, which finds out
-    itself what there is to reach.  It gets the agents, all messages and all tool calls; of a
-    trajectory that was kept as lists instead of events, no tool calls, as in ADK.
+    The metric `multi_turn_task_success_v1` of the Vertex AI evaluation service, which infers the
+    goal itself.  It gets the agents, all messages and all tool calls, but, as in ADK, no tool calls
+    of a trajectory that was recorded as lists instead of events.
     """
 
     metric: ClassVar[str] = "multi_turn_task_success_v1"
@@ -187,11 +187,11 @@ class TaskSuccess(MultiTurn):
 
 @criterion("adk/multi_turn_trajectory_quality_v1")
 class TrajectoryQuality(MultiTurn):
-    """How sensible the way was that the whole conversation took.
+    """How sensible the steps of the whole conversation were.
 
     The metric `multi_turn_trajectory_quality_v1` of the Vertex AI evaluation service.  It gets
-    the agents, all messages and all tool calls; of a trajectory that was kept as lists instead
-    of events, no tool calls, as in ADK.
+    the agents, all messages and all tool calls, but, as in ADK, no tool calls of a trajectory that
+    was recorded as lists instead of events.
     """
 
     reads_tool_calls: ClassVar[bool] = True
@@ -203,8 +203,8 @@ class ToolUseQuality(MultiTurn):
     """How well tools were used over the whole conversation.
 
     The metric `multi_turn_tool_use_quality_v1` of the Vertex AI evaluation service.  It gets the
-    agents, all messages and all tool calls; of a trajectory that was kept as lists instead of
-    events, no tool calls, as in ADK.
+    agents, all messages and all tool calls, but, as in ADK, no tool calls of a trajectory that was
+    recorded as lists instead of events.
     """
 
     reads_tool_calls: ClassVar[bool] = True
@@ -212,7 +212,7 @@ class ToolUseQuality(MultiTurn):
 
 
 def conversation(invocations: tuple[Invocation, ...]) -> dict[str, Json]:
-    """Return the agents and the turns of a conversation, as the service is given them."""
+    """Return the agents and the turns of a conversation in the service's format."""
     agents: dict[str, Json] = {}
     for invocation in invocations:
         details = invocation.app_details.agent_details if invocation.app_details else {}

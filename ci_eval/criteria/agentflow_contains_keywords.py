@@ -1,4 +1,4 @@
-"""AgentFlow's keywords: which of them are in the last response."""
+"""AgentFlow's keywords: the share of them in the last response."""
 
 import re
 import unicodedata
@@ -16,33 +16,33 @@ from ci_eval.records.trials import Trace
 
 @criterion("agentflow/contains_keywords")
 class ContainsKeywords(AgentFlowCriterion):
-    """The share of the keywords that are in the last response.
+    """The share of the keywords that the last response contains.
 
-    Capitals do not count, and neither do variants of a character that Unicode holds compatible,
-    such as full-width letters.  Observed semantics: only capitals do not count; without any
-    keyword every case is skipped.
+    Case is ignored, and so are differences between characters that are compatible in Unicode, such
+    as full-width letters.  Observed semantics: only case is ignored; without keywords, every case
+    is skipped.
     """
 
     example: ClassVar[Mapping[str, Json]] = {"keywords": ["refund", "7 days"]}
 
     keywords: tuple[str, ...]
-    """What the response should contain. One that is there twice counts twice."""
+    """What the response should contain. Duplicates count twice."""
     whole_word: bool = False
-    """Find keywords as words only: `art` is not in `party`. Not for scripts without spaces."""
+    """Match whole words only: `art` is not in `party`. Not for scripts without spaces."""
 
     @model_validator(mode="after")
-    def _some_to_look_for(self) -> Self:
+    def _valid_keywords(self) -> Self:
         if self.semantics == "documented":
             if not self.keywords:
-                raise ValueError("needs keywords, since without any every response would pass")
+                raise ValueError("needs keywords; without any, every response would pass")
             if not all(_folded(word).strip() for word in self.keywords):
-                raise ValueError("an empty keyword is in every response")
+                raise ValueError("an empty keyword matches every response")
         elif self.whole_word:
-            raise ValueError("the published package knows no 'whole_word'")
+            raise ValueError("the published package has no option 'whole_word'")
         return self
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that there is nothing to look for."""
+        """Return a message if there are no keywords; empty otherwise."""
         del case
         return "" if self.keywords else "no keywords are given"
 
@@ -64,14 +64,14 @@ class ContainsKeywords(AgentFlowCriterion):
 
 
 def _folded(text: str) -> str:
-    """Return `text` without differences of capitals and of compatible characters."""
-    # Folding can undo the normalisation, so that it is done once more.
+    """Return `text` without differences of case and of compatible characters."""
+    # Case folding can undo the normalisation, so it is done again.
     folded = unicodedata.normalize("NFKC", text).casefold()
     return unicodedata.normalize("NFKC", folded)
 
 
 def _bounded(word: str) -> str:
-    """Return a pattern that finds `word` where no letter or digit continues it."""
+    """Return a pattern that finds `word` as a whole word."""
     before = r"(?<!\w)" if re.match(r"\w", word) else ""
     after = r"(?!\w)" if re.search(r"\w\Z", word) else ""
     return before + re.escape(word) + after

@@ -1,4 +1,4 @@
-"""AgentFlow's judgement of a response as a whole."""
+"""AgentFlow's judgement of overall response quality."""
 
 from typing import ClassVar
 
@@ -16,19 +16,19 @@ FORM = strict(reasoning=TEXT, score=NUMBER)
 
 @criterion("agentflow/llm_judge")
 class Quality(AgentFlowJudged):
-    """How relevant, helpful and coherent the response is, in a judge's eyes.
+    """How relevant, helpful and coherent the response is, according to a judge.
 
-    The judge sees the last message of the user, the response and, where there are several
-    invocations, the conversation before; it gives a score from 0 to 1, and the mean over the
-    samples counts.  An expected response is not shown: `agentflow/response_match_score` compares.
-    Observed semantics: the package compares here, too, in the same way as there.
+    The judge sees the last user message, the response and, if there are several invocations, the
+    conversation before; it gives a score from 0 to 1, and the mean over the samples counts.  An
+    expected response is not shown: use `agentflow/response_match_score` to compare with it.
+    Observed semantics: like that criterion, the package compares with it here, too.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("final_response_match_v2",)
     prompts: ClassVar[tuple[str, ...]] = (PROMPT, response_match.PROMPT)
 
     def needs(self, case: EvalCase) -> str:
-        """Say that the package would pass it unseen, as no response is expected."""
+        """Return a message if no response is expected, which the package would pass."""
         return response_match.passed_by_package(case) if self.semantics == "observed" else ""
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
@@ -37,5 +37,5 @@ class Quality(AgentFlowJudged):
         return Ask(PROMPT, FORM, scored(), shown(trace.invocations))
 
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
-        """Ask how well the response says what is expected."""
+        """Ask how well the response matches the expected one."""
         return response_match.asked_by_package(case, trace)

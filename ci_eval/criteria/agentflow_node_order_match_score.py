@@ -1,4 +1,4 @@
-"""AgentFlow's node order: the nodes of a graph that a case visits against the expected ones."""
+"""AgentFlow's node order: the visited nodes of a graph compared with the expected ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
@@ -17,32 +17,33 @@ _ENDS: Final = frozenset({_END, "END"})
 
 @criterion("agentflow/node_order_match_score")
 class NodeOrderMatch(Sequenced):
-    """Whether a case visits the nodes of a graph that are expected: 1 or 0, or the share.
+    """Whether a case visits the expected nodes of a graph: 1 or 0, or the share.
 
-    The nodes of all invocations are one sequence.  Where graphs begin and end is compared only
-    where it is expected: `__start__`, and `END`, which is the same as `__end__`.  A case that
+    The nodes of all invocations are one sequence.  The start and end of a graph are compared only
+    if they are expected: `__start__`, and `END`, which is the same as `__end__`.  A case that
     expects no nodes is skipped.  Observed semantics: a share of the expected nodes as for the
-    tool trajectory, with every name as it is.
+    tool trajectory, with all names unchanged.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("node_order", "node_order_score")
     compares: ClassVar[Expectation | None] = "nodes"
-    unseen: ClassVar[str] = "the nodes that it visited: give them as `nodes` in each answer"
+    unseen: ClassVar[str] = "the nodes that it visited (as `nodes` in each answer)"
 
     match_type: MatchType = "EXACT"
-    """`EXACT`: the same nodes in the same order and no others. `IN_ORDER`: the expected ones in
-    order, others may stand between. `ANY_ORDER`: the expected ones, in any order, among others."""
+    """`EXACT`: the same nodes in the same order and no others. `IN_ORDER`: the expected nodes in
+    order, with others in between. `ANY_ORDER`: the expected nodes, in any order, among others."""
     partial: bool = False
-    """Give the share that matches instead of 1 or 0: the longest common subsequence by the number
-    of expected nodes (under `EXACT` by the longer of both), in any order the nodes in common."""
+    """Score the matching share instead of 1 or 0: in order, the longest common subsequence divided
+    by the number of expected nodes (under `EXACT`, by the longer of both); in any order, the nodes
+    in common."""
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that there is nothing to compare with, where no nodes are expected."""
+        """Return a message if no nodes are expected; empty otherwise."""
         expected = any(turn.nodes for turn in case.conversation or ())
         return super().lacks(case) or ("" if expected else UNSTATED["nodes"])
 
     def done(self, invocation: Invocation) -> Sequence[str] | None:
-        """Return the nodes that were visited."""
+        """Return the visited nodes."""
         return invocation.nodes
 
     def compare(self, expected: Sequence[str], actual: Sequence[str]) -> float:
@@ -63,7 +64,7 @@ class NodeOrderMatch(Sequenced):
 
 
 def _without_ends(nodes: Sequence[str], *, but: set[str]) -> Iterator[str]:
-    """Yield the nodes without those where a graph begins and ends, except for the ones in `but`."""
+    """Yield the nodes without the start and end of graphs, except those in `but`."""
     for each in nodes:
         name = _END if each in _ENDS else each
         if name not in (_START, _END) or name in but:

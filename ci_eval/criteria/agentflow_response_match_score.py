@@ -1,4 +1,4 @@
-"""AgentFlow's comparison of responses by a judge."""
+"""AgentFlow's judged comparison of responses."""
 
 from typing import ClassVar
 
@@ -18,12 +18,12 @@ FORM = strict(reasoning=TEXT, score=NUMBER)
 
 @criterion("agentflow/response_match_score")
 class ResponseMatch(AgentFlowJudged):
-    """How well the response says what the expected one says, in a judge's eyes.
+    """How well the response matches the expected one, according to a judge.
 
-    What is compared is the last invocation that expects a response.  The judge sees the user's
-    message, the response, the expected one and, where there are several invocations, the
-    conversation before; it gives a score from 0 to 1, and the mean over the samples counts.  A
-    case that expects no response is skipped.
+    Compares the last invocation that expects a response.  The judge sees the user's message, the
+    response, the expected one and, if there are several invocations, the conversation before; it
+    gives a score from 0 to 1, and the mean over the samples counts.  A case that expects no
+    response is skipped.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("response_match",)
@@ -33,27 +33,27 @@ class ResponseMatch(AgentFlowJudged):
     prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
 
     def needs(self, case: EvalCase) -> str:
-        """Say that the package would pass it unseen, as no response is expected."""
+        """Return a message if no response is expected, which the package would pass."""
         return passed_by_package(case) if self.semantics == "observed" else ""
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
-        """Ask how well the response says what is expected."""
+        """Ask how well the response matches the expected one."""
         expecting = [bool(turn.response) for turn in case.conversation or ()]
         last = max(n for n, expects in enumerate(expecting, 1) if expects)
         data = {**shown(trace.invocations[:last]), "expected_response": last_expected(case)}
         return Ask(PROMPT, FORM, scored(), data)
 
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
-        """Ask the same of the first message and the last response."""
+        """Ask the same about the first message and the last response."""
         return asked_by_package(case, trace)
 
 
 def asked_by_package(case: EvalCase, trace: Trace) -> Ask:
-    """Return what the package asks in two criteria of the same code."""
+    """Return the question that the package asks in two criteria with the same code."""
     data = {**first_and_last(trace), "expected_response": last_given(case)}
     return Ask(PROMPT, FORM, as_observed(), data)
 
 
 def passed_by_package(case: EvalCase) -> str:
-    """Say that there is nothing to compare with."""
+    """Return a message if there is nothing to compare with; empty otherwise."""
     return "" if last_given(case) else UNSTATED["response"]

@@ -1,4 +1,4 @@
-"""AgentFlow's ROUGE match: the words of the last response against those that are expected."""
+"""AgentFlow's ROUGE match: the words of the last response compared with the expected ones."""
 
 import re
 from typing import ClassVar
@@ -14,11 +14,11 @@ from ci_eval.records.trials import Trace
 
 @criterion("agentflow/rouge_match")
 class RougeMatch(AgentFlowCriterion):
-    """ROUGE-1 F of the last response: how many words it shares with the last expected one.
+    """ROUGE-1 F of the last response: the words it shares with the last expected one.
 
-    Words are counted as often as they occur and cut as for `adk/response_match_score`, but not
-    stemmed.  A case whose expected responses have no words is skipped.  Observed semantics: the
-    words are sets of what stands between punctuation, and two texts without words score 1.
+    Words count as often as they occur and are split as for `adk/response_match_score`, but not
+    stemmed.  A case whose expected responses have no words is skipped.  Observed semantics: words
+    are sets, split at punctuation and white space, and two texts without words score 1.
     """
 
     needs_reference: ClassVar[bool] = True
@@ -26,7 +26,7 @@ class RougeMatch(AgentFlowCriterion):
     supports_scenario: ClassVar[bool] = False
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that there is nothing to compare with, where no words are expected."""
+        """Return a message if no words are expected; empty otherwise."""
         if unstated := super().lacks(case):
             return unstated
         if self.semantics == "observed":

@@ -1,4 +1,4 @@
-"""AgentFlow's rubrics: properties of a response, each with its weight."""
+"""AgentFlow's rubrics: weighted properties of a response."""
 
 from collections import Counter
 from fractions import Fraction
@@ -25,24 +25,24 @@ _EXAMPLE: dict[str, Json] = {
 
 
 class AgentFlowRubric(Record):
-    """One property that a response is scored on."""
+    """One property on which a response is scored."""
 
     rubric_id: str = Field(min_length=1)
-    """What it is called in the evidence."""
+    """Name in the evidence."""
     content: str = Field(min_length=1)
-    """What is asked for."""
+    """The required property."""
     weight: float = Field(default=1.0, ge=0, le=1e6)
-    """How much it counts beside the others."""
+    """Weight relative to the others."""
 
 
 @criterion("agentflow/rubric_based")
 class RubricBased(AgentFlowJudged):
-    """The weighted mean of what a judge gives the response for each rubric.
+    """The weighted mean of a judge's scores of the response for each rubric.
 
-    The judge sees all rubrics, the last message of the user, the response and, where there are
-    several invocations, the conversation before; it gives each rubric a score from 0 to 1.  Of a
-    sample the mean by weight counts, and of the samples the mean.  Observed semantics: the judge
-    gives one score overall, and weights count for nothing.
+    The judge sees all rubrics, the last user message, the response and, if there are several
+    invocations, the conversation before; it gives each rubric a score from 0 to 1.  The value of a
+    sample is the weighted mean, and the mean over the samples counts.  Observed semantics: the
+    judge gives one overall score, and weights have no effect.
     """
 
     aliases: ClassVar[tuple[str, ...]] = (
@@ -54,11 +54,11 @@ class RubricBased(AgentFlowJudged):
     prompts: ClassVar[tuple[str, ...]] = (PROMPT, OVERALL)
 
     rubrics: tuple[AgentFlowRubric, ...] = Field(min_length=1)
-    """What is scored, each property with its weight."""
+    """The properties to score, with their weights."""
 
     @field_validator("rubrics")
     @classmethod
-    def _tell_apart(cls, rubrics: tuple[AgentFlowRubric, ...]) -> tuple[AgentFlowRubric, ...]:
+    def _ids_are_unique(cls, rubrics: tuple[AgentFlowRubric, ...]) -> tuple[AgentFlowRubric, ...]:
         counts = Counter(each.rubric_id for each in rubrics)
         twice = [name for name, count in counts.items() if count > 1]
         if twice:
@@ -78,7 +78,7 @@ class RubricBased(AgentFlowJudged):
         return Ask(PROMPT, form, partial(read, rubrics=self.rubrics), data)
 
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
-        """Ask for one score."""
+        """Ask for one overall score."""
         del case
         data = {**first_and_last(trace), "rubrics": self._shown()}
         return Ask(OVERALL, OVERALL_FORM, as_observed(), data)
@@ -91,7 +91,7 @@ def read(text: str, *, rubrics: tuple[AgentFlowRubric, ...]) -> Sample:
     """Return Σ weight · score / Σ weight over the rubrics of an answer, rounded once.
 
     Raises:
-        UnreadableError: a rubric is missing, or its score is no number from 0 to 1.
+        UnreadableError: a rubric is missing, or its score is not a number from 0 to 1.
 
     """
     weights = {each.rubric_id: each.weight for each in rubrics}

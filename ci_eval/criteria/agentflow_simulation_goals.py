@@ -26,30 +26,30 @@ OVERALL_FORM = strict(reasoning=TEXT, score=NUMBER)
 
 @criterion("agentflow/simulation_goals")
 class SimulationGoals(AgentFlowJudged):
-    """The share of the user's goals that the conversation reached, in a judge's eyes.
+    """The share of the user's goals that the conversation reached, according to a judge.
 
-    The goals are the texts under `goals` in the `metadata` of the case; where it has none, the
-    `conversation_plan` of its scenario is the only one.  A case without either is skipped.  The
-    judge sees the whole conversation with the tool calls, and says of each goal whether it was
-    reached; the share of a sample counts, and of the samples the mean.  Observed semantics: the
-    judge is asked once and gives the share itself, and only `goals` are goals.
+    The goals are the texts under `goals` in the `metadata` of the case, or else the
+    `conversation_plan` of its scenario as the only one.  A case without either is skipped.  The
+    judge sees the whole conversation with the tool calls, and decides for each goal whether it was
+    reached; the mean of the samples' shares counts.  Observed semantics: the judge is asked once
+    and gives the share itself, and only `goals` are goals.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("simulation_goals_match", "conversation_goals")
     prompts: ClassVar[tuple[str, ...]] = (PROMPT, OVERALL)
 
     def asked(self) -> Asked:
-        """Return what the options say; the package asks but once."""
+        """Return the options' model and samples; the package asks only once."""
         samples = 1 if self.semantics == "observed" else self.num_samples
         return Asked(self.judge_model, samples)
 
     def needs(self, case: EvalCase) -> str:
-        """Say that the case has no goals."""
+        """Return a message if the case has no goals; empty otherwise."""
         goals = stated_goals(case) if self.semantics == "observed" else goals_of(case)
         return "" if goals else "has no texts under `goals` in its `metadata`, and no plan"
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
-        """Ask of each goal whether it was reached."""
+        """Ask for each goal whether it was reached."""
         goals = goals_of(case)
         numbered: Json = [{"number": n, "goal": goal} for n, goal in enumerate(goals, 1)]
         data = {"conversation": _whole(trace), "goals": numbered}
@@ -61,16 +61,16 @@ class SimulationGoals(AgentFlowJudged):
         return Ask(OVERALL, OVERALL_FORM, as_observed(), data)
 
     def passed_over(self, case: EvalCase, trace: Trace) -> str:
-        """Say that the package asks whatever the agent said."""
+        """Return an empty string: the package always asks."""
         del case, trace
         return ""
 
 
 def read(text: str, *, goals: tuple[str, ...]) -> Sample:
-    """Return the share of the goals that an answer says are reached.
+    """Return the share of the goals that were reached according to an answer.
 
     Raises:
-        UnreadableError: it does not say so of each.
+        UnreadableError: the answer does not cover each goal.
 
     """
     numbers = range(1, len(goals) + 1)
@@ -87,7 +87,7 @@ def read(text: str, *, goals: tuple[str, ...]) -> Sample:
 
 
 def _whole(trace: Trace) -> Json:
-    """Return the whole conversation, with what the agent did in it."""
+    """Return the whole conversation, with the agent's tool calls."""
     return [_turn(invocation) for invocation in trace.invocations]
 
 

@@ -1,4 +1,4 @@
-"""AgentFlow's tool names: which tools were called, in whatever order and however often."""
+"""AgentFlow's tool names: the set of tools called, whatever the order and frequency."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from ci_eval.records.model import ToolCall
 
 @criterion("agentflow/tool_name_match_score")
 class ToolNameMatch(OfToolCalls):
-    """How far the tools that a case calls are those that are expected: no others, none missing.
+    """How well the tools that a case calls match the expected ones.
 
-    The value is the number of tools that are both expected and called by the number of those
-    that are either; 1 where there are none at all.  Order, arguments and repetitions do not
-    count.  Observed semantics: the share of expected calls whose name is called as often, which
-    no other call lowers; where no call is expected, 1 without calls and 0.5 with some.
+    The value is the number of tools that are both expected and called, divided by the number of
+    those that are either; 1 if there are none at all.  Order, arguments and repetitions do not
+    matter.  Observed semantics: the share of expected calls whose name is called as often,
+    whatever the other calls; if no call is expected, 1 without calls and 0.5 with some.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("tool_name_match",)

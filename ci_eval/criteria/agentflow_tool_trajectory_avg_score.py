@@ -1,4 +1,4 @@
-"""AgentFlow's tool trajectory: the tool calls of a case against the expected ones."""
+"""AgentFlow's tool trajectory: the tool calls of a case compared with the expected ones."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
@@ -12,25 +12,26 @@ from ci_eval.records.model import ToolCall
 
 @criterion("agentflow/tool_trajectory_avg_score")
 class ToolTrajectory(OfToolCalls):
-    """Whether the tool calls of a case match the expected ones: 1 or 0, or the share that does.
+    """Whether the tool calls of a case match the expected ones: 1 or 0, or the matching share.
 
-    The calls of all invocations are one sequence; despite the name nothing is averaged.
+    The calls of all invocations are one sequence; despite the name, nothing is averaged.
     Observed semantics: always a share of the expected calls.  `EXACT` compares position by
-    position, and what comes after the last expected call costs nothing; `IN_ORDER` ends at the
-    first expected call that is missing; an expected call without arguments matches any.
+    position, and calls after the last expected one cost nothing; `IN_ORDER` ends at the first
+    missing call; an expected call without arguments matches any.
     """
 
     aliases: ClassVar[tuple[str, ...]] = ("trajectory", "trajectory_match")
 
     match_type: MatchType = "EXACT"
-    """`EXACT`: the same calls in the same order and no others. `IN_ORDER`: the expected ones in
-    order, others may stand between. `ANY_ORDER`: the expected ones, in any order, among others."""
+    """`EXACT`: the same calls in the same order and no others. `IN_ORDER`: the expected calls in
+    order, with others in between. `ANY_ORDER`: the expected calls, in any order, among others."""
     check_args: bool = False
-    """Compare the arguments, too: equal as Python compares them, and one that is missing or
-    added makes a difference."""
+    """Also compare the arguments: they must be equal as in Python, with none missing or
+    added."""
     partial: bool = False
-    """Give the share that matches instead of 1 or 0: the longest common subsequence by the number
-    of expected calls (under `EXACT` by the longer of both), in any order the calls in common."""
+    """Score the matching share instead of 1 or 0: in order, the longest common subsequence divided
+    by the number of expected calls (under `EXACT`, by the longer of both); in any order, the calls
+    in common."""
 
     def compare(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> float:
         """Compare the calls."""
@@ -42,7 +43,7 @@ class ToolTrajectory(OfToolCalls):
         return float(matches(wanted, done, self.match_type))
 
     def _key(self, call: ToolCall) -> Hashable:
-        # AgentFlow knows no call without arguments: where none are given there are none.
+        # AgentFlow does not distinguish missing from empty arguments.
         return (call.name, as_key(call.args or {})) if self.check_args else call.name
 
     def _observed(self, expected: Sequence[ToolCall], actual: Sequence[ToolCall]) -> float:

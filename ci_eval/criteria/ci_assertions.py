@@ -1,4 +1,4 @@
-"""What cases assert of themselves."""
+"""Assertions in cases."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,37 +20,37 @@ from ci_eval.text.yaml_files import dotted
 
 _PREFIX = "ci/"
 _KEPT = 4096
-"""How many different assertions stay built; cases often assert the same."""
+"""Cache size; cases often make the same assertions."""
 
 
 @points.criterion("ci/assertions")
 class Assertions(Share):
-    """The share of what a case asserts of itself that holds.
+    """The share of a case's own assertions that hold.
 
-    The `assertions` of a case are a list of criteria, each with its options, its threshold among
-    them, or with the one value that matters most to it:
+    The `assertions` of a case are a list of criteria, each with its options, including its
+    threshold, or with the value of its main option:
 
         [{"contains": "refunded"}, {"tool_order": ["find_order", "refund"]},
          {"latency_s": 5}, {"adk/response_match_score": {"threshold": 0.6}}]
 
-    The names are those of criteria, of ours without `ci/`. An assertion holds where the case
-    passes its criterion. 1 where all hold, 0 where none does; one that cannot be measured makes
-    the score an error. One that has nothing to measure in what the agent did, such as
-    `tool_errors` without a tool call, is left out; a case without assertions, or of which none is
-    left, is skipped. Criteria that ask a model or run code of yours cannot be asserted.
+    The names are those of criteria; `ci/` may be left out. An assertion holds if the case passes
+    its criterion. The value is 1 if all hold, 0 if none does; an assertion that cannot be measured
+    makes the score an error. One that does not apply to what the agent did, such as `tool_errors`
+    without a tool call, is left out; a case without assertions, or with none left, is skipped.
+    Criteria that ask a model or run your code cannot be asserted.
     """
 
     reads_assertions: ClassVar[bool] = True
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that nothing is asserted."""
+        """Return a message if the case has no assertions; empty otherwise."""
         return "" if case.assertions else "has no assertions"
 
     def faults(self, case: EvalCase) -> Iterator[str]:
-        """Yield what is wrong with each assertion."""
+        """Yield the errors in each assertion."""
         for position, given in enumerate(case.assertions, 1):
             assertion = _read(given)
-            for message in assertion.problems or filter(None, [_lacking(assertion, case)]):
+            for message in assertion.problems or filter(None, [_skip_reason(assertion, case)]):
                 yield f"assertion {position} ({assertion.name!r}): {message}"
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
@@ -74,9 +74,9 @@ class Assertions(Share):
         )
 
     def _checked(self, assertion: "_Assertion", case: EvalCase, trace: Trace) -> Score:
-        """Return the score of one assertion; one that is wrong is an error."""
+        """Return the score of one assertion; an invalid one is an error."""
         criterion = assertion.criterion
-        wrong = "; ".join(assertion.problems) or _lacking(assertion, case)
+        wrong = "; ".join(assertion.problems) or _skip_reason(assertion, case)
         if criterion is None or wrong:
             return self.unscored(Status.ERROR, wrong)
         try:
@@ -91,12 +91,12 @@ class _Assertion(NamedTuple):
     name: str
     options: Json
     criterion: Criterion | None
-    """What checks it; `None` where there are problems."""
+    """The criterion to check; `None` if there are problems."""
     problems: tuple[str, ...] = ()
 
 
 def _read(given: Mapping[str, Json]) -> _Assertion:
-    """Return the assertion that a case gives."""
+    """Parse an assertion of a case."""
     return _built(json.dumps(given, sort_keys=True))
 
 
@@ -118,12 +118,12 @@ def _built(text: str) -> _Assertion:
     if criterion.informational:
         return _Assertion(name, options, None, ("asserts nothing without a threshold",))
     if not criterion.enabled:
-        return _Assertion(name, options, None, ("is switched off, and so asserts nothing",))
+        return _Assertion(name, options, None, ("is disabled, so it asserts nothing",))
     return _Assertion(name, options, criterion)
 
 
 def _model(name: str) -> type[Criterion] | str:
-    """Return the criterion that `name` means, or why it cannot be asserted."""
+    """Return the criterion named `name`, or why it cannot be asserted."""
     qualified = name if "/" in name else _PREFIX + name
     if qualified not in points.criterion:
         known = [each.removeprefix(_PREFIX) for each in points.criterion]
@@ -132,9 +132,9 @@ def _model(name: str) -> type[Criterion] | str:
     if model.reads_assertions:
         return "assertions cannot be asserted"
     if model.judged:
-        return "asks a model, which an assertion cannot; name it under `criteria`"
+        return "asks a model, which an assertion cannot; use it under `criteria`"
     if not issubclass(model, Criterion):
-        return "runs code of yours, which an assertion cannot; name it under `criteria`"
+        return "runs your code, which an assertion cannot; use it under `criteria`"
     return model
 
 
@@ -144,14 +144,14 @@ def _spelled_out(model: type[Criterion], options: Json) -> Json:
     return {model.shorthand: options}
 
 
-def _lacking(assertion: _Assertion, case: EvalCase) -> str:
-    """Say what the case does not have that its own assertion needs."""
+def _skip_reason(assertion: _Assertion, case: EvalCase) -> str:
+    """Return what the case lacks that its own assertion needs."""
     skip_reason = assertion.criterion.skip_reason(case) if assertion.criterion else ""
     return f"the case {skip_reason}" if skip_reason else ""
 
 
 def _evidence(failed: Sequence[tuple[_Assertion, Score]]) -> dict[str, Json]:
-    """Return what failed, and what was compared in each."""
+    """Return the failed assertions, with the evidence of each."""
     if len(failed) == 1:
         [(assertion, score)] = failed
         return {"failed_assertion": {assertion.name: assertion.options}, **_compared(score)}

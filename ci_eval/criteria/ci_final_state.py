@@ -1,4 +1,4 @@
-"""Whether a conversation leaves the session in the expected state."""
+"""Comparison of the session's final state with the expected one."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
@@ -13,29 +13,28 @@ from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
 _MAX_SHOWN = 50
-"""How many differences the evidence names."""
+"""Maximum number of differences in the evidence."""
 _MISSING = object()
-"""What stands where a state has nothing."""
+"""Marks a missing value."""
 
 
 @criterion("ci/final_state")
 class FinalState(Share):
-    """The share of expected values that the session's final state has.
+    """The share of expected values in the session's final state.
 
-    1 where each value is there and equal, 0 where none is. Expected is what the case says as
-    `final_session_state`, or `state`; a case that expects nothing is skipped without it. Objects
-    are compared key by key, and what they have beyond the expected keys does not matter; lists
-    and all other values must be equal as a whole. An agent that does not report its final state
-    is an error.
+    1 if each value exists and is equal, 0 if none is. The expected state is the case's
+    `final_session_state`, or `state`; without either, the case is skipped. Objects are compared
+    key by key, ignoring keys that are not expected; lists and all other values must be equal as a
+    whole. An agent that does not report its final state is an error.
     """
 
     shorthand: ClassVar[str] = "state"
 
     state: Annotated[dict[str, Json], Field(min_length=1)] | None = None
-    """The state, instead of what the cases expect."""
+    """Expected state, instead of that of the cases."""
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that no state is expected."""
+        """Return a message if no state is expected; empty otherwise."""
         return "" if self.state or case.final_session_state else "expects no final state"
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
@@ -48,13 +47,13 @@ class FinalState(Share):
                 Status.ERROR, "the agent does not report the session's final state"
             )
         compared = list(_compared(expected, trace.final_state))
-        wrong: list[Json] = [_told(*each) for each in compared if not _same(*each[1:])]
+        wrong: list[Json] = [_difference(*each) for each in compared if not _same(*each[1:])]
         value = share(_same(wanted, found) for _, wanted, found in compared)
         return self.scored(value, evidence={"differing_values": wrong[:_MAX_SHOWN]})
 
 
 def _compared(expected: Json, actual: Json, *, at: str = "") -> Iterator[tuple[str, Json, Json]]:
-    """Yield the place of each expected value, the value, and what is there."""
+    """Yield the path of each expected value, the value, and the actual one."""
     if not isinstance(expected, dict) or not expected:
         yield at, expected, actual
         return
@@ -64,10 +63,10 @@ def _compared(expected: Json, actual: Json, *, at: str = "") -> Iterator[tuple[s
 
 
 def _same(expected: Json, actual: Json) -> bool:
-    # Of an object that is expected empty nothing is asked but to be one.
+    # An expected empty object only requires an object.
     return isinstance(actual, dict) if expected == {} else equal(expected, actual)
 
 
-def _told(place: str, expected: Json, actual: Json) -> Json:
+def _difference(place: str, expected: Json, actual: Json) -> Json:
     found = {} if actual is _MISSING else {"actual": actual}
     return {"at": place, "expected": expected, **found}

@@ -1,4 +1,4 @@
-"""Whether a response is JSON of a certain shape."""
+"""Validation of a response against a JSON Schema."""
 
 import re
 from functools import cached_property
@@ -24,20 +24,20 @@ _FENCED = re.compile(
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _MAX_ERRORS = 5
-"""How many things that are wrong the evidence names."""
+"""Maximum number of errors in the evidence."""
 _MAX_ERROR_CHARS = 300
-"""How much of each it says."""
+"""Length limit of each error."""
 
 
 @criterion("ci/json_schema")
 class JsonSchema(Share):
-    """Whether the last response is JSON that fits a JSON Schema: 1 or 0.
+    """Whether the last response is JSON that is valid under a JSON Schema: 1 or 0.
 
-    The response is JSON, or holds it in a fenced block of Markdown, of which the first counts.
-    The drafts 4 to 2020-12 are known; a schema that names none is of 2020-12. Formats such as
-    `date` are checked. A `$ref` stays within the schema: nothing is ever fetched. Patterns are
-    matched in linear time, which is why they know neither look-around nor back-references.
-    Thoughts are no part of a response.
+    The response is JSON, or contains it in a fenced block of Markdown, of which the first counts.
+    Supports drafts 4 to 2020-12; the default is 2020-12. Formats such as `date` are checked. A
+    `$ref` must stay within the schema: nothing is ever fetched. Patterns are matched in linear
+    time, so they support neither look-around nor back-references. Thoughts are not part of a
+    response.
     """
 
     shorthand: ClassVar[str] = "schema"
@@ -50,7 +50,7 @@ class JsonSchema(Share):
     }
 
     output_schema: dict[str, Json] | bool = Field(alias="schema")
-    """The schema. `true` asks for any JSON."""
+    """The schema. `true` accepts any JSON."""
 
     @field_validator("output_schema", mode="before")
     @classmethod
@@ -61,7 +61,7 @@ class JsonSchema(Share):
         return schema
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Read the last response, and check it."""
+        """Parse and validate the last response."""
         del case
         if not trace.invocations:
             return self.scored(None, reason="the conversation has no response")
@@ -75,7 +75,9 @@ class JsonSchema(Share):
             value = _read(response)
         except NotJsonError as exc:
             return [f"the response {exc}"]
-        return [_told(each) for each in islice(self._validator.iter_errors(value), _MAX_ERRORS)]
+        return [
+            _error_text(each) for each in islice(self._validator.iter_errors(value), _MAX_ERRORS)
+        ]
 
     @cached_property
     def _validator(self) -> "jsonschema_rs.Validator":
@@ -84,28 +86,28 @@ class JsonSchema(Share):
 
 
 def _validator(schema: Json, *, mask: str | None = None) -> "jsonschema_rs.Validator":
-    """Return what checks by `schema`; `mask` stands for values in its messages.
+    """Return a validator for `schema`; `mask` replaces values in its messages.
 
     Raises:
-        ValueError: it is no schema.
+        ValueError: it is not a JSON Schema.
 
     """
     import jsonschema_rs
 
-    # An engine without backtracking, as responses are anybody's.
+    # An engine without backtracking, because responses are untrusted.
     patterns = jsonschema_rs.RegexOptions()
     try:
         return jsonschema_rs.validator_for(
             schema, offline=True, validate_formats=True, pattern_options=patterns, mask=mask
         )
     except jsonschema_rs.ValidationError as exc:
-        raise ValueError(f"is no JSON Schema: {_told(exc)}") from exc
+        raise ValueError(f"is not a JSON Schema: {_error_text(exc)}") from exc
     except ValueError as exc:  # a value that JSON does not have
-        raise ValueError(f"is no JSON Schema: {exc}") from exc
+        raise ValueError(f"is not a JSON Schema: {exc}") from exc
 
 
 def _read(response: str) -> Json:
-    """Return the JSON that the response is or holds.
+    """Parse the JSON that the response is or contains.
 
     Raises:
         NotJsonError: there is none.
@@ -115,7 +117,7 @@ def _read(response: str) -> Json:
     return parse_json(fenced["inside"] if fenced else response)
 
 
-def _told(error: "jsonschema_rs.ValidationError") -> str:
+def _error_text(error: "jsonschema_rs.ValidationError") -> str:
     place = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path
     )

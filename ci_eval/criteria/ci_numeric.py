@@ -1,4 +1,4 @@
-"""Whether a response gives the right number."""
+"""Comparison of numbers in responses."""
 
 from decimal import Decimal
 from typing import ClassVar, Literal
@@ -15,42 +15,41 @@ from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
 _MAX_SHOWN = 20
-"""How many of a response's numbers the evidence names."""
+"""Maximum number of a response's numbers in the evidence."""
 
 
 @criterion("ci/numeric")
 class Numeric(Share):
     """The share of responses that give the expected number, within a tolerance.
 
-    Each final response is compared with the expected one of its invocation, of each the last
-    number: 1 where they are as near as the larger of both tolerances allows, 0 where they are
-    not or the response has no number. The value is the mean over the invocations that expect a
-    number; a case without one is skipped. With `value`, the last response alone is compared,
-    with that number.
+    Compares the last number of each final response with the last number of the expected one: 1 if
+    they differ by at most the larger of both tolerances, 0 if not, or if the response has no
+    number. The value is the mean over the invocations that expect a number; a case without one is
+    skipped. With `value`, only the last response is compared, with that number.
 
     `1,234.5`, `1'234.5` and `-1.2345e3` are numbers, and so are `$1,234.50` and `12` in `12 %`:
-    units are not looked at. Thousands are separated by commas, apostrophes and narrow or
-    non-breaking spaces, always before three digits. A digit that follows a letter, as in `H2O`,
-    begins no number, and a hyphen that follows a letter or a digit, as in `2024-05`, is no sign.
+    units are ignored. Thousands are separated by commas, apostrophes and narrow or non-breaking
+    spaces, always before three digits. A digit after a letter, as in `H2O`, does not start a
+    number, and a hyphen after a letter or a digit, as in `2024-05`, is not a sign.
     """
 
     needs_reference: ClassVar[bool] = True
     shorthand: ClassVar[str] = "value"
 
     value: float | None = None
-    """The number of the last response, instead of what the cases expect."""
+    """Expected number of the last response, instead of those of the cases."""
     tolerance: float = Field(default=0.0, ge=0)
-    """How far off it may be."""
+    """Maximum absolute difference."""
     relative: float = Field(default=0.0, ge=0)
-    """How far off it may be, as a share of the expected number: 0.01 is one percent."""
+    """Maximum difference as a share of the expected number: 0.01 is one percent."""
     pick: Literal["last", "first", "any"] = "last"
-    """Which number of a response counts. `any`: one of them all must be the expected one, which
-    is the last of the expected response."""
+    """The number of a response that counts. `any`: one of them must equal the last number of the
+    expected response."""
     decimal_mark: DecimalMark = "."
-    """What stands before a fraction. `,` reads `1.234,5`, with dots before thousands."""
+    """Decimal separator. `,` reads `1.234,5`, with dots between thousands."""
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that no number is expected."""
+        """Return a message if no number is expected; empty otherwise."""
         if self.value is not None:
             return ""
         expected = (self._picked(said(turn)) for turn in case.conversation or ())
@@ -79,6 +78,6 @@ class Numeric(Share):
         return Turn(float(fits), evidence)
 
     def _picked(self, text: str) -> list[Decimal]:
-        """Return the numbers of `text` that count."""
+        """Return the numbers of `text` selected by `pick`."""
         found = list(numbers(text, self.decimal_mark))
         return {"first": found[:1], "last": found[-1:], "any": found}[self.pick]

@@ -1,4 +1,4 @@
-"""A criterion that is a Python function of the user's."""
+"""A criterion implemented as a Python function of the user."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ _EXPECTED = 'expected true, false, a number from 0 to 1, None, or {"score", "rea
 
 
 class Returned(Record):
-    """What the function returns where it says more than a number."""
+    """A returned score with a reason or evidence."""
 
     score: float | None = Field(ge=0, le=1)
     reason: str = ""
@@ -39,37 +39,37 @@ class Returned(Record):
 
 @criterion("ci/python")
 class Python(PythonTarget, WorkerCriterion):
-    """What a Python function of your own says, `module:function`, in a process of its own.
+    """A Python function of your own, `module:function`, run in a separate process.
 
-    It is called once for a trial, with one dictionary: `response` and `expected_response` (the
-    last ones, as texts), `tool_calls` and `expected_tool_calls` (of the whole conversation, each
+    It is called once per trial, with one dictionary: `response` and `expected_response` (the
+    last ones, as text), `tool_calls` and `expected_tool_calls` (of the whole conversation, each
     `{"name", "args", "result"}`), `invocations` (the same for each message, with the `message`),
-    `final_state`, `duration_s`, and `case` (the case as ADK writes it). It returns true or false,
-    a number from 0 to 1, `None` where it does not apply (the score is skipped), or
-    `{"score": …, "reason": text, "evidence": {…}}`.  What it raises, and anything else that it
-    returns, is an error, never a score.  Where the module changed, its scores are not compared
-    with those of a baseline; what the module imports is not looked at.
+    `final_state`, `duration_s`, and `case` (in ADK's format).  It returns true or false, a number
+    from 0 to 1, `None` if it does not apply (the score is skipped), or `{"score": …, "reason":
+    text, "evidence": {…}}`.  Exceptions and other return values are errors, never scores.  If the
+    module changed, its scores are not compared with those of a baseline; changes in the modules
+    that it imports are not detected.
     """
 
     shorthand: ClassVar[str] = "python"
     example: ClassVar[Mapping[str, Json]] = {"python": "checks:polite"}
 
     threshold: Value | None = 1.0
-    """The value from which on a case passes."""
+    """Cases with at least this value pass."""
     timeout_s: float = Field(default=60.0, gt=0)
-    """Seconds that one call may take; it is an error then."""
+    """Timeout of one call in seconds; exceeding it is an error."""
 
     def options(self) -> dict[str, Json]:
-        """Return what decides the value; where and how long it runs does not."""
+        """Return the options that affect the value, not where and how long it runs."""
         return {"python": self.python}
 
     def made_of(self, context: RunContext) -> Json:
-        """Return a digest of the function's module, where that is one of the repository's."""
+        """Return a digest of the function's module, if it is in the repository."""
         return digest_of(self.python.partition(":")[0], context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[Scorer]:
-        """Start a worker when the first trial is to be scored; leaving the context ends it."""
+        """Start a worker for the first trial; leaving the context ends it."""
         async with self.pool(context) as pool:
             yield _Function(self, pool)
 
@@ -82,11 +82,11 @@ class _Function:
     pool: Pool
 
     async def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Return what the function says of one trial."""
+        """Return the function's score of one trial."""
         name, timeout_s = self.criterion.python, self.criterion.timeout_s
         try:
             return self._score(
-                await call(self.pool, _told(case, trace), name=name, timeout_s=timeout_s)
+                await call(self.pool, _payload(case, trace), name=name, timeout_s=timeout_s)
             )
         except BadAnswerError as exc:
             raise TrialError("protocol", f"{name} {exc}; {_EXPECTED}") from exc
@@ -101,17 +101,17 @@ class _Function:
             message = f"{self.criterion.python} returned {shown(reply)}: {wrong}; {_EXPECTED}"
             raise TrialError("protocol", message) from exc
         if returned.score is None:
-            reason = returned.reason or f"{self.criterion.python} says that it does not apply"
+            reason = returned.reason or f"{self.criterion.python} returned no score: does not apply"
             return self.criterion.unscored(Status.SKIPPED, reason)
         return self.criterion.scored(
             returned.score, reason=returned.reason, evidence=returned.evidence
         )
 
 
-# --- What the function is told ----------------------------------------------------------------
+# --- Input of the function --------------------------------------------------------------------
 
 
-def _told(case: EvalCase, trace: Trace) -> dict[str, Json]:
+def _payload(case: EvalCase, trace: Trace) -> dict[str, Json]:
     expected: Sequence[Invocation] = case.conversation or ()
     actual = trace.invocations
     return {

@@ -1,4 +1,4 @@
-"""What a response says: the expected text, certain texts, a pattern."""
+"""Text matches in responses: the expected text, given texts, a pattern."""
 
 from abc import abstractmethod
 from typing import ClassVar, Literal, Self
@@ -18,23 +18,23 @@ from ci_eval.records.trials import Trace
 
 @criterion("ci/exact_match")
 class ExactMatch(Share):
-    """The share of responses that are, letter by letter, what is expected.
+    """The share of responses that equal the expected text.
 
-    Each final response is compared with the expected one of its invocation: 1 where they are
-    equal, 0 where they differ or the agent gave none. The value is the mean over the
-    invocations that expect a response; a case without one is skipped. With `expected`, the last
-    response alone is compared, with that text. Thoughts are no part of a response.
+    Compares each final response with the expected one of its invocation: 1 if they are equal, 0
+    if they differ or there is no response. The value is the mean over the invocations that expect a
+    response; a case without one is skipped. With `expected`, only the last response is compared,
+    with that text. Thoughts are not part of a response.
     """
 
     needs_reference: ClassVar[bool] = True
     shorthand: ClassVar[str] = "expected"
 
     expected: str | None = None
-    """The text of the last response, instead of what the cases expect."""
+    """Expected text of the last response, instead of those of the cases."""
     strip: bool = True
-    """Leave out white space at both ends before comparing."""
+    """Ignore white space at both ends."""
     ignore_case: bool = False
-    """Take capital letters for small ones."""
+    """Ignore case."""
 
     @property
     def compared(self) -> Expectation | None:
@@ -42,7 +42,7 @@ class ExactMatch(Share):
         return "reply" if self.expected is None else None
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Compare each response that is expected, or the last one with the fixed text."""
+        """Compare each expected response, or the last one with the fixed text."""
         if self.expected is not None:
             turns = [self._turn(self.expected, said(turn)) for turn in trace.invocations[-1:]]
             return averaged(self, turns)
@@ -58,58 +58,58 @@ class ExactMatch(Share):
 
 
 class InResponses(Share):
-    """Something that is looked for in responses."""
+    """A search in responses."""
 
     absent: bool = False
-    """Ask that it is not there."""
+    """Require that there is no match."""
     ignore_case: bool = False
-    """Take capital letters for small ones."""
+    """Ignore case."""
     responses: Literal["last", "all"] | None = None
-    """`last`: look into the last response only. `all`: into each one of the conversation, where
-    one that has it is enough. Left out: the last, and all for what must be absent."""
+    """`last`: search only the last response. `all`: search each response of the conversation; a
+    match in one is enough. Default: `last`, but `all` with `absent`."""
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Look into the responses that are meant."""
+        """Search the selected responses."""
         del case
         if not trace.invocations:
             return self.scored(None, reason="the conversation has no response")
         which = self.responses or ("all" if self.absent else "last")
         meant = trace.invocations if which == "all" else trace.invocations[-1:]
         if self.absent and all(each.final_response is None for each in meant):
-            return self.unscored(Status.ERROR, "there is no response it could be absent from")
+            return self.unscored(Status.ERROR, "there is no response to search")
         return self.judged_by([said(each) for each in meant])
 
     @abstractmethod
     def judged_by(self, responses: list[str]) -> Score:
-        """Score the texts of the responses, of which there is at least one."""
+        """Score the texts of the responses, at least one."""
 
 
 @criterion("ci/contains")
 class Contains(InResponses):
-    """The share of certain texts that the response contains.
+    """The share of given texts that the response contains.
 
-    1 where all of them are there, 0 where none is. Looked at is the last response of the
-    conversation. With `any`, one of the texts is enough; with `absent`, the value is the share
-    of texts that no response contains, and an error where there is no response at all. White
-    space counts, and thoughts are no part of a response.
+    1 if it contains all of them, 0 if none. Searches the last response of the conversation. With
+    `any`, one of the texts is enough; with `absent`, the value is the share of texts that no
+    response contains, and an error if there is no response at all. White space matters, and
+    thoughts are not part of a response.
     """
 
     shorthand: ClassVar[str] = "text"
     example: ClassVar = {"text": ["refunded", "order 7"]}
 
     text: Texts
-    """The text, or a list of texts."""
+    """A text, or a list of texts."""
     any: bool = False
-    """Be content with one of the texts."""
+    """Require only one of the texts."""
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
+    def _any_or_absent(self) -> Self:
         if self.any and self.absent:
             raise ValueError("'any' and 'absent' exclude each other")
         return self
 
     def judged_by(self, responses: list[str]) -> Score:
-        """Look for each text."""
+        """Search for each text."""
         plain = [self._plain(response) for response in responses]
         found = [any(self._plain(text) in response for response in plain) for text in self.text]
         value = float(any(found)) if self.any else share(each != self.absent for each in found)
@@ -130,23 +130,23 @@ class Contains(InResponses):
 class Regex(InResponses):
     r"""Whether the response matches a regular expression: 1 or 0.
 
-    Looked at is the last response of the conversation. With `absent`, the value is 1 where no
-    response matches, and an error where there is no response at all. The syntax is that of
-    Python's `re`, with flags inside the pattern: `(?s)` lets a dot match a line's end, `(?m)` lets
-    `^` and `$` match at each line. A pattern that looks for more than a second is an error, not a
-    result. Thoughts are no part of a response.
+    Searches the last response of the conversation. With `absent`, the value is 1 if no response
+    matches, and an error if there is no response at all. The syntax is that of Python's `re`, with
+    flags inside the pattern: `(?s)` lets a dot match a newline, `(?m)` lets `^` and `$` match at
+    each line. A search that takes more than a second is an error. Thoughts are not part of a
+    response.
     """
 
     shorthand: ClassVar[str] = "pattern"
     example: ClassVar = {"pattern": r"[Oo]rder \d+"}
 
     pattern: Pattern
-    """What is looked for, anywhere in the response."""
+    """Pattern to find anywhere in the response."""
     full: bool = False
-    """Ask that the pattern matches the whole response, from end to end."""
+    """Require that the pattern matches the whole response."""
 
     def judged_by(self, responses: list[str]) -> Score:
-        """Look for the pattern."""
+        """Search for the pattern."""
         found = [text for text in responses if self._matches(text)]
         evidence: dict[str, Json] = {
             "unwanted_pattern" if self.absent else "pattern": self.pattern,

@@ -1,4 +1,4 @@
-"""How well the arguments of tool calls are the expected ones."""
+"""Comparison of the arguments of tool calls with the expected ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -15,23 +15,22 @@ from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
 _MAX_PAIRS = 10_000
-"""How many pairs of calls of one tool are compared in an invocation: some tenths of a second."""
+"""Maximum pairs of calls of one tool per invocation, which takes some tenths of a second."""
 
 
 @criterion("ci/tool_arguments")
 class ToolArguments(Share):
-    """The share of arguments that expected tool calls were made with, in the best pairing.
+    """The share of expected arguments in the observed tool calls, in the best pairing.
 
     In each invocation, every expected call is paired with an observed call of the same tool, or
-    with none, so that their credits add up to the most. A pair's credit is the share of its
-    arguments that fit: those of both calls count, an unexpected argument as one that does not
-    fit. A call without a partner has no credit; an expected call without `args` asks for none in
-    particular, and has full credit for any call of its tool. Order and further calls do not
-    matter.
+    with none, so that the sum of their credits is highest. A pair's credit is the share of matching
+    arguments among those of both calls; an unexpected argument does not match. A call without a
+    partner has no credit; an expected call without `args` has full credit for any call of its
+    tool. Order and further calls do not matter.
 
     The value of an invocation is the mean credit of its expected calls, that of a case the mean
-    over the invocations that expect calls. A case that expects none is skipped, and a trace that
-    does not tell of tools is an error.
+    over the invocations that expect calls. A case that expects none is skipped, and a trace
+    without a record of tool calls is an error.
     """
 
     reads_tool_calls: ClassVar[bool] = True
@@ -40,14 +39,14 @@ class ToolArguments(Share):
     example: ClassVar = {"args": {"refund": {"reason": "ignore", "amount": {"tolerance": 0.01}}}}
 
     args: Mapping[str, Mapping[str, Rule]] = {}
-    """How arguments are compared where not `exact`, by tool and argument, of which `*` stands for
-    every other one: `ignore`, `subset` (the given value may hold more), `{regex: …}`,
-    `{tolerance: 0.01}` or `{relative: 0.05}` for numbers."""
+    """How to compare arguments, by tool and argument, if not `exact`; `*` means every other one.
+    `ignore`, `subset` (the actual value may contain more), `{regex: …}`, or `{tolerance: 0.01}` or
+    `{relative: 0.05}` for numbers."""
     allow_extra: bool = False
-    """Do not count arguments that were given and not expected."""
+    """Ignore unexpected arguments."""
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that no tool call is expected."""
+        """Return a message if no tool call is expected; empty otherwise."""
         return "" if calls_of(case.conversation or ()) else "expects no tool call"
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
@@ -76,17 +75,17 @@ class ToolArguments(Share):
         return Turn(credit / len(wanted), evidence)
 
     def _credit(self, wanted: Sequence[ToolCall], given: Sequence[ToolCall]) -> float:
-        """Return what the calls of one tool are worth together."""
+        """Return the total credit of the calls of one tool."""
         if len(wanted) * len(given) > _MAX_PAIRS:
             message = (
-                f"{len(given):,} calls of {wanted[0].name!r} in one invocation are more than can "
-                f"be compared with {len(wanted):,} expected ones"
+                f"too many calls of {wanted[0].name!r} to compare in one invocation: "
+                f"{len(given):,} with {len(wanted):,} expected ones"
             )
             raise TrialError("unsupported", message)
         return best_total([[self._of_pair(one, other) for other in given] for one in wanted])
 
     def _of_pair(self, wanted: ToolCall, given: ToolCall) -> float:
-        """Return the share of arguments that fit."""
+        """Return the share of arguments that match."""
         if wanted.args is None:
             return 1.0
         actual = given.args or {}

@@ -1,4 +1,4 @@
-"""Whether tool calls succeeded."""
+"""Errors in tool results."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -18,27 +18,27 @@ from ci_eval.records.trials import Trace
 
 _FAILED = frozenset({"error", "failed", "failure"})
 _MAX_SHOWN = 20
-"""How many failed calls the evidence names."""
+"""Maximum number of failed calls in the evidence."""
 
 
 @criterion("ci/tool_errors")
 class ToolErrors(Share):
-    """The share of tools' answers, over the conversation, that tell of no error.
+    """The share of tool results in the conversation that are not errors.
 
-    1 where no call failed, 0 where all did. A call failed where its answer has an `error` or an
-    `exception` that says anything, `isError` or `is_error` true, `success` false, or a `status`
-    of `error`, `failed` or `failure`; where its `result` is such an object; or where its `result`
-    is a text that begins with `Error:`.
+    1 if no call failed, 0 if all did. A call failed if its result has a non-empty `error` or
+    `exception`, `isError` or `is_error` true, `success` false, or a `status` of `error`, `failed`
+    or `failure`; if its `result` is such an object; or if its `result` is a text that begins with
+    `Error:`.
 
-    Calls without a recorded answer are not counted. Where tools were called and no answer was
-    recorded, and in a trace that does not tell of tools, the score is an error; a conversation
-    without tool calls is skipped.
+    Calls without a recorded result do not count. If tools were called but no result was recorded,
+    and in a trace without a record of tool calls, the score is an error; a conversation without
+    tool calls is skipped.
     """
 
     reads_tool_calls: ClassVar[bool] = True
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Look for errors in the answers."""
+        """Look for errors in the results."""
         del case
         if not trace.invocations:
             return self.scored(None, reason=NO_INVOCATION)
@@ -48,7 +48,7 @@ class ToolErrors(Share):
         if not answers and not calls_of(trace.invocations):
             return self.scored(None, reason="no tool was called")
         if not answers:
-            reason = "tools were called, but the trace does not say what they answered"
+            reason = "tools were called, but the trace has no record of their results"
             return self.unscored(Status.ERROR, reason)
         wrong = [each for each in answers if has_failed(each.response)]
         failed: list[Json] = [
@@ -59,7 +59,7 @@ class ToolErrors(Share):
 
 
 def has_failed(answer: Json) -> bool:
-    """Say whether what a tool answered tells of an error."""
+    """Return True if a tool result is an error."""
     if not isinstance(answer, Mapping):
         return False
     result = answer.get("result")

@@ -1,4 +1,4 @@
-"""Which tools were called: those that had to be, those that must not be, and in which order."""
+"""Required and forbidden tools, and the order of tool calls."""
 
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -18,20 +18,20 @@ from ci_eval.records.results import Score
 class RequiredTools(OfTrajectory):
     """The share of required tools that were called at least once in the conversation.
 
-    1 where each of them was called, 0 where none was; arguments, order and further calls do not
-    matter. Required are the tools whose calls the case expects, or those in `tools`; a case that
-    expects no call is skipped without these. A trace that does not tell of tools is an error.
+    1 if each of them was called, 0 if none was; arguments, order and further calls do not matter.
+    Required are the tools whose calls the case expects, or those in `tools`; without either, the
+    case is skipped. A trace without a record of tool calls is an error.
     """
 
     needs_reference: ClassVar[bool] = True
     shorthand: ClassVar[str] = "tools"
 
     tools: Texts | None = None
-    """A tool, or a list of tools, instead of what the cases expect. `*` stands for anything:
-    `get_*` is satisfied by any tool that begins so."""
+    """A tool, or a list of tools, instead of those that the cases expect. `*` matches anything:
+    any tool that starts with `get_` satisfies `get_*`."""
 
     def lacks(self, case: EvalCase) -> str:
-        """Say that no tool call is expected."""
+        """Return a message if no tool call is expected; empty otherwise."""
         return "" if self._required(case) else "expects no tool call"
 
     def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
@@ -56,16 +56,16 @@ class RequiredTools(OfTrajectory):
 class ForbiddenTools(OfTrajectory):
     """The share of forbidden tools that were never called in the conversation.
 
-    1 where none of them was called, 0 where each was. A trace that does not tell of tools is an
-    error: what nobody looked for was not avoided.
+    1 if none of them was called, 0 if each was. A trace without a record of tool calls is an
+    error: calls may have been made unnoticed.
     """
 
     shorthand: ClassVar[str] = "tools"
     example: ClassVar = {"tools": ["delete_*", "send_email"]}
 
     tools: Texts
-    """A tool, or a list of tools. `*` stands for anything: `delete_*` forbids every tool that
-    begins so."""
+    """A tool, or a list of tools. `*` matches anything: `delete_*` forbids every tool that starts
+    with `delete_`."""
 
     def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
         """Look for calls of forbidden tools."""
@@ -83,14 +83,14 @@ def _as_chains(value: object) -> object:
 
 def _checked(chains: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
     if any(len(chain) < 2 for chain in chains):
-        raise ValueError("needs at least two tools that follow each other")
+        raise ValueError("needs at least two tools in order")
     order: TopologicalSorter[str] = TopologicalSorter()
     for first, then in (pair for chain in chains for pair in pairwise(chain)):
         order.add(then, first)
     try:
         order.prepare()
     except CycleError as exc:
-        raise ValueError(f"goes round in a circle: {' > '.join(exc.args[1])}") from exc
+        raise ValueError(f"is a circular order: {' > '.join(exc.args[1])}") from exc
     return chains
 
 
@@ -106,14 +106,14 @@ _Chains = Annotated[
 class ToolOrder(OfTrajectory):
     """The share of steps, from one tool to the next, that were taken in the right order.
 
-    `[search, book, pay]` has two steps. A step holds where both tools were called in the
-    conversation and the first call of the former came before the first call of the latter, so
-    that nothing happened too early. Other calls may stand between, and tools may be called again.
-    Several lists make a partial order: what they do not order may come in any order.
+    `[search, book, pay]` has two steps. A step holds if both tools were called in the conversation
+    and the first call of the former came before the first call of the latter. Other calls may come
+    in between, and tools may be called again. Several lists form a partial order: tools that they
+    do not order may come in any order.
 
-    1 where every step holds, 0 where none does. With `if_called`, a step whose latter tool was
-    not called is left out, and a case of which nothing is left is skipped. A trace that does not
-    tell of tools is an error.
+    1 if every step holds, 0 if none does. With `if_called`, a step whose latter tool was not called
+    is left out, and a case without any step left is skipped. A trace without a record of tool calls
+    is an error.
     """
 
     shorthand: ClassVar[str] = "order"
@@ -122,7 +122,7 @@ class ToolOrder(OfTrajectory):
     order: _Chains
     """Tools, first to last; or a list of such lists."""
     if_called: bool = False
-    """Ask only that no tool is called before the one it follows, not that each is called."""
+    """Require only that no tool is called before its predecessor, not that each is called."""
 
     def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
         """Compare the first calls of the tools of each step."""
@@ -131,7 +131,7 @@ class ToolOrder(OfTrajectory):
         steps = dict.fromkeys(pair for chain in self.order for pair in pairwise(chain))
         looked_at = [step for step in steps if step[1] in first or not self.if_called]
         if not looked_at:
-            return self.scored(None, reason="none of the tools that follow another was called")
+            return self.scored(None, reason="no tool with a predecessor was called")
         holding = [
             former in first and latter in first and first[former] < first[latter]
             for former, latter in looked_at

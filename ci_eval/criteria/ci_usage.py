@@ -1,4 +1,4 @@
-"""What a conversation took: seconds, tokens, dollars, tool calls."""
+"""Resource use of a conversation: seconds, tokens, dollars, tool calls."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -16,22 +16,22 @@ from ci_eval.records.trials import Trace
 
 
 class Consumption(Criterion):
-    """Something that a conversation takes, of which less is better.
+    """A resource that a conversation uses; lower is better.
 
-    Without a threshold it is shown and compared, and never judged.
+    Without a threshold it is shown and compared, but never judged.
     """
 
     interval: ClassVar[tuple[float, float] | None] = None
     better: ClassVar = "lower"
     takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "optionally"
     unreported: ClassVar[str]
-    """Why there is nothing to add up, where an invocation does not say what it took."""
+    """The reason for a missing score, if an invocation does not report its usage."""
 
     threshold: Value | None = Field(default=None, ge=0)
-    """The most that a case may take; left out, it is only shown and compared."""
+    """Maximum for a case to pass; without it, the value is only shown and compared."""
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Return the sum over the invocations, where all of them report their part."""
+        """Return the sum over the invocations, if all of them report their usage."""
         del case
         if not trace.invocations:
             return self.scored(None, reason=NO_INVOCATION)
@@ -42,24 +42,24 @@ class Consumption(Criterion):
             return self.unscored(status, self.unreported)
         parts: list[Json] = [*known]
         evidence: dict[str, Json] = {"by_invocation": parts}
-        # So that ten cents and twenty are thirty, and no more.
+        # Removes floating-point noise: 0.1 + 0.2 is 0.3.
         total = round(float(sum(known)), 9)
         return self.scored(total, evidence=evidence if len(known) > 1 else None)
 
     @abstractmethod
     def measure(self, trace: Trace) -> Sequence[float | None]:
-        """Return what each invocation took; `None` where it does not say."""
+        """Return the usage of each invocation; `None` if it is not reported."""
 
 
 @criterion("ci/latency_s")
 class Latency(Consumption):
-    """The seconds from the user's messages to the responses, added up over the conversation.
+    """Seconds from the user's messages to the responses, added up over the conversation.
 
-    The start of an agent's process is not part of it. Where the time of an invocation is not
-    known, as in many recordings, the score is skipped, and an error if there is a threshold.
+    Excludes the start of an agent's process. If the time of an invocation is unknown, as in many
+    recordings, the score is skipped, or an error if there is a threshold.
     """
 
-    unreported: ClassVar[str] = "the trace does not say how long each invocation took"
+    unreported: ClassVar[str] = "the trace has no duration for each invocation"
 
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the seconds of each invocation."""
@@ -68,10 +68,10 @@ class Latency(Consumption):
 
 @criterion("ci/cost_usd")
 class Cost(Consumption):
-    """What the models cost over the conversation, in US dollars, as the agent reports it.
+    """Cost of the models over the conversation in US dollars, as reported by the agent.
 
-    Nothing is derived from tokens and price lists. Where an invocation reports no cost, the
-    score is skipped, and an error if there is a threshold.
+    It is not derived from tokens and price lists. If an invocation reports no cost, the score is
+    skipped, or an error if there is a threshold.
     """
 
     unreported: ClassVar[str] = "the agent does not report the cost of each invocation"
@@ -83,17 +83,17 @@ class Cost(Consumption):
 
 @criterion("ci/tokens")
 class Tokens(Consumption):
-    """The tokens that models read and wrote over the conversation, as the agent reports them.
+    """Tokens that models read and wrote over the conversation, as reported by the agent.
 
-    Read are prompts and the results of built-in tools, from a cache or not; written are answers
-    and thoughts. Where an invocation does not report what is counted, the score is skipped, and
-    an error if there is a threshold.
+    Input tokens are prompts and the results of built-in tools, cached or not; output tokens are
+    answers and thoughts. If an invocation does not report what is counted, the score is skipped,
+    or an error if there is a threshold.
     """
 
     unreported: ClassVar[str] = "the agent does not report the tokens of each invocation"
 
     count: Literal["total", "input", "output"] = "total"
-    """What is counted: what was read, what was written, or both."""
+    """Tokens to count: input, output, or both."""
 
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the tokens of each invocation."""
@@ -107,9 +107,9 @@ class Tokens(Consumption):
 
 @criterion("ci/tool_calls")
 class ToolCalls(Consumption):
-    """How many tool calls were made over the conversation.
+    """Number of tool calls over the conversation.
 
-    A trace that does not tell of tools is skipped, and an error if there is a threshold.
+    A trace without a record of tool calls is skipped, or an error if there is a threshold.
     """
 
     reads_tool_calls: ClassVar[bool] = True

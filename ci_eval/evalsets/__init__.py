@@ -1,4 +1,4 @@
-"""Formats of evalsets: one module for each.
+"""Evalset formats, one per module.
 
 Imports `formats` and below, and no other plugin package.
 """

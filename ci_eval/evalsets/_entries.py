@@ -1,4 +1,4 @@
-"""The cases of a file in any syntax, one after the other, each with what names its places."""
+"""Iteration over the cases of a file in any syntax, with the location of each."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,34 +14,34 @@ from ci_eval.text.yaml_files import Loc, dotted, read_yaml
 
 
 class Entry(NamedTuple):
-    """What a file says of one case."""
+    """One case of a file."""
 
     value: Json
     line: int
     notes: Notes
-    """Takes what is wrong with it."""
+    """Collects the problems of the case."""
 
 
-def spotted(line: Callable[[Loc], int | None], base: Loc) -> Callable[[Loc], tuple[int, str]]:
-    """Return what names the places in the value at `base` of a document with such lines."""
+def locator(line: Callable[[Loc], int | None], base: Loc) -> Callable[[Loc], tuple[int, str]]:
+    """Return a function that locates values below `base`, given the lines of a document."""
     return lambda loc: (line((*base, *loc)) or 1, dotted((*base, *loc)))
 
 
 class Source(NamedTuple):
-    """A file of cases: a list, or an object with the list under a key, or lines, or a table."""
+    """A file of cases: a list, an object with the list under a key, lines, or a table."""
 
     path: Path
     shown: str
-    """What the user calls it."""
+    """Path as shown to the user."""
     key: str
-    """The key that the list stands under, where the document is an object."""
+    """Key of the list, if the document is an object."""
     problems: Problems
-    """Takes what is wrong with the file."""
+    """Collects the problems of the file."""
     header: dict[str, Any]
-    """Takes what stands beside the list."""
+    """Receives the other members of the object."""
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the cases, and note what is wrong with the file itself."""
+        """Yield the cases, and note problems of the file itself."""
         match syntax_of(self.path):
             case "json":
                 return self._of_json()
@@ -59,7 +59,7 @@ class Source(NamedTuple):
             is_object = is_object or bool(name)
             if name == self.key and element.is_begin:
                 if begun:
-                    self.problems.add(f"the key {name!r} is there twice", element.line)
+                    self.problems.add(f"duplicate key {name!r}", element.line)
                 begun = True
             elif not name or (name == self.key and begun):
                 yield self._entry(element, (name, position) if name else (position,))
@@ -73,7 +73,7 @@ class Source(NamedTuple):
         def line(loc: Loc) -> int:
             return element.line_of(loc[len(base) :])
 
-        return Entry(element.value, element.line, Notes(self.problems, spotted(line, base)))
+        return Entry(element.value, element.line, Notes(self.problems, locator(line, base)))
 
     def _of_lines(self) -> Iterator[Entry]:
         for element in walk_lines(self.path, shown=self.shown, refuse=self.problems.add):
@@ -91,7 +91,7 @@ class Source(NamedTuple):
                 self.problems.add(f"{self.key!r} is missing", 1)
             value, base = value.get(self.key), (self.key,)
         for position, inner in enumerate(value if isinstance(value, list) else ()):
-            spot = spotted(document.line, (*base, position))
+            spot = locator(document.line, (*base, position))
             yield Entry(inner, spot(())[0], Notes(self.problems, spot))
 
     def _of_table(self) -> Iterator[Entry]:
@@ -103,12 +103,12 @@ class Source(NamedTuple):
             message = f"expected a list of cases, found {describe(value)}"
             self.problems.add(message, line, name)
         elif name in self.header:
-            self.problems.add(f"the key {name!r} is there twice", line)
+            self.problems.add(f"duplicate key {name!r}", line)
         self.header[name] = _Member(value, line)
 
 
 class _Member(NamedTuple):
-    """What stands beside the list of cases, and on which line."""
+    """A member beside the list of cases, and its line."""
 
     value: Json
     line: int

@@ -1,4 +1,4 @@
-"""One case as our own format has it, made into what every format's cases are."""
+"""One case in ci-eval's own format, converted to an `EvalCase`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
@@ -27,7 +27,7 @@ from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Loc
 
 USER: Final = "ci-eval"
-"""Whose session it is, where a case gives a state to begin with."""
+"""User id of the session, if a case sets an initial state."""
 FOREIGN: Final = {
     **dict.fromkeys(("input", "question", "query", "user_input", "instruction"), "prompt"),
     **dict.fromkeys(
@@ -40,11 +40,11 @@ FOREIGN: Final = {
     **dict.fromkeys(("messages", "conversation"), "turns"),
     "session_state": "state",
 }
-"""What other tools call what we call something else."""
+"""Keys of other tools, mapped to ci-eval's."""
 
 
 class _Given(Record):
-    """A part of a case; which keys there are is checked beforehand."""
+    """A part of a case; its keys are checked beforehand."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", populate_by_name=False)
 
@@ -84,7 +84,7 @@ class _Turn(_Expectation):
 
 
 class GivenCase(_Expectation):
-    """A case with its keys as files have them."""
+    """A case with its keys as written in files."""
 
     id: str | None = Field(default=None, min_length=1)
     tags: tuple[str, ...] = ()
@@ -107,11 +107,11 @@ _INSIDE: Final[Mapping[str, type[_Given]]] = {
     "expected_tools": _Call,
     "rubrics": _Rubric,
 }
-"""The keys that hold objects with keys of their own, or lists of these."""
+"""Keys that hold objects with their own keys, or lists of these."""
 
 
 def read_case(value: Json, line: int, notes: Notes, names: MadeNames) -> EvalCase | None:
-    """Return the case that `value` describes, or note what is wrong with it."""
+    """Return the case that `value` describes, or note its problems."""
     errors = notes.problems.errors
     if not isinstance(value, Mapping):
         notes.error(f"expected an object, found {describe(value)}")
@@ -126,21 +126,21 @@ def read_case(value: Json, line: int, notes: Notes, names: MadeNames) -> EvalCas
     turns = _turns(given)
     case_id = given.id
     if case_id is None:
-        case_id, wrong = names.name(_asked(given, turns), line)
+        case_id, wrong = names.name(_prompts(given, turns), line)
         if wrong:
             notes.error(wrong)
             return None
     _note_oddities(given, turns, notes)
-    case = _made(given, case_id, turns, line)
+    case = _case_of(given, case_id, turns, line)
     note_persona(case, notes, ("scenario", "persona"))
     return case
 
 
-# --- What is wrong with it ------------------------------------------------------------------
+# --- Problems -------------------------------------------------------------------------------
 
 
 def _note_unknown(value: Json, model: type[_Given], notes: Notes, loc: Loc) -> None:
-    """Note keys that are not known, and what they are called here if others have them."""
+    """Note unknown keys, and the right key if another tool uses them."""
     if isinstance(value, list):
         for position, each in enumerate(value):
             _note_unknown(each, model, notes, (*loc, position))
@@ -152,7 +152,7 @@ def _note_unknown(value: Json, model: type[_Given], notes: Notes, loc: Loc) -> N
             if key in _INSIDE:
                 _note_unknown(inner, _INSIDE[key], notes, (*loc, key))
         elif FOREIGN.get(key) in known:
-            notes.error(f"unknown key; here it is called {FOREIGN[key]!r}", (*loc, key))
+            notes.error(f"unknown key; use {FOREIGN[key]!r}", (*loc, key))
         else:
             notes.error(f"unknown key{did_you_mean(key, known)}", (*loc, key))
 
@@ -171,7 +171,7 @@ def _validated(value: Mapping[str, Json], notes: Notes) -> GivenCase | None:
 
 
 def _in_words(value: Any, loc: Loc, message: str) -> tuple[tuple[int | str, ...], str]:
-    """Return the place in the file and the message; none where only an alternative failed."""
+    """Return the location and the message; empty if only one alternative of a union failed."""
     place: list[int | str] = []
     for step in loc:
         inside = isinstance(value, Mapping) and step in value
@@ -195,11 +195,11 @@ def _note_contradictions(given: GivenCase, notes: Notes) -> None:
     if not kinds:
         notes.error("needs a 'prompt', or 'turns', or a 'scenario'")
     elif len(kinds) > 1:
-        notes.error(f"has both {kinds[0]!r} and {kinds[1]!r}; only one of them can be", kinds[1:2])
+        notes.error(f"has both {kinds[0]!r} and {kinds[1]!r}; use only one", kinds[1:2])
     elif kinds != ["prompt"]:
         for key in _Expectation.names():
             if getattr(given, key) is not None:
-                place = "into one of the 'turns'" if given.turns else "beside a 'prompt'"
+                place = "in one of the 'turns'" if given.turns else "beside a 'prompt'"
                 notes.error(f"belongs {place}", (key,))
     if given.scenario and not (given.scenario.plan.strip() or given.scenario.goals):
         notes.error("needs a 'plan', or 'goals'", ("scenario",))
@@ -221,12 +221,12 @@ def _note_oddities(given: GivenCase, turns: tuple[_Turn, ...] | None, notes: Not
 
 
 _NO_ARGS: Final = (
-    "names a tool without 'args'; 'adk/tool_trajectory_avg_score' takes that to match no call, "
-    "unless it has 'missing_args: any'"
+    "names a tool without 'args'; in 'adk/tool_trajectory_avg_score' it matches no call "
+    "unless 'missing_args' is 'any'"
 )
 
 
-# --- What it becomes ------------------------------------------------------------------------
+# --- Conversion -----------------------------------------------------------------------------
 
 
 def _turns(given: GivenCase) -> tuple[_Turn, ...] | None:
@@ -236,13 +236,15 @@ def _turns(given: GivenCase) -> tuple[_Turn, ...] | None:
     return (_Turn(prompt=given.prompt, **shared),)
 
 
-def _asked(given: GivenCase, turns: tuple[_Turn, ...] | None) -> list[str]:
+def _prompts(given: GivenCase, turns: tuple[_Turn, ...] | None) -> list[str]:
     if given.scenario:
         return [given.scenario.start, given.scenario.plan]
     return [turn.prompt for turn in turns or ()]
 
 
-def _made(given: GivenCase, case_id: str, turns: tuple[_Turn, ...] | None, line: int) -> EvalCase:
+def _case_of(
+    given: GivenCase, case_id: str, turns: tuple[_Turn, ...] | None, line: int
+) -> EvalCase:
     scenario, state = given.scenario, given.state
     return EvalCase(
         eval_id=case_id,
@@ -270,7 +272,7 @@ def _scenario(given: _Scenario) -> ConversationScenario:
 
 
 def _metadata(scenario: _Scenario | None) -> dict[str, Json]:
-    """Return what a scenario says for AgentFlow's simulated user, where that looks for it."""
+    """Return the metadata in which AgentFlow's simulated user expects its options."""
     given = scenario.model_dump(mode="json", include={"goals", "max_turns"}) if scenario else {}
     said = {key: value for key, value in given.items() if value}
     return {"metadata": said} if said else {}

@@ -1,4 +1,4 @@
-"""What every reader of evalsets does the same: read all, report all, read again."""
+"""Shared parts of evalset readers: reading a file, collecting its problems, reading it again."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ from ci_eval.text.json_stream import Element
 from ci_eval.text.yaml_files import Loc, dotted
 
 KEPT_BYTES = 4 * 1024 * 1024
-"""Cases of files up to this size stay in memory; larger files are read once more."""
+"""Cases of files up to this size stay in memory; larger files are read again."""
 KEPT_CASES = 5000
-"""As many at most: a case takes more room in memory than a short line of a table."""
+"""Maximum number of cases in memory: a case is larger than its row in a table."""
 MAX_PROBLEMS = 1000
-"""Reading stops after so many different problems."""
+"""Reading stops after this many different problems."""
 MAX_ALIKE = 5
-"""How often the same problem is told; a file of another kind has one in each case."""
+"""Maximum repetitions of one problem; a file in another format has it in each case."""
 
 
 class Problems:
@@ -29,7 +29,7 @@ class Problems:
         self._found: list[Problem] = []
         self._alike: dict[tuple[str, str], _Alike] = {}
         self.errors = 0
-        """How often something makes the file unusable."""
+        """Number of errors, which make the file unusable."""
 
     def add(
         self,
@@ -40,10 +40,10 @@ class Problems:
         severity: Severity = "error",
         concerns: str = "",
     ) -> None:
-        """Note something that is wrong: it makes the file unusable, or is read all the same.
+        """Note a problem: an error, which makes the file unusable, or a warning.
 
         Raises:
-            EvalSetError: with everything that was noted, as this is enough.
+            EvalSetError: the limit is reached; it has all problems noted so far.
 
         """
         self.errors += severity == "error"
@@ -52,7 +52,7 @@ class Problems:
         alike.count += 1
         alike.last_line = line
         if alike.count <= MAX_ALIKE:
-            alike.last_told = len(self._found)
+            alike.last_reported = len(self._found)
             self._found.append(Problem(message, self._shown, line, where, severity, concerns))
         if len(self._found) >= MAX_PROBLEMS:
             raise EvalSetError(problems=self.listed())
@@ -63,42 +63,42 @@ class Problems:
         for alike in self._alike.values():
             more = alike.count - MAX_ALIKE
             if more > 0:
-                told = found[alike.last_told]
+                told = found[alike.last_reported]
                 places = "1 more place" if more == 1 else f"{more} more places"
                 message = f"{told.message} (and in {places}, down to line {alike.last_line})"
-                found[alike.last_told] = replace(told, message=message)
+                found[alike.last_reported] = replace(told, message=message)
         return sorted(found, key=lambda problem: problem.line or 0)
 
 
 @dataclass
 class _Alike:
-    """The problems that differ in nothing but their place."""
+    """Problems that differ only in their location."""
 
     count: int = 0
     last_line: int | None = None
-    last_told: int = 0
-    """Which of all problems that are told is the last of these."""
+    last_reported: int = 0
+    """Index of the last of these among all reported problems."""
 
 
 @dataclass(frozen=True)
 class Notes:
-    """Notes what is wrong with one case."""
+    """Collects the problems of one case."""
 
     problems: Problems
     spot: Callable[[Loc], tuple[int, str]]
-    """Returns, for a place in the case, its line and what it is called."""
+    """Returns the line and the name of a location in the case."""
 
     def error(self, message: str, loc: Loc = ()) -> None:
-        """Note something that makes the file unusable."""
+        """Note an error, which makes the file unusable."""
         self.problems.add(message, *self.spot(loc))
 
     def warning(self, message: str, loc: Loc = (), *, concerns: str = "") -> None:
-        """Add a warning; where `concerns` names a topic, only some criteria find it relevant."""
+        """Note a warning; a topic in `concerns` limits it to the criteria it is relevant for."""
         self.problems.add(message, *self.spot(loc), severity="warning", concerns=concerns)
 
 
 def note_persona(case: EvalCase, notes: Notes, loc: Loc) -> None:
-    """Note that nobody knows the persona of a scenario, which stands at `loc`."""
+    """Note an error if the persona of a scenario, at `loc`, is unknown."""
     scenario = case.conversation_scenario
     if scenario and scenario.user_persona is not None:
         from ci_eval.formats.personas import fault
@@ -108,24 +108,24 @@ def note_persona(case: EvalCase, notes: Notes, loc: Loc) -> None:
 
 
 ADK_TRAJECTORY = "adk/tool_trajectory_avg_score"
-"""Minds expected calls without arguments, which match none in ADK."""
+"""Topic: expected calls without arguments, which match no call in ADK."""
 ADK_RESPONSES = "adk/response_match_score"
-"""Minds expected responses that are missing, which score 0 in ADK."""
+"""Topic: missing expected responses, which score 0 in ADK."""
 
 
-def within(element: Element, where: str) -> Callable[[Loc], tuple[int, str]]:
-    """Return what names the places in `element`, which is itself called `where`."""
+def locator(element: Element, where: str) -> Callable[[Loc], tuple[int, str]]:
+    """Return a function that locates values in `element`, which is itself named `where`."""
     return lambda loc: (element.line_of(loc), f"{where}.{dotted(loc)}" if loc else where)
 
 
 Parse = Callable[[Problems], Iterator[EvalCase]]
-"""Yields the cases of a file that can be understood, and notes what cannot."""
+"""Yields the valid cases of a file, and notes the problems of the others."""
 
 
 def open_evalset(
     path: Path, shown: str, reader: str, parse: Parse, *, set_id: Callable[[], str]
 ) -> OpenedEvalSet:
-    """Read a whole file, check what concerns all of its cases, and make it readable again.
+    """Read a whole file, check its cases, and return it for repeated reading.
 
     Raises:
         EvalSetError: with every problem of the file.
@@ -139,7 +139,7 @@ def open_evalset(
         for case in parse(problems):
             if case.eval_id in lines:
                 first = f"; the first is on line {lines[case.eval_id]}"
-                problems.add(f"the id {case.eval_id!r} is there twice{first}", case.line)
+                problems.add(f"duplicate id {case.eval_id!r}{first}", case.line)
             lines.setdefault(case.eval_id, case.line)
             facts.add(case)
             if kept is not None:

@@ -1,4 +1,4 @@
-"""Cases as the rows of a table (CSV), each made into what the other syntaxes say in words."""
+"""Cases as rows of a table (CSV), converted to the structure of the other syntaxes."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc, reading
 
 SEPARATOR = ";"
-"""Stands between the tags, and between the tools, of one cell."""
+"""Separates tags, tools and nodes in a cell."""
 _TEXTS = ("id", "prompt", "expected")
-"""Columns whose cells are taken as they are."""
+"""Columns whose cells are taken as text."""
 _LISTS = ("tags", "expected_tools", "expected_nodes")
 _NAMED = ("state", "final_state", "assert")
-"""The first part of columns such as `state.user`; the second part is theirs."""
+"""Prefixes of columns such as `state.user`; the part after the dot is the name."""
 
 
 class Row(NamedTuple):
@@ -26,10 +26,10 @@ class Row(NamedTuple):
 
     value: dict[str, Json]
     line: int
-    """Where it begins; a quoted cell may go on over several lines."""
+    """First line; a quoted cell may span several lines."""
 
     def spot(self, loc: Loc) -> tuple[int, str]:
-        """Return the line, and the column that a place in the case came from."""
+        """Return the line and the column of a location in the case."""
         return self.line, f"column {self._column(loc)!r}" if loc else ""
 
     def _column(self, loc: Loc) -> str:
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 def read_table(path: Path, *, shown: str, problems: Problems) -> Iterator[Row]:
-    """Yield the rows of the table at `path` that can be understood.
+    """Yield the valid rows of the table at `path`.
 
     Raises:
         UsageError: it cannot be read.
@@ -64,20 +64,20 @@ def read_table(path: Path, *, shown: str, problems: Problems) -> Iterator[Row]:
 
 
 def _note_columns(columns: Sequence[str], problems: Problems) -> bool:
-    """Note what is wrong with the columns; say whether the rows are worth reading."""
+    """Note problems of the columns; return False if the rows are not worth reading."""
     if len(columns) == 1:
         odd = next((each for each in (SEPARATOR, "\t", "|") if each in columns[0]), "")
         if odd:
-            problems.add(f"the columns must be separated by ',', here it seems to be {odd!r}", 1)
+            problems.add(f"columns must be separated by ',', found {odd!r}", 1)
             return False
     for position, name in enumerate(columns):
         where = f"column {position + 1}"
         if not name:
             problems.add("has no name", 1, where)
         elif name in columns[:position]:
-            problems.add(f"the column {name!r} is there twice", 1, where)
+            problems.add(f"duplicate column {name!r}", 1, where)
         elif not _is_known(name):
-            problems.add(f"unknown column{_instead(name)}", 1, f"column {name!r}")
+            problems.add(f"unknown column{_hint(name)}", 1, f"column {name!r}")
     return not problems.errors
 
 
@@ -86,12 +86,12 @@ def _is_known(name: str) -> bool:
     return name in (*_TEXTS, *_LISTS) or (first in _NAMED and bool(second))
 
 
-def _instead(name: str) -> str:
+def _hint(name: str) -> str:
     known = [*_TEXTS, *_LISTS, *(f"{first}.NAME" for first in _NAMED)]
     if name in _NAMED:
-        return f"; what is in it has a name: '{name}.NAME'"
+        return f"; add a name: '{name}.NAME'"
     if FOREIGN.get(name) in known:
-        return f"; here it is called {FOREIGN[name]!r}"
+        return f"; use {FOREIGN[name]!r}"
     return did_you_mean(name, known)
 
 
@@ -99,7 +99,7 @@ def _row(columns: Sequence[str], cells: Sequence[str], line: int, problems: Prob
     if len(cells) > len(columns):
         message = (
             f"has {len(cells)} cells for {len(columns)} columns; "
-            'a cell that holds a comma is written in "double quotes"'
+            'put a cell with a comma in "double quotes"'
         )
         problems.add(message, line)
         return None
@@ -114,10 +114,10 @@ def _row(columns: Sequence[str], cells: Sequence[str], line: int, problems: Prob
 
 
 def _put(value: dict[str, Any], column: str, cell: str) -> None:
-    """Put what a cell says where the other syntaxes have it.
+    """Store a cell where the other syntaxes have its value.
 
     Raises:
-        NotJsonError: it begins like a list in JSON, and is none.
+        NotJsonError: it begins like a JSON list, but is not one.
 
     """
     first, _, name = column.partition(".")
@@ -133,7 +133,7 @@ def _put(value: dict[str, Any], column: str, cell: str) -> None:
 
 
 def _json_or_text(cell: str) -> Json:
-    """Return the JSON value that a cell is, or its text where it is none."""
+    """Return a cell's JSON value, or its text if it is not JSON."""
     try:
         return parse_json(cell)
     except NotJsonError:

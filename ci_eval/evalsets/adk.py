@@ -11,9 +11,9 @@ from ci_eval.evalsets._reading import (
     ADK_TRAJECTORY,
     Notes,
     Problems,
+    locator,
     note_persona,
     open_evalset,
-    within,
 )
 from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.evalsets.trpc import TrpcAgentGo
@@ -31,20 +31,20 @@ _ARRAYS = frozenset({"eval_cases", "evalCases"})
 _HEADER = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")
 _CONTENTS = {"user_content": "user", "final_response": "model"}
 OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_agent_responses")
-"""The keys of a turn in ADK's older formats that say something."""
+"""Keys of a turn in ADK's older formats that have a meaning."""
 
 
 @evalset("adk")
 class Adk(EvalSetReader):
     """ADK's evalset: `{"eval_set_id": …, "eval_cases": [{"eval_id", "conversation"}, …]}`.
 
-    Keys inside a case may be snake_case or camelCase, as ADK takes them.  Where ADK is
-    stricter and the meaning is plain, the file is read and a warning names the line.
+    As in ADK, keys inside a case may be snake_case or camelCase.  If ADK is stricter and the
+    meaning is clear, the file is accepted with a warning.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it is an object with a list of cases that are of no other format."""
+        """Return True for an object with a list of cases in no other format."""
         return (
             isinstance(head, Mapping)
             and bool({"eval_cases", "evalCases", "eval_set_id", "evalSetId"} & head.keys())
@@ -90,7 +90,7 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
         message = f"ADK itself reads only {key!r}"
         problems.add(message, element.line, name, severity="warning")
     if key in header:
-        problems.add(f"the key {key!r} is there twice", element.line)
+        problems.add(f"duplicate key {key!r}", element.line)
     elif key == "eval_cases" and not element.is_begin:
         problems.add(f"expected a list of cases, found {describe(value)}", element.line, name)
     elif key == "eval_set_id" and not isinstance(value, str):
@@ -99,15 +99,15 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
 
 
 def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
-    """Return the case that `element` holds, or note what is wrong with it."""
-    notes = Notes(problems, within(element, where))
+    """Return the case that `element` holds, or note its problems."""
+    notes = Notes(problems, locator(element, where))
     value = element.value
     if not isinstance(value, dict):
         notes.error(f"expected an object, found {describe(value)}")
         return None
     if isinstance(value.get("conversation"), list):
         turns = [
-            _mended(turn, notes, ("conversation", index))
+            _converted_turn(turn, notes, ("conversation", index))
             for index, turn in enumerate(value["conversation"])
         ]
         value = {**value, "conversation": turns}
@@ -122,15 +122,15 @@ def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | Non
     return case
 
 
-def _mended(turn: Any, notes: Notes, loc: Loc) -> Any:
-    """Return an invocation with what is spelled the older way put where it belongs now."""
+def _converted_turn(turn: Any, notes: Notes, loc: Loc) -> Any:
+    """Return an invocation with the keys of older formats converted."""
     if not isinstance(turn, dict):
         return turn
     texts = [key for key in _CONTENTS if isinstance(turn.get(key), str)]
     old = [key for key in OLD_KEYS if key in turn]
     if not old and not texts:
         return turn
-    message = f"{_listed(old + texts)} as ADK's older format has it, which ADK refuses here"
+    message = f"{_listed(old + texts)} in ADK's older format, which ADK refuses here"
     notes.warning(message, loc)
     mended = {key: value for key, value in turn.items() if key not in OLD_KEYS}
     for key in texts:
@@ -145,7 +145,7 @@ def _listed(keys: Sequence[str]) -> str:
 
 
 def _message(text: Any, *, role: str) -> Any:
-    """Return the message that a plain `text` stands for; anything else as it is."""
+    """Return `text` as a message; anything but a string unchanged."""
     return {"role": role, "parts": [{"text": text}]} if isinstance(text, str) else text
 
 
@@ -191,14 +191,14 @@ def _said(item: Any) -> Any:
 def note_silence(notes: Notes, loc: Loc) -> None:
     """Warn that an invocation does not state the expected tool calls."""
     message = (
-        "does not state the expected tool calls, which ADK's 'tool_trajectory_avg_score' takes for "
-        "none: an agent that calls no tool passes"
+        "does not state the expected tool calls, so ADK's 'tool_trajectory_avg_score' expects none: "
+        "an agent that calls no tool passes"
     )
     notes.warning(message, loc, concerns=SILENCE)
 
 
 def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") -> None:
-    """Warn of what is read but hardly meant; `turns` is what the file calls the conversation."""
+    """Warn of likely mistakes; `turns` is the file's name for the conversation."""
     known = [field for field in EvalCase.model_fields if field != "line"]
     for name in case.model_extra or {}:
         ending = did_you_mean(name, known)
@@ -224,7 +224,7 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
 
 
 def _note_untyped(rubrics: Sequence[Rubric] | None, notes: Notes, loc: Loc) -> None:
-    """Warn of rubrics of a case that no criterion takes, since each takes those of its type."""
+    """Warn of rubrics without a type, which no criterion judges."""
     for number, rubric in enumerate(rubrics or ()):
         if rubric.type is None:
             message = (

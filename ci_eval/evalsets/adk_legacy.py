@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
+from ci_eval.evalsets._reading import Notes, Problems, locator, open_evalset
 from ci_eval.evalsets.adk import from_older, note_oddities, note_silence
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -18,7 +18,7 @@ from ci_eval.text.yaml_files import Loc
 
 
 class _Older(Record):
-    """A part of the older formats; as in ADK, keys that are not known are ignored."""
+    """A part of the older formats; as in ADK, unknown keys are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
@@ -59,7 +59,7 @@ class AdkLegacy(EvalSetReader):
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it is a list of objects with a name or data, or an empty list."""
+        """Return True for a list of objects with a name or data, or an empty list."""
         return head == [] or bool(_keys_of_first(head) & {"data", "name"})
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
@@ -67,7 +67,7 @@ class AdkLegacy(EvalSetReader):
 
         def parse(problems: Problems) -> Iterator[EvalCase]:
             for position, element in enumerate(_elements(path, shown)):
-                notes = Notes(problems, within(element, f"[{position}]"))
+                notes = Notes(problems, locator(element, f"[{position}]"))
                 yield from _case(element, notes)
 
         return open_evalset(path, shown, self.type_name, parse, set_id=lambda: path.name)
@@ -75,11 +75,11 @@ class AdkLegacy(EvalSetReader):
 
 @evalset("adk_flat")
 class AdkFlat(EvalSetReader):
-    """ADK's list of turns, one case in all: `[{"query", "reference", …}]` in `*.test.json`."""
+    """ADK's list of turns, a single case: `[{"query", "reference", …}]` in `*.test.json`."""
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it is a list of objects with a query."""
+        """Return True for a list of objects with a query."""
         return bool(_keys_of_first(head) & {"query", "expected_tool_use", "reference"})
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
@@ -90,7 +90,7 @@ class AdkFlat(EvalSetReader):
 
             def spot(loc: Loc) -> tuple[int, str]:
                 _, position, *rest = loc
-                return within(elements[int(position)], f"[{position}]")(rest)
+                return locator(elements[int(position)], f"[{position}]")(rest)
 
             notes = Notes(problems, spot)
             turns = [
@@ -134,7 +134,7 @@ def _converted(case: dict[str, Any], line: int, notes: Notes) -> Iterator[EvalCa
 
 
 def _checked(model: type[_Older], value: Any, notes: Notes, loc: Loc) -> dict[str, Any] | None:
-    """Return `value` as `model` has it, or note what is wrong with it."""
+    """Return `value` validated by `model`, or note its problems."""
     try:
         read = model.model_validate(value)
     except ValidationError as exc:

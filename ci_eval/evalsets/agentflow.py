@@ -1,4 +1,4 @@
-"""AgentFlow's evalset: what `EvalSet.to_file` of 10xscale-agentflow writes."""
+"""AgentFlow's evalset, as written by `EvalSet.to_file` of 10xscale-agentflow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ci_eval.evalsets._reading import Notes, Problems, open_evalset, within
+from ci_eval.evalsets._reading import Notes, Problems, locator, open_evalset
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import (
@@ -35,11 +35,11 @@ _HEADER: Final = {
     _CASES: (list, "a list of cases"),
     "metadata": (dict, "an object"),
 }
-"""What each key of the file holds."""
+"""Type of each key of the file."""
 
 
 class _Given(Record):
-    """A part of the file; as in AgentFlow, keys that are not known are ignored."""
+    """A part of the file; as in AgentFlow, unknown keys are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
@@ -51,7 +51,7 @@ class _Message(_Given):
 
     @property
     def text(self) -> str:
-        """The texts of all blocks, joined as AgentFlow joins them."""
+        """The texts of all blocks, joined as in AgentFlow."""
         if isinstance(self.content, str):
             return self.content
         return " ".join(block["text"] for block in self.content if _is_text(block))
@@ -101,17 +101,17 @@ class _Case(_Given):
 class AgentFlow(EvalSetReader):
     """AgentFlow's evalset: `{"eval_cases": [{"conversation": [{…, "expected_…"}, …]}, …]}`.
 
-    It begins like ADK's; its turns have `expected_…` keys, and a message has its text under
-    `content`.  Of a message in blocks only the texts are read, as AgentFlow itself does.  A case
-    without an id is named after what the user says, where AgentFlow names it anew at every load.
-    A turn without `expected_tool_trajectory` leaves open which tools are called, and an empty list
-    states that none are; an empty `expected_node_order`, which AgentFlow always writes, states
+    Unlike ADK's evalset, its turns have `expected_…` keys, and a message has its text under
+    `content`.  As in AgentFlow, only the text blocks of a message are read.  A case without an id
+    is named after the user's messages, whereas AgentFlow gives it a new name at every load.
+    Without `expected_tool_trajectory` a turn does not state which tools are called, and an empty
+    list states that none are; an empty `expected_node_order`, which AgentFlow always writes, states
     nothing.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether its first case is one of AgentFlow's; without a turn `metadata` tells."""
+        """Return True if the first case is AgentFlow's; without a turn, `metadata` decides."""
         if not isinstance(head, Mapping) or not isinstance(head.get(_CASES), list):
             return False
         case = _first(head[_CASES])
@@ -124,7 +124,7 @@ class AgentFlow(EvalSetReader):
         return "metadata" in head and case.keys() <= _Case.model_fields.keys()
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; where it gives no id, its name is the id of the evalset."""
+        """Read the file at `path`; its name is the default id of the evalset."""
         header: dict[str, Any] = {}
 
         def parse(problems: Problems) -> Iterator[EvalCase]:
@@ -137,7 +137,7 @@ class AgentFlow(EvalSetReader):
 
 
 def _first(value: Json) -> Mapping[str, Json]:
-    """Return the first element of a list of objects; an empty object of anything else."""
+    """Return the first object of a list; an empty one if there is none."""
     return value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else {}
 
 
@@ -145,7 +145,7 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
     position = 0
     for name, element in file.walk(frozenset({_CASES})):
         if name == _CASES and header.get(name) == [] and not element.is_begin:
-            notes = Notes(problems, within(element, f"{name}[{position}]"))
+            notes = Notes(problems, locator(element, f"{name}[{position}]"))
             position += 1
             yield from _case(element, notes)
         else:
@@ -160,7 +160,7 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
         message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
         problems.add(message, element.line, name, severity="warning")
     elif name in header:
-        problems.add(f"the key {name!r} is there twice", element.line)
+        problems.add(f"duplicate key {name!r}", element.line)
     elif not isinstance(value, _HEADER[name][0]):
         message = f"expected {_HEADER[name][1]}, found {describe(value)}"
         problems.add(message, element.line, name)
@@ -171,7 +171,7 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
 
 
 def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
-    """Yield the case that `element` holds, or note what is wrong with it."""
+    """Yield the case that `element` holds, or note its problems."""
     try:
         given = _Case.model_validate(element.value)
     except ValidationError as exc:
@@ -180,7 +180,7 @@ def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
         return
     _note_unknown(given, element.value, notes, ())
     _note_oddities(given, notes)
-    # What AgentFlow knows of a case and has no place of its own here is kept as it is.
+    # AgentFlow's fields without an equivalent here are kept unchanged.
     more = given.model_dump(include={"name", "description", "metadata"}, exclude_defaults=True)
     yield EvalCase(
         eval_id=given.eval_id or _name_of(given),
@@ -193,13 +193,13 @@ def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
 
 
 def _name_of(case: _Case) -> str:
-    """Return a name for `case`, the same as long as the user says the same in it."""
+    """Return a name for `case` that depends only on the user's messages."""
     said = [turn.user_content.text for turn in case.conversation]
     return f"unnamed-{fingerprint(said)[:8]}"
 
 
 def _note_unknown(model: BaseModel, value: dict[str, Any], notes: Notes, loc: Loc) -> None:
-    """Warn of keys that no part of AgentFlow's files has."""
+    """Warn of keys that AgentFlow's files do not have."""
     known = type(model).model_fields
     for key, inner in value.items():
         if key not in known:
@@ -215,11 +215,11 @@ def _note_unknown(model: BaseModel, value: dict[str, Any], notes: Notes, loc: Lo
 
 
 def _note_oddities(case: _Case, notes: Notes) -> None:
-    """Warn of what is read but hardly meant."""
+    """Warn of likely mistakes."""
     if not case.eval_id:
         notes.warning(
-            f"has no 'eval_id', so it is called {_name_of(case)!r} and becomes another case when "
-            "what the user says in it is changed; give it an id"
+            f"has no 'eval_id'; its generated name {_name_of(case)!r} changes with the user's "
+            "messages; give it an id"
         )
     if not case.conversation:
         notes.warning("has no invocation, so there is nothing to measure", ("conversation",))
@@ -230,11 +230,11 @@ def _note_oddities(case: _Case, notes: Notes) -> None:
             for number, block in enumerate(blocks):
                 if not _is_text(block):
                     loc = ("conversation", position, key, "content", number)
-                    notes.warning("holds no text, so it is left out, as in AgentFlow", loc)
+                    notes.warning("has no text, so it is left out, as in AgentFlow", loc)
 
 
 def _invocation(turn: _Turn) -> Invocation:
-    """Return a turn as an invocation; where no response or no nodes are expected, none are."""
+    """Return a turn as an invocation; empty responses and node lists mean no expectation."""
     final = turn.expected_final_response
     return Invocation(
         invocation_id=turn.invocation_id,
@@ -246,13 +246,13 @@ def _invocation(turn: _Turn) -> Invocation:
 
 
 def _trajectory(turn: _Turn) -> dict[str, Json]:
-    """Return the expected calls and responses; of calls that are not stated, that they are not."""
+    """Return the expected calls and responses, marking calls that are not stated."""
     uses, responses = [], []
     for number, call in enumerate(turn.expected_tool_trajectory, 1):
         identity = call.call_id or f"call-{number}"
         uses.append(FunctionCall(id=identity, name=call.name, args=call.args))
         if call.result is not None:
-            # ADK puts whatever is no object under this key.
+            # As in ADK, results that are not objects are stored under this key.
             found = call.result if isinstance(call.result, dict) else {"result": call.result}
             responses.append(FunctionResponse(id=identity, name=call.name, response=found))
     said = turn.expected_intermediate_responses

@@ -1,4 +1,4 @@
-"""The datasets of agents-cli."""
+"""Datasets of agents-cli."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,16 +21,16 @@ from ci_eval.text.validation_messages import explain
 class AgentsCliDataset(EvalSetReader):
     """A dataset of agents-cli: `{"eval_cases": [{"eval_case_id", "prompt"}, …]}`.
 
-    A case is the message in `prompt`, or the conversation in `agent_data.turns[].events`, whose
-    messages of the user are sent one after the other here; what an agent says in it is what is
-    expected, where agents-cli hands it to the agent as the past.  A warning says so.
-    A conversation without any tool call leaves open which tools are called.  A case without an id
-    is named after what the user says, as with `cases`.
+    A case is the message in `prompt`, or the conversation in `agent_data.turns[].events`.  The
+    user's messages in it are sent one after the other, and the agent's are the expected ones,
+    whereas agents-cli passes them to the agent as history; a warning says so.  A conversation
+    without any tool call does not state which tools are called.  A case without an id is named
+    after the user's messages, as with `cases`.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether its first case is one of agents-cli that no agent has answered."""
+        """Return True if the first case is from agents-cli and has no agent's answer."""
         return is_agents_cli(head) and not is_answered(head)
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
@@ -61,8 +61,8 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
             return
     for key in entry.value:
         if key not in AgentsCliCase.model_fields:
-            entry.notes.warning("is not read here", (key,))
+            entry.notes.warning("is ignored", (key,))
     if any(turn.final_response for turn in conversation):
-        message = "what an agent says in it is expected here; agents-cli hands it over as the past"
+        message = "the agent's messages in it are expected here; agents-cli sends them as history"
         entry.notes.warning(message, ("agent_data",))
     yield EvalCase(eval_id=case_id, conversation=as_expected(conversation), line=entry.line)

@@ -1,4 +1,4 @@
-"""Our own evalset: a prompt and an expected answer make a case."""
+"""ci-eval's own evalset: a prompt and an expected answer make a case."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,16 +17,16 @@ from ci_eval.text.validation_messages import describe
 
 _HEADER = ("name", "description", "cases")
 _OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}
-"""Keys that tell a case of ours from one of another format."""
+"""Keys that identify a case in this format."""
 
 
 @evalset("cases")
 class Cases(EvalSetReader):
-    """Our own evalset, for those who have none: a prompt and an expected answer make a case.
+    """ci-eval's own evalset format: a prompt and an expected answer make a case.
 
-    Written as YAML, JSON, JSONL (one case a line) or CSV; YAML up to 1 MiB, the others as long
-    as you like.  YAML and JSON hold a list of cases, or an object with `cases` and, if you like,
-    `name` and `description`; the name, else the name of the file, is the id of the evalset.
+    Written as YAML, JSON, JSONL (one case per line) or CSV; YAML up to 1 MiB, the others of any
+    size.  YAML and JSON hold a list of cases, or an object with `cases` and, optionally, `name`
+    and `description`; the name (default: the file name) is the id of the evalset.
 
         cases:
           - prompt: What is the capital of France?
@@ -48,44 +48,43 @@ class Cases(EvalSetReader):
             scenario: {start: I am hungry., plan: Book a table for two at seven.}
             rubrics: [The agent confirms the booking.]
 
-    A case has `prompt`, or `turns` for several messages, or a `scenario` that a simulated user
-    plays: `start`, what it says first; a `plan`, or the `goals` of AgentFlow's user with
-    `max_turns`; and a `persona` of ADK's.  Beside a prompt, in the case or in a turn: `expected`,
-    the answer; `expected_tools`, the tools in order, by name or with `args`; `expected_nodes`, the
-    nodes of a graph in order.
-    `expected_tools: []` expects no tool, and leaving it out says nothing.  A tool by its name
-    alone matches no call in `adk/tool_trajectory_avg_score`, which compares arguments, unless
-    that has `missing_args: any`.
+    A case has a `prompt`, or `turns` for several messages, or a `scenario` for a simulated user:
+    `start`, its first message; a `plan`, or the `goals` of AgentFlow's user with `max_turns`;
+    and a `persona` of ADK's.  Beside a prompt, in the case or in a turn: `expected`, the answer;
+    `expected_tools`, the tools in order, by name or with `args`; `expected_nodes`, the nodes of a
+    graph in order.  `expected_tools: []` expects no tool; without the key, tool calls are not
+    compared.  A tool without `args` matches no call in `adk/tool_trajectory_avg_score`, which
+    compares arguments, unless that has `missing_args: any`.
 
-    For the case as a whole: `id`, `tags`, `state` (of the session to begin with), `final_state`,
+    For the case as a whole: `id`, `tags`, `state` (of the initial session), `final_state`,
     `rubrics` (texts, or `text` with `id` and `type`; for the final response unless the type is
     another of ADK's, such as `TOOL_USE_QUALITY` or `TRAJECTORY_QUALITY`), and `assert`, a list of
-    what `ci/assertions` checks of this case alone.
+    checks that `ci/assertions` makes for this case alone.
 
-    `tool_mocks` says what comes back from tools that are not really called, and `human_answers`
-    what a human answers where the agent stops and asks, by the name of the tool: `result`,
-    `results` (the first time, the second time …; the last from then on) or the message of an
-    `error`, and `args`, the arguments that a call must have at least; one, or a list of which the
-    first that fits counts.  A call of a tool for which nothing fits is an error, and with
-    `unmatched: pass` beside `tools` it is really made.  `rerun_on_resume: true` lets an agent that
-    waited go on when a run is resumed and the answer is there; else the answer is the response.
+    `tool_mocks` gives the results of tools that are not really called, and `human_answers` those
+    of a human when the agent stops and asks, by the name of the tool: `result`, `results` (one
+    per call; the last one repeats) or an `error` message, and `args`, the minimum arguments of a
+    matching call; one, or a list of which the first match counts.  A call that matches nothing is
+    an error, unless `unmatched: pass` beside `tools` lets it really be made.  With
+    `rerun_on_resume: true`, a waiting agent continues when a run is resumed and the answer is
+    available; otherwise the answer is the response.
 
-    A case without an `id` is named after what is asked in it: the first words and a checksum.
-    The name stays when cases are moved or expect something else, and changes when they ask
-    something else; two cases that ask the same need ids.
+    A case without an `id` is named after its prompts: the first words and a checksum.  The name
+    stays the same if a case is moved or expects something else, and changes with the prompts; two
+    cases with the same prompts need ids.
 
     In CSV the first row names the columns: `id`, `prompt`, `expected`, `tags`, `expected_tools`
-    and `expected_nodes` (several in a cell are separated by `;`; tools may be JSON, `[]` for
-    none), and any number of `state.NAME`, `final_state.NAME` and `assert.NAME`.  What such a
-    cell holds is JSON if it can be, such as `7`, `true` or `{"max": 2}`, and text if not; to
-    have a number as text, write it as JSON text.  An empty cell says nothing.
+    and `expected_nodes` (separated by `;` within a cell; tools may be JSON, `[]` for none), and
+    any number of `state.NAME`, `final_state.NAME` and `assert.NAME`.  Such a cell is parsed as
+    JSON if possible, such as `7`, `true` or `{"max": 2}`, and is text otherwise; to get a number as
+    text, write it as a JSON string.  Empty cells are ignored.
     """
 
     syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl", "yaml", "csv"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it has `cases`, or begins with a case of ours, or is a table."""
+        """Return True if it has `cases`, begins with a case in this format, or is a table."""
         if isinstance(head, Mapping):
             return "cases" in head
         first = head[0] if isinstance(head, list) and head else None

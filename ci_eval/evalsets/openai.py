@@ -1,10 +1,10 @@
-"""Conversations as chat completions of OpenAI have them, taken for what is expected."""
+"""OpenAI chat completions as expected conversations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from ci_eval.evalsets._entries import Entry, Source, spotted
+from ci_eval.evalsets._entries import Entry, Source, locator
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import Notes, Problems, open_evalset
 from ci_eval.formats.events import as_expected, invocations
@@ -20,29 +20,29 @@ from ci_eval.text.yaml_files import read_text
 
 @evalset("openai")
 class OpenAI(EvalSetReader):
-    """Message lists of OpenAI's chat completions: what was said there is what is expected.
+    """Message lists of OpenAI's chat completions as expected conversations.
 
-    JSONL with one conversation a line, or JSON with one or a list of them.  A conversation is
-    an object with `messages`, or only the list; beside the messages it may have `eval_id` or
-    `id` (or `eval_id` in `metadata`) and `tags`, and other keys, such as `model` or `tools`, are
-    not read.  Without an id it is named after what the user says, as with `cases`.
+    JSONL with one conversation per line, or JSON with one or a list of them.  A conversation is an
+    object with `messages`, or only the list; beside the messages it may have `eval_id` or `id` (or
+    `eval_id` in `metadata`) and `tags`; other keys, such as `model` or `tools`, are ignored.
+    Without an id it is named after the user's messages, as with `cases`.
 
     Each `user` message begins an invocation; several in a row are one message.  `system` and
-    `developer` messages, and what the assistant says before the user, are left out.  The last
-    text of the assistant that comes without calls is the expected final response, earlier ones
-    are intermediate responses, and `tool_calls` (or the older `function_call`) are the expected
-    tools; a conversation without any call, and without an empty `tool_calls`, leaves open which
-    tools are called.  Their `arguments` are JSON in a text; where that is no object it stands under
+    `developer` messages, and assistant messages before the first user message, are left out.  The
+    assistant's last text without calls is the expected final response, earlier ones are
+    intermediate responses, and `tool_calls` (or the older `function_call`) are the expected tools;
+    a conversation without any call, and without an empty `tool_calls`, does not state which tools
+    are called.  Their `arguments` are JSON text; if it is not an object, it is stored under
     `arguments`.  A `tool` or `function` message answers the call of its `tool_call_id`, else the
-    first open call of its name; where it is no JSON object it stands under `result`.  Of the
-    parts of a message, text, images, sounds and files are kept.
+    first open call of its name; if it is not a JSON object, it is stored under `result`.  Text,
+    images, sounds and files in a message are kept.
     """
 
     syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it begins with a conversation."""
+        """Return True if it begins with a conversation."""
         return is_talk(head)
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
@@ -57,12 +57,12 @@ class OpenAI(EvalSetReader):
 
 
 def _entries(path: Path, shown: str, problems: Problems) -> Iterator[Entry]:
-    """Yield the conversations of a file, which may be the only one."""
+    """Yield the conversations of a file; a JSON file may hold a single one."""
     if syntax_of(path) == "json":
         head = read_head(path, shown=shown)
         if isinstance(head, dict) or is_message(head[0]):
             document = parse_strict(read_text(path, shown=shown), shown=shown)
-            notes = Notes(problems, spotted(document.line, ()))
+            notes = Notes(problems, locator(document.line, ()))
             yield Entry(document.value, 1, notes)
             return
     yield from Source(path, shown, "", problems, {}).entries()
@@ -74,7 +74,7 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
         entry.notes.error(message, loc)
     if talk is None:
         return
-    # An empty list says what no list leaves open.
+    # An empty list states that no tool is called; a missing one states nothing.
     stated = any(each.tool_calls == () for each in talk.messages)
     conversation = as_expected(invocations(talk.events()), stated=stated)
     case_id = talk.case or talk.id

@@ -1,4 +1,4 @@
-"""The evalsets of trpc-agent-go."""
+"""Evalsets of trpc-agent-go."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,15 +31,15 @@ from ci_eval.records.model import (
 from ci_eval.text.validation_messages import explain
 
 _UNREAD: Final = {
-    "contextMessages": "messages that trpc-agent-go puts before the conversation are left out",
-    "actualConversation": "what an agent did is not read from here",
-    "toolMock": "tools are not mocked here: the agent calls its own",
+    "contextMessages": "messages before the conversation are left out",
+    "actualConversation": "recorded conversations are not read from here",
+    "toolMock": "tools are not mocked: the agent calls its own",
 }
-"""What trpc-agent-go reads, has a meaning, and has no place here."""
+"""Keys of trpc-agent-go without an equivalent, and the warning for each."""
 
 
 class _Given(Record):
-    """A part of the file, in camelCase; keys that are not known are ignored, as in Go."""
+    """A part of the file, in camelCase; unknown keys are ignored, as in Go."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", alias_generator=to_camel)
 
@@ -107,16 +107,16 @@ class TrpcAgentGo(EvalSetReader):
     """An evalset of trpc-agent-go: ADK's keys in camelCase, and messages with `content`.
 
     `{"evalSetId", "evalCases": [{"evalId", "conversation": [{"userContent": {"content"}}]}]}`.
-    The `tools` of a turn are the expected calls with what they answered; a turn without `tools`
-    leaves open which are called, and an empty list states that none are.  `arguments` that are no
-    object stand under `arguments`, a `result` under `result`.  Of `conversationScenario` the start
-    and the plan are read.  A warning names what has no place here: `contextMessages`,
-    `actualConversation` and `toolMock`.
+    The `tools` of a turn are the expected calls with their results; a turn without `tools` does
+    not state which are called, and an empty list states that none are.  `arguments` that are not an
+    object are stored under `arguments`, such a `result` under `result`.  Only the start and the
+    plan of `conversationScenario` are read.  `contextMessages`, `actualConversation` and `toolMock`
+    are ignored with a warning.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether its first case is one of trpc-agent-go."""
+        """Return True if the first case is one of trpc-agent-go."""
         if not isinstance(head, Mapping) or "evalCases" not in head:
             return False
         case = _first(head["evalCases"])
@@ -129,7 +129,7 @@ class TrpcAgentGo(EvalSetReader):
         )
 
     def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
-        """Read the file at `path`; where it gives no id, its name is the id of the evalset."""
+        """Read the file at `path`; its name is the default id of the evalset."""
         header: dict[str, Any] = {}
 
         def parse(problems: Problems) -> Iterator[EvalCase]:
@@ -187,7 +187,7 @@ def _note_unread(case: Mapping[str, Json], notes: Notes) -> None:
                 notes.warning(message, ("conversation", position, key))
         if turn["userContent"].get("contentParts"):
             place = ("conversation", position, "userContent", "contentParts")
-            notes.warning("only 'content' is read of a message", place)
+            notes.warning("only 'content' of a message is read", place)
 
 
 def _rubric(given: _Rubric) -> Rubric:

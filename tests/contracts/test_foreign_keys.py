@@ -144,7 +144,7 @@ def test_adk_2_3_compares_arguments_whatever_ignore_args_says(tmp_path: Path) ->
     found = read_eval_config(tmp_path / "config.json", shown="config.json", dialect="adk@2.3")
     (problem,) = found.problems
     assert str(problem) == (
-        "config.json:5: criteria.tool_trajectory_avg_score.ignore_args: changes nothing: ADK 2.3 "
+        "config.json:5: criteria.tool_trajectory_avg_score.ignore_args: has no effect: ADK 2.3 "
         "always compares arguments"
     )
     call = FunctionCall(name="look", args={"q": 2})

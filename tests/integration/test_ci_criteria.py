@@ -81,8 +81,8 @@ def test_what_is_wrong_with_options_is_told_with_its_line(project):
 
     assert ended.code == 4
     for told in (
-        "ci-eval.yaml:8: criteria.ci/regex.pattern: is no regular expression",
-        "ci-eval.yaml:10: criteria.ci/json_schema.schema: is no JSON Schema: $.type",
+        "ci-eval.yaml:8: criteria.ci/regex.pattern: is not a regular expression",
+        "ci-eval.yaml:10: criteria.ci/json_schema.schema: is not a JSON Schema: $.type",
         "ci-eval.yaml:13: criteria.ci/tool_arguments.args.refund.order.match: expected 'exact'",
         "ci-eval.yaml:14: criteria.ci/numeric.tolerance: must be at least 0, found -1",
     ):

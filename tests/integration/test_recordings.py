@@ -129,7 +129,7 @@ def test_a_table_and_a_list_of_cases_are_validated(weather: Project) -> None:
     (weather.folder / "cases.csv").write_text("prompt,answer\nHi,Hello\n")
     ended = weather.ci_eval("validate", str(weather.folder / "cases.csv"))
     assert ended.code == 4
-    assert "cases.csv:1: column 'answer': unknown column; here it is called 'expected'" in ended.err
+    assert "cases.csv:1: column 'answer': unknown column; use 'expected'" in ended.err
     ended = weather.ci_eval("validate", str(weather.folder / "cases.yaml"))
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.endswith("cases.yaml: evalset, 2 cases: ok\n")

@@ -80,7 +80,7 @@ def scored(place: Place, code: str, **options: Any) -> Score:
         ("{'score': True}", 1.0, Status.PASSED, ""),
         ("{'score': 0.5, 'reason': 'rude'}", 0.5, Status.FAILED, "rude"),
         ("{'score': 1, 'reason': 'kind', 'evidence': None}", 1.0, Status.PASSED, "kind"),
-        ("None", None, Status.SKIPPED, "checks:check says that it does not apply"),
+        ("None", None, Status.SKIPPED, "checks:check returned no score: does not apply"),
         ("{'score': None, 'reason': 'no order'}", None, Status.SKIPPED, "no order"),
     ],
 )

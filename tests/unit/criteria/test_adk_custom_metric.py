@@ -141,22 +141,22 @@ def test_without_a_threshold_it_is_measured_whatever_it_says(status: str) -> Non
             {},
             result(0.75, "FAILED"),
             (
-                "returned 0.75 and FAILED, but 0.75 passes the threshold 0.5; let it judge by "
-                "`eval_metric.criterion.threshold`, or say `lower_is_better: true`"
+                "returned 0.75 and FAILED, but 0.75 passes the threshold 0.5; have it use "
+                "`eval_metric.criterion.threshold`, or set `lower_is_better: true`"
             ),
         ),
         (
             {},
             result(0.25, "PASSED"),
             (
-                "returned 0.25 and PASSED, but 0.25 fails the threshold 0.5; let it judge by "
-                "`eval_metric.criterion.threshold`, or say `lower_is_better: true`"
+                "returned 0.25 and PASSED, but 0.25 fails the threshold 0.5; have it use "
+                "`eval_metric.criterion.threshold`, or set `lower_is_better: true`"
             ),
         ),
         (
             {},
             result(0.75, "INFORMATIONAL"),
-            "returned INFORMATIONAL, so it is not judged: take the threshold away",
+            "returned INFORMATIONAL, so it cannot be judged; remove the threshold",
         ),
         ({}, result(1.0, "PASSED", (1.0, "PASSED")), "returned 1 results for 2 invocations"),
         (
@@ -180,8 +180,8 @@ def test_a_worker_that_cannot_start_names_what_to_set() -> None:
     found = scored(metric(interpreter=".venv/bin/python"), error)
     assert found.reason == (
         "cannot load 'shop:kind': No module named 'google.adk'\n"
-        "it was looked for under .venv/bin/python, from the folder of the configuration and on "
-        "PYTHONPATH; `interpreter` names a Python that has google-adk and what it imports"
+        "it was looked for under .venv/bin/python, in the configuration's directory and on "
+        "PYTHONPATH; set `interpreter` to a Python with google-adk and its dependencies"
     )
     assert "under the Python of ci-eval," in scored(metric(), error).reason
 
@@ -244,7 +244,7 @@ def test_of_a_scenario_it_is_told_the_scenario_and_nothing_that_was_expected() -
         ({"code": "shop:kind"}, "expected 'module"),
         ({"code": "shop.kind()"}, "expected 'module"),
         ({"code": ".kind"}, "expected 'module"),
-        ({"criterion": {"threshold": 1}}, "'threshold' belongs beside 'criterion', not into it"),
+        ({"criterion": {"threshold": 1}}, "'threshold' belongs beside 'criterion', not inside it"),
         ({"threshold": 1.5}, "the threshold must lie between 0 and 1"),
     ],
 )

@@ -389,4 +389,4 @@ def test_samples_that_change_nothing_are_remarked_upon():
     assert remarks(None) == remarks(1) == []
     ((option, remark),) = remarks(5)
     assert option == ("judge_model_options", "num_samples")
-    assert "`num_samples` changes nothing here" in remark
+    assert "`num_samples` has no effect here" in remark

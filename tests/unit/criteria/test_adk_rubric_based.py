@@ -103,7 +103,7 @@ def test_another_rubric_of_the_same_id_in_a_recording_is_an_error():
     found = judged(made(), case, trace, said_of(yes="x"))
 
     assert found.score.status is Status.ERROR
-    assert "the rubric 'x' is there twice" in found.score.reason
+    assert "duplicate rubric id 'x'" in found.score.reason
     assert found.asked == []
 
 
@@ -114,7 +114,7 @@ def test_a_case_is_told_to_have_what_cannot_be_judged():
 
     twice, blank = made(rubric("own")).faults(case)
     name = "adk/rubric_based_final_response_quality_v1"
-    assert twice == f"{name}: the rubric 'own' is there twice; give one of them another id"
+    assert twice == f"{name}: duplicate rubric id 'own'; give one of them another id"
     assert blank == f"{name}: the rubric 'blank' has no text"
     assert list(made(rubric("own"), model=RubricToolUse).faults(case)) == []
 
@@ -122,9 +122,9 @@ def test_a_case_is_told_to_have_what_cannot_be_judged():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"rubrics": [rubric("a"), rubric("a")]}, "the rubric 'a' is there twice"),
+        ({"rubrics": [rubric("a"), rubric("a")]}, "duplicate rubric id 'a'"),
         ({"rubrics": [rubric("a", None)]}, "the rubric 'a' has no text"),
-        ({"rubric_type": TOOLS}, f"of the type '{RESPONSE}', not '{TOOLS}'"),
+        ({"rubric_type": TOOLS}, f"have the type '{RESPONSE}', not '{TOOLS}'"),
     ],
 )
 def test_own_rubrics_that_make_no_sense_are_refused(given: dict[str, Any], message: str):

@@ -337,7 +337,7 @@ def test_claims_of_an_agent_whose_tool_calls_nobody_saw_are_an_error() -> None:
     found = judged(made("hallucinations_v1"), *unreported(), GOOD)
 
     assert (found.score.status, found.asked) == (Status.ERROR, [])
-    assert found.score.reason.startswith("nothing tells what the agent knew")
+    assert found.score.reason.startswith("no sources to check against")
 
 
 def test_a_context_is_enough_to_check_claims_against() -> None:
@@ -381,7 +381,7 @@ def test_as_observed_lists_that_cannot_be_united_are_an_error() -> None:
     found = judged(criterion, expecting(*TALK), did(*TALK), answer).score
 
     assert found.status is Status.ERROR
-    assert "'errors' cannot be united" in found.reason
+    assert "'errors' cannot be merged" in found.reason
 
 
 def test_as_observed_there_are_no_bounds() -> None:

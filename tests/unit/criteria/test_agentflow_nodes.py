@@ -126,7 +126,7 @@ def test_nodes_that_nobody_reported_are_not_taken_for_none(semantics: str) -> No
 
     assert (score.status, score.value) == (Status.ERROR, None)
     assert score.reason == (
-        "the agent did not report the nodes that it visited: give them as `nodes` in each answer"
+        "the agent did not report the nodes that it visited (as `nodes` in each answer)"
     )
 
 

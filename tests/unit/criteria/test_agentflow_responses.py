@@ -193,9 +193,12 @@ def test_what_is_missing_is_kept_where_it_did_not_pass() -> None:
     ("options", "said"),
     [
         ({}, "Field required"),
-        ({"keywords": []}, "needs keywords, since without any every response would pass"),
-        ({"keywords": ["a", " "]}, "an empty keyword is in every response"),
-        ({"keywords": ["a"], "semantics": "observed", "whole_word": True}, "knows no 'whole_word'"),
+        ({"keywords": []}, "needs keywords; without any, every response would pass"),
+        ({"keywords": ["a", " "]}, "an empty keyword matches every response"),
+        (
+            {"keywords": ["a"], "semantics": "observed", "whole_word": True},
+            "no option",
+        ),
     ],
 )
 def test_keywords_that_check_nothing_are_refused(options: dict[str, Any], said: str) -> None:

@@ -227,7 +227,7 @@ def test_calls_that_nobody_recorded_are_not_taken_for_none(
 
     assert (score.status, score.value) == (Status.ERROR, None)
     assert score.reason == (
-        "the agent did not report its tool calls: an empty list is how it says that it made none"
+        "the agent did not report its tool calls (an empty list means that it made none)"
     )
     assert scored(model, ["a", ""], ["a", None], semantics=semantics).value == 1.0
 

@@ -85,7 +85,7 @@ def test_an_assertion_that_cannot_be_measured_makes_the_score_an_error():
 
     assert (score.status, score.value) == (Status.ERROR, None)
     assert score.reason == (
-        "latency_s: the trace does not say how long each invocation took; "
+        "latency_s: the trace has no duration for each invocation; "
         "final_state: the agent does not report the session's final state"
     )
 
@@ -94,7 +94,7 @@ def test_a_pattern_that_would_look_for_ever_is_named():
     score = scored({"regex": "(a+)+$"}, response="a" * 5000 + "b")
 
     assert score.status is Status.ERROR
-    assert score.reason.startswith("regex: the pattern '(a+)+$' was still looking")
+    assert score.reason.startswith("regex: the pattern '(a+)+$' did not finish")
 
 
 def test_an_assertion_without_anything_to_measure_is_left_out():
@@ -122,14 +122,14 @@ def test_a_case_without_assertions_lacks_them():
         ({"contains": 7}, "'contains'): text: expected a text or a list of texts, found 7"),
         ({"contains": None}, "'contains'): 'text' is missing"),
         ({"contains": {"txt": "x"}}, "'contains'): 'text' is missing"),
-        ({"regex": "("}, "'regex'): pattern: is no regular expression: missing )"),
+        ({"regex": "("}, "'regex'): pattern: is not a regular expression: missing )"),
         ({"tool_errors": 2}, "'tool_errors'): the threshold must lie between 0 and 1"),
         ({"latency_s": None}, "'latency_s'): asserts nothing without a threshold"),
         (
             {"adk/token_usage_v1": None},
             "'adk/token_usage_v1'): asserts nothing without a threshold",
         ),
-        ({"contains": {"text": "x", "enabled": False}}, "'contains'): is switched off"),
+        ({"contains": {"text": "x", "enabled": False}}, "'contains'): is disabled"),
         ({"assertions": 1}, "'assertions'): assertions cannot be asserted"),
         ({"adk/safety_v1": 0.8}, "'adk/safety_v1'): asks a model, which an assertion cannot"),
         ({"required_tools": None}, "'required_tools'): the case expects no tool call"),

@@ -115,18 +115,18 @@ def test_only_the_first_errors_are_told_and_none_at_length():
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ({"type": "objec"}, 'is no JSON Schema: $.type: "objec" is not valid'),
+        ({"type": "objec"}, 'is not a JSON Schema: $.type: "objec" is not valid'),
         (
             {"properties": {"a": {"required": 3}}},
-            "is no JSON Schema: $.properties.a.required: 3 is not",
+            "is not a JSON Schema: $.properties.a.required: 3 is not",
         ),
-        ({"pattern": "("}, "is no JSON Schema: $.pattern: "),
+        ({"pattern": "("}, "is not a JSON Schema: $.pattern: "),
         # What only an engine that may look for years could match:
-        ({"pattern": "^(?!x)"}, "is no JSON Schema: $.pattern: "),
-        ({"pattern": r"^(a|aa)+\1$"}, "is no JSON Schema: $.pattern: "),
-        ({"$ref": "#/nowhere"}, "is no JSON Schema: "),
-        ({"$schema": "http://example.com/own"}, "is no JSON Schema: "),
-        ({"const": object()}, "is no JSON Schema: "),
+        ({"pattern": "^(?!x)"}, "is not a JSON Schema: $.pattern: "),
+        ({"pattern": r"^(a|aa)+\1$"}, "is not a JSON Schema: $.pattern: "),
+        ({"$ref": "#/nowhere"}, "is not a JSON Schema: "),
+        ({"$schema": "http://example.com/own"}, "is not a JSON Schema: "),
+        ({"const": object()}, "is not a JSON Schema: "),
         (3, "expected a schema, found 3"),
     ],
 )

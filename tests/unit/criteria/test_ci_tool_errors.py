@@ -86,7 +86,7 @@ def test_calls_whose_answers_nobody_wrote_down_are_an_error_and_no_calls_are_ski
     unanswered, none = scored(answered(None, None)), scored(answered(), answered())
 
     assert unanswered.status is Status.ERROR
-    assert unanswered.reason == "tools were called, but the trace does not say what they answered"
+    assert unanswered.reason == "tools were called, but the trace has no record of their results"
     assert (none.status, none.reason) == (Status.SKIPPED, "no tool was called")
 
 
@@ -118,7 +118,7 @@ def test_tools_that_nobody_looked_for_are_an_error():
     score = scored({"final_response": {"parts": [{"text": "x"}]}})
 
     assert score.status is Status.ERROR
-    assert score.reason.startswith("the trace does not say which tools were called")
+    assert score.reason.startswith("the trace has no record of tool calls")
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30))

@@ -53,8 +53,8 @@ def test_what_is_not_stated_and_counts_all_the_same_is_warned_of(tmp_path: Path)
 
     assert said(tmp_path, text, silence=True) == [
         (
-            f"warning: 3: {where}: does not state the expected tool calls, which ADK's "
-            "'tool_trajectory_avg_score' takes for none: an agent that calls no tool passes"
+            f"warning: 3: {where}: does not state the expected tool calls, so ADK's "
+            "'tool_trajectory_avg_score' expects none: an agent that calls no tool passes"
         ),
         f"warning: 3: {where}: expects no response, which scores 0 in ADK's 'response_match_score'",
     ]
@@ -276,7 +276,7 @@ def test_one_old_key_is_enough_for_a_warning(tmp_path: Path) -> None:
     assert said(tmp_path, text) == [
         (
             "warning: 3: eval_cases[0].conversation[0]: "
-            "'query' is written as ADK's older format has it, which ADK refuses here"
+            "'query' is written in ADK's older format, which ADK refuses here"
         )
     ]
 
@@ -350,13 +350,13 @@ def test_a_conversation_without_a_turn_is_warned_of(tmp_path: Path) -> None:
         (
             '{"eval_set_id": "s", "eval_cases": [],\n"eval_cases": [\n{}]}',
             [
-                "2: the key 'eval_cases' is there twice",
+                "2: duplicate key 'eval_cases'",
                 "3: eval_cases[0]: 'eval_id' is missing",
             ],
         ),
         (
             '{"eval_set_id": "s", "eval_set_id": "t", "eval_cases": []}',
-            ["1: the key 'eval_set_id' is there twice"],
+            ["1: duplicate key 'eval_set_id'"],
         ),
         ("[]", ["1: 'eval_set_id' is missing", "1: 'eval_cases' is missing"]),
     ],
@@ -466,8 +466,8 @@ def test_each_mistake_in_a_case_has_a_line_of_its_own(tmp_path: Path) -> None:
 def test_an_id_is_there_once(tmp_path: Path) -> None:
     text = in_lines(json.dumps(CASE) + ",", "", json.dumps(CASE) + ",", json.dumps(CASE))
     assert said(tmp_path, text) == [
-        "4: the id 'a' is there twice; the first is on line 2",
-        "5: the id 'a' is there twice; the first is on line 2",
+        "4: duplicate id 'a'; the first is on line 2",
+        "5: duplicate id 'a'; the first is on line 2",
     ]
 
 

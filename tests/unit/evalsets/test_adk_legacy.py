@@ -264,7 +264,7 @@ def test_each_mistake_has_the_line_of_its_value(tmp_path: Path) -> None:
 def test_an_id_is_there_once(tmp_path: Path) -> None:
     case = '{"name": "a", "data": [{"query": "x"}]}'
     assert said(AdkLegacy(), tmp_path, f"[{case},\n{case}]") == [
-        "2: the id 'a' is there twice; the first is on line 1"
+        "2: duplicate id 'a'; the first is on line 1"
     ]
 
 

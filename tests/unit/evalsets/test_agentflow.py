@@ -227,8 +227,8 @@ def test_a_case_without_an_id_is_warned_of(tmp_path: Path) -> None:
     (found,) = said(tmp_path, text)
 
     assert found == (
-        f"warning: 3: eval_cases[0]: has no 'eval_id', so it is called {name!r} and becomes "
-        "another case when what the user says in it is changed; give it an id"
+        f"warning: 3: eval_cases[0]: has no 'eval_id'; its generated name {name!r} changes "
+        "with the user's messages; give it an id"
     )
 
 
@@ -236,8 +236,8 @@ def test_two_cases_without_an_id_that_ask_the_same_are_one_too_many(tmp_path: Pa
     case = json.dumps({"conversation": [{"user_content": HELLO}]})
     *_, error = said(tmp_path, in_lines(f"{case},", case))
 
-    assert error.startswith("3: the id 'unnamed-")
-    assert error.endswith("is there twice; the first is on line 2")
+    assert error.startswith("3: duplicate id 'unnamed-")
+    assert error.endswith("; the first is on line 2")
 
 
 def test_blocks_without_a_text_are_left_out_with_a_warning(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_blocks_without_a_text_are_left_out_with_a_warning(tmp_path: Path) -> No
 
     assert invocation.user == "See this"
     assert said(tmp_path, evalset(case)) == [
-        f"warning: 1: {where}[{number}]: holds no text, so it is left out, as in AgentFlow"
+        f"warning: 1: {where}[{number}]: has no text, so it is left out, as in AgentFlow"
         for number in (1, 3)
     ]
 
@@ -324,7 +324,7 @@ def test_every_wrong_value_is_told_with_its_line(tmp_path: Path) -> None:
         ({**EMPTY, "eval_set_id": 1}, "1: eval_set_id: expected text, found 1"),
         ({**EMPTY, "metadata": []}, "1: metadata: expected an object, found a list"),
         ({"metadata": {}}, "1: 'eval_cases' is missing"),
-        ('{"eval_cases": [],\n"eval_cases": []}', "2: the key 'eval_cases' is there twice"),
+        ('{"eval_cases": [],\n"eval_cases": []}', "2: duplicate key 'eval_cases'"),
         ('{"eval_cases": [\n{"eval_id": }]}', "2: "),
     ],
 )

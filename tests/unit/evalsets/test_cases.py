@@ -146,8 +146,8 @@ def test_a_case_without_turns_is_warned_of(tmp_path: Path) -> None:
 def test_a_tool_without_arguments_is_warned_of(tmp_path: Path) -> None:
     text = "- prompt: Hi\n  expected_tools:\n  - look\n  - {name: x}\n  - {name: y, args: {}}"
     ending = (
-        "names a tool without 'args'; 'adk/tool_trajectory_avg_score' takes that to match no "
-        "call, unless it has 'missing_args: any'"
+        "names a tool without 'args'; in 'adk/tool_trajectory_avg_score' it matches no call "
+        "unless 'missing_args' is 'any'"
     )
     assert said(tmp_path, text) == [
         f"warning: 3: [0].expected_tools[0]: {ending}",
@@ -186,8 +186,8 @@ def test_two_cases_that_ask_the_same_need_ids(tmp_path: Path) -> None:
         "- prompt: Hi\n- {prompt: Hi, expected: Hello}\n- {prompt: Hi, id: a}\n- {prompt: a, id: a}"
     )
     assert said(tmp_path, text) == [
-        "2: [1]: asks the same as the case on line 1; give each of them an 'id'",
-        "4: the id 'a' is there twice; the first is on line 3",
+        "2: [1]: same prompts as the case on line 1; give each of them an 'id'",
+        "4: duplicate id 'a'; the first is on line 3",
     ]
 
 
@@ -234,15 +234,15 @@ def test_the_line_of_a_row_is_where_it_begins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("id;prompt\na;b\n", ["1: the columns must be separated by ',', here it seems to be ';'"]),
+        ("id;prompt\na;b\n", ["1: columns must be separated by ',', found ';'"]),
         (
             "prompt,,prompt,inputs,input,assert,state.,tag\n",
             [
                 "1: column 2: has no name",
-                "1: column 3: the column 'prompt' is there twice",
+                "1: column 3: duplicate column 'prompt'",
                 "1: column 'inputs': unknown column; known: ",
-                "1: column 'input': unknown column; here it is called 'prompt'",
-                "1: column 'assert': unknown column; what is in it has a name: 'assert.NAME'",
+                "1: column 'input': unknown column; use 'prompt'",
+                "1: column 'assert': unknown column; add a name: 'assert.NAME'",
                 "1: column 'state.': unknown column. Did you mean 'state.NAME'?",
                 "1: column 'tag': unknown column. Did you mean 'tags'?",
             ],
@@ -250,7 +250,7 @@ def test_the_line_of_a_row_is_where_it_begins(tmp_path: Path) -> None:
         (
             'prompt,expected,expected_tools\nHello, you,x,y\n,b,\na,b,[x\n"c',
             [
-                '2: has 4 cells for 3 columns; a cell that holds a comma is written in "double qu',
+                '2: has 4 cells for 3 columns; put a cell with a comma in "double quotes"',
                 "3: needs a 'prompt', or 'turns', or a 'scenario'",
                 "4: column 'expected_tools': is not JSON: expecting value",
                 "5: is not CSV: unexpected end of data; this row begins here",
@@ -297,12 +297,12 @@ WRONG = [
     ("{prompt: a, expected: 4.5}", ".expected: expected text, found 4.5; put it in quotes"),
     ("{prompt: a, expected: true}", ".expected: expected text, found true; put it in quotes"),
     ("{prompt: a, expected: [x]}", ".expected: expected text, found a list"),
-    ("{prompt: a, turns: []}", ".turns: has both 'prompt' and 'turns'; only one of them can be"),
+    ("{prompt: a, turns: []}", ".turns: has both 'prompt' and 'turns'; use only one"),
     (
         "{turns: [], scenario: {start: a, plan: b}}",
-        ".scenario: has both 'turns' and 'scenario'; only one of them can be",
+        ".scenario: has both 'turns' and 'scenario'; use only one",
     ),
-    ("{turns: [{prompt: a}], expected: x}", ".expected: belongs into one of the 'turns'"),
+    ("{turns: [{prompt: a}], expected: x}", ".expected: belongs in one of the 'turns'"),
     ("{scenario: {start: a, plan: b}, expected: x}", ".expected: belongs beside a 'prompt'"),
     ("{scenario: {start: a}}", ".scenario: needs a 'plan', or 'goals'"),
     ("{scenario: {start: a, plan: b, goals: x}}", ".scenario.goals: expected a list"),
@@ -347,9 +347,9 @@ WRONG = [
         ".assert[0]: expected one check, such as 'contains: Paris', found 2",
     ),
     ("{promt: a}", ".promt: unknown key. Did you mean 'prompt'?"),
-    ("{question: a}", ".question: unknown key; here it is called 'prompt'"),
-    ("{prompt: a, ground_truth: b}", ".ground_truth: unknown key; here it is called 'expected'"),
-    ("{turns: [{input: a, prompt: a}]}", ".turns[0].input: unknown key; here it is called 'pro"),
+    ("{question: a}", ".question: unknown key; use 'prompt'"),
+    ("{prompt: a, ground_truth: b}", ".ground_truth: unknown key; use 'expected'"),
+    ("{turns: [{input: a, prompt: a}]}", ".turns[0].input: unknown key; use 'pro"),
 ]
 
 

@@ -110,7 +110,7 @@ def test_a_conversation_may_have_an_id_and_tags(tmp_path: Path) -> None:
 
 def test_two_conversations_with_the_same_question_need_ids(tmp_path: Path) -> None:
     assert said(tmp_path, [HELLO, HELLO]) == [
-        "1: [1]: asks the same as the case on line 1; give each of them an 'id'"
+        "1: [1]: same prompts as the case on line 1; give each of them an 'id'"
     ]
 
 
@@ -159,8 +159,8 @@ def test_the_past_of_a_case_is_held_again_with_a_warning(tmp_path: Path) -> None
     assert talk(case) == [("Scan it", "Sure?"), ("Yes", "")]
     assert said(tmp_path, value) == [
         (
-            "warning: 1: eval_cases[0].agent_data: what an agent says in it is expected here; "
-            "agents-cli hands it over as the past"
+            "warning: 1: eval_cases[0].agent_data: the agent's messages in it are "
+            "expected here; agents-cli sends them as history"
         )
     ]
 
@@ -168,7 +168,7 @@ def test_the_past_of_a_case_is_held_again_with_a_warning(tmp_path: Path) -> None
 def test_what_is_not_read_of_a_dataset_is_warned_of(tmp_path: Path) -> None:
     case = {"eval_case_id": "a", "prompt": content("user", "x"), "reference": {"response": {}}}
     assert said(tmp_path, {"eval_cases": [case]}) == [
-        "warning: 1: eval_cases[0].reference: is not read here"
+        "warning: 1: eval_cases[0].reference: is ignored"
     ]
 
 
@@ -259,17 +259,14 @@ def test_what_has_no_place_here_is_warned_of(tmp_path: Path) -> None:
     case = {"evalId": "a", "contextMessages": [{"role": "system", "content": "x"}]}
     parts = {**TURN, "userContent": {"content": "x", "contentParts": [{"type": "image"}]}}
     assert said(tmp_path, trpc({**case, "conversation": [turn, parts]})) == [
+        ("warning: 1: evalCases[0].contextMessages: messages before the conversation are left out"),
         (
-            "warning: 1: evalCases[0].contextMessages: messages that trpc-agent-go puts before "
-            "the conversation are left out"
-        ),
-        (
-            "warning: 1: evalCases[0].conversation[0].toolMock: tools are not mocked here: the "
+            "warning: 1: evalCases[0].conversation[0].toolMock: tools are not mocked: the "
             "agent calls its own"
         ),
         (
             "warning: 1: evalCases[0].conversation[1].userContent.contentParts: only 'content' "
-            "is read of a message"
+            "of a message is read"
         ),
     ]
 
@@ -282,7 +279,7 @@ def test_what_is_wrong_with_an_evalset_of_trpc_agent_go_is_named(tmp_path: Path)
         {"evalId": "c", "userTurns": []},
     )
     assert said(tmp_path, wrong) == [
-        "1: the id 'a' is there twice; the first is on line 1",
+        "1: duplicate id 'a'; the first is on line 1",
         "1: evalCases[2]: 'evalId' is missing",
         "1: evalCases[2].conversation[0]: 'userContent' is missing",
         "1: evalCases[3]: needs either 'conversation' or 'conversationScenario'",
@@ -295,8 +292,8 @@ def test_the_cases_are_there_once_and_are_a_list(tmp_path: Path) -> None:
     header = '"evalSetId": "a", "evalSetId": "b"'
     twice = f'{{"evalCases": [{case}],\n{header}, "evalCases": [{other}]}}'
     assert said(tmp_path, twice) == [
-        "2: the key 'evalSetId' is there twice",
-        "2: the key 'evalCases' is there twice",
+        "2: duplicate key 'evalSetId'",
+        "2: duplicate key 'evalCases'",
     ]
     path = tmp_path / "a.json"
     path.write_text('{"evalSetId": "x"}')
