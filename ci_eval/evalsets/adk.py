@@ -191,8 +191,8 @@ def _said(item: Any) -> Any:
 def note_silence(notes: Notes, loc: Loc) -> None:
     """Warn that an invocation does not state the expected tool calls."""
     message = (
-        "does not state the expected tool calls, so ADK's 'tool_trajectory_avg_score' expects none: "
-        "an agent that calls no tool passes"
+        "does not state the expected tool calls, so ADK's 'tool_trajectory_avg_score' expects "
+        "none: an agent that calls no tool passes"
     )
     notes.warning(message, loc, concerns=SILENCE)
 

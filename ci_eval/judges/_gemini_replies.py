@@ -1,4 +1,4 @@
-"""What the Gemini API answers, as its reference has it: `GenerateContentResponse`.
+"""Parser of the Gemini API's `GenerateContentResponse`.
 
 https://ai.google.dev/api/generate-content
 """
@@ -26,7 +26,7 @@ _BLOCKED = frozenset(
         "IMAGE_RECITATION",
     }
 )
-"""Reasons to finish that say: a filter kept the answer back."""
+"""Finish reasons that mean that a filter withheld the answer."""
 Finish = Literal["stop", "length", "blocked", "other"]
 _FINISHES: Mapping[str | None, Finish] = {
     "STOP": "stop",
@@ -71,10 +71,10 @@ class _Reply(_Wire):
 
 
 def read_answer(body: str) -> Answer:
-    """Return the answer in the body of a response.
+    """Parse the answer in the body of a response.
 
     Raises:
-        ValueError: there is none in it, nor a reason for that.
+        ValueError: it has neither an answer nor a reason for its absence.
 
     """
     reply = _Reply.model_validate(parse_json(body))

@@ -1,4 +1,4 @@
-"""The two ways to ask by OpenAI's API: chat completions and responses.
+"""Requests and responses of OpenAI's two APIs: chat completions and responses.
 
 https://platform.openai.com/docs/api-reference/chat and …/responses
 """
@@ -16,7 +16,7 @@ from ci_eval.text.json_text import parse_json
 Api = Literal["chat", "responses"]
 Structured = Literal["schema", "json", "none"]
 
-_ABSENT = "this API has no such setting; what it has instead can stand in 'extra_body'"
+_ABSENT = "this API has no such setting; pass its equivalent in 'extra_body'"
 _GEMINI = (
     *("top_k", "thinking_config", "safety_settings", "http_options", "media_resolution"),
     *("service_tier", "labels", "cached_content", "routing_config", "model_selection_config"),
@@ -31,7 +31,7 @@ REFUSED_BY: Mapping[Api, Mapping[str, str]] = {
 
 
 class RefusedError(Exception):
-    """A response says that there is no answer, although its code is that of a success."""
+    """An error response with the status code of a success."""
 
     def __init__(self, status: int, said: str) -> None:
         self.status = status
@@ -39,21 +39,21 @@ class RefusedError(Exception):
 
 
 class Call(NamedTuple):
-    """How all questions to one model are asked."""
+    """The parameters of all calls to one model."""
 
     model: str
     api: Api
     structured: Structured
     settings: Settings
     length: str
-    """What the longest answer is called: `max_completion_tokens` or `max_tokens`."""
+    """Name of the length limit: `max_completion_tokens` or `max_tokens`."""
     extra_body: Mapping[str, Json]
 
     def parameters(self, question: Question) -> dict[str, Any]:
-        """Return what the method `create` of the API takes."""
+        """Return the arguments of the API's `create` method."""
         instructions = question.instructions
         if self.structured != "schema" and question.schema:
-            instructions = f"{instructions}\n\n{_described(question.schema)}".strip()
+            instructions = f"{instructions}\n\n{_schema_instructions(question.schema)}".strip()
         given = self.settings.model_dump(exclude_none=True)
         if self.api == "chat":
             parameters = self._chat(question, instructions, given)
@@ -89,18 +89,18 @@ class Call(NamedTuple):
             form = {"type": "json_object"}
         return {
             "input": question.prompt,
-            "store": False,  # what was asked is kept by nobody else
+            "store": False,  # OpenAI is not to keep the conversation
             **({"instructions": instructions} if instructions else {}),
             **({"text": {"format": form}} if form else {}),
             **given,
         }
 
     def read(self, body: str) -> Answer:
-        """Return the answer in the body of a response.
+        """Parse the answer in the body of a response.
 
         Raises:
             RefusedError: it is an error.
-            ValueError: it is not what this API answers.
+            ValueError: it is not a response of this API.
 
         """
         value = parse_json(body)
@@ -112,19 +112,19 @@ class Call(NamedTuple):
 # --- Questions --------------------------------------------------------------------------------
 
 
-def _described(schema: Mapping[str, Json]) -> str:
+def _schema_instructions(schema: Mapping[str, Json]) -> str:
     text = json.dumps(schema, ensure_ascii=False)
     return f"Answer with one JSON object that fits this JSON schema, and with nothing else:\n{text}"
 
 
 def _named_schema(question: Question) -> dict[str, Any]:
-    """Return the schema of the answer under a name that the API takes."""
+    """Return the answer's schema under a name that the API accepts."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", question.about)[:64] or "answer"
     return {"name": name, "schema": strict(question.schema), "strict": True}
 
 
 def strict(schema: Mapping[str, Json]) -> dict[str, Json]:
-    """Return `schema` as the strict mode wants it: objects have what is listed, and all of it.
+    """Convert `schema` for strict mode: objects have exactly the listed properties.
 
     https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
     """
@@ -245,11 +245,11 @@ def _parts(output: tuple[_Output, ...]) -> Iterator[_OutputPart]:
 
 
 _CODES = {"rate_limit_exceeded": 429, "invalid_prompt": 400}
-"""Codes of errors in responses, and what HTTP has for them."""
+"""Error codes in responses, and the equivalent HTTP status codes."""
 
 
 def _refused(error: _Error | None, why: str) -> Exception:
-    """Return the error for a response without an answer; gateways put codes of HTTP there."""
+    """Return the error for a response without an answer; gateways use HTTP status codes."""
     if error is None:
         return ValueError(why)
     code = error.code if isinstance(error.code, int) else _CODES.get(error.code or "", 500)

@@ -1,4 +1,4 @@
-"""Gemini, through google-genai: the Gemini API, and Vertex AI."""
+"""Gemini through google-genai: the Gemini API and Vertex AI."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @judge("gemini")
 class Gemini(GeminiAccess, Judge):
-    """A model of Google's, by the Gemini API or by Vertex AI.
+    """A Google model, through the Gemini API or Vertex AI.
 
-    The environment says how to reach it, with the variables that google-genai reads:
-    `GOOGLE_API_KEY` or `GEMINI_API_KEY`, and `GOOGLE_GEMINI_BASE_URL`; or
-    `GOOGLE_GENAI_USE_VERTEXAI=true` with `GOOGLE_CLOUD_PROJECT`, `GOOGLE_CLOUD_LOCATION` and
-    `GOOGLE_VERTEX_BASE_URL`, where Application Default Credentials are used, or a key of Vertex
-    AI's express mode.  What is set here comes before the environment.
+    The environment variables of google-genai configure the access: `GOOGLE_API_KEY` or
+    `GEMINI_API_KEY`, and `GOOGLE_GEMINI_BASE_URL`; or `GOOGLE_GENAI_USE_VERTEXAI=true` with
+    `GOOGLE_CLOUD_PROJECT`, `GOOGLE_CLOUD_LOCATION` and `GOOGLE_VERTEX_BASE_URL`, with
+    Application Default Credentials or an API key of Vertex AI's express mode.  The options here
+    take precedence over the environment.
     """
 
     secrets: ClassVar[tuple[str, ...]] = ("GOOGLE_API_KEY",)
@@ -46,31 +46,31 @@ class Gemini(GeminiAccess, Judge):
 
     @classmethod
     def recognises(cls, model: str) -> bool:
-        """Say whether `model` is one of Gemini."""
+        """Return True if `model` is a Gemini model."""
         return model.startswith("gemini-")
 
     def serves(self, model: str) -> bool:
-        """Say whether `model` is one of Gemini, or asked for at an address of your own."""
+        """Return True if `model` is a Gemini model, or `base_url` is set."""
         return self.recognises(model) or self.base_url is not None
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
-        """Connect, and close the connection at the end."""
+        """Connect; leaving the context closes the connection."""
         async with reaching(self, context) as client:
             await client.connection.client()
             yield _Client(client)
 
 
 class _Client:
-    """Asks questions."""
+    """A client of the Gemini API."""
 
     def __init__(self, client: GeminiClient) -> None:
         self._client = client
         self._configs: dict[str, GenerateContentConfig] = {}
-        """What holds for every call with the same settings."""
+        """Cache of the configuration by settings."""
 
     async def answer(self, question: Question) -> Answer:
-        """Ask once."""
+        """Make one call."""
         failures = self._client.failures(question.model)
         try:
             config = self._config(question)
@@ -83,10 +83,10 @@ class _Client:
             raise failures.unreadable(exc, body) from exc
 
     def _config(self, question: Question) -> "GenerateContentConfig":
-        """Return what is said beside the text.
+        """Return the configuration of a call.
 
         Raises:
-            ValueError: a setting is wrong.
+            ValueError: a setting is invalid.
 
         """
         known = json.dumps(dict(question.settings), sort_keys=True)

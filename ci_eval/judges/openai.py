@@ -1,4 +1,4 @@
-"""OpenAI's models, and all that are asked in its way: vLLM, Ollama, gateways, Azure."""
+"""OpenAI's models, and servers with a compatible API: vLLM, Ollama, gateways, Azure."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -28,42 +28,42 @@ if TYPE_CHECKING:
 _PACKAGE = "the package openai: pip install 'ci-eval[openai]'"
 _PUBLIC = "https://api.openai.com/v1"
 _NO_KEY = "none"
-"""What is sent in the place of a key: servers of one's own need none, and the package does."""
+"""Placeholder key: the package requires one, self-hosted servers do not."""
 _SPENT = ("insufficient_quota", "billing_hard_limit_reached")
-"""Codes of errors that say: pay first."""
+"""Error codes for an exhausted budget."""
 
 
 @judge("openai")
 class OpenAI(Judge):
-    """A model of OpenAI's, or one that is asked in the same way, at any address.
+    """An OpenAI model, or any model behind a compatible API.
 
-    Needs the package openai: `pip install 'ci-eval[openai]'`.  The environment says how to
-    reach it, with the variables that the package reads: `OPENAI_API_KEY`, `OPENAI_BASE_URL`,
-    `OPENAI_ORG_ID` and `OPENAI_PROJECT_ID`.  At an address of your own no key is needed.
+    Needs the package openai: `pip install 'ci-eval[openai]'`.  The environment variables of that
+    package configure the access: `OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_ORG_ID` and
+    `OPENAI_PROJECT_ID`.  A base URL of your own needs no key.
 
-    Azure is asked where `azure_endpoint` is set, or `AZURE_OPENAI_ENDPOINT` without
-    `OPENAI_BASE_URL` and `OPENAI_API_KEY`; with `AZURE_OPENAI_API_KEY`, and the deployment as
-    the model.  What is set here comes before the environment.
+    Azure is used if `azure_endpoint` is set, or `AZURE_OPENAI_ENDPOINT` without `OPENAI_BASE_URL`
+    and `OPENAI_API_KEY`; it needs `AZURE_OPENAI_API_KEY`, and the model is the name of the
+    deployment.  The options here take precedence over the environment.
     """
 
     extra: ClassVar[str] = "openai"
     secrets: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
 
     base_url: Address | None = None
-    """Where requests go; left out, `OPENAI_BASE_URL`, else OpenAI."""
+    """Base URL of the API (default: `OPENAI_BASE_URL`, or else OpenAI)."""
     api_key_env: KeyName | None = None
-    """The variable that holds the key; left out, `OPENAI_API_KEY` or `AZURE_OPENAI_API_KEY`."""
+    """Variable with the key (default: `OPENAI_API_KEY` or `AZURE_OPENAI_API_KEY`)."""
     azure_endpoint: Address | None = None
-    """The address of a resource of Azure; left out, `AZURE_OPENAI_ENDPOINT`."""
+    """Endpoint of an Azure resource (default: `AZURE_OPENAI_ENDPOINT`)."""
     api_version: str | None = Field(default=None, min_length=1)
-    """The version of Azure's API; left out, `OPENAI_API_VERSION`."""
+    """Version of Azure's API (default: `OPENAI_API_VERSION`)."""
     api: Api = "chat"
-    """Which API is asked: `chat` completions, which all have, or `responses`."""
+    """API to use: `chat` completions, which every server has, or `responses`."""
     structured: Structured = "schema"
-    """How the form of the answer is asked for: by its JSON `schema`; as any `json`, with the
-    schema in the instructions; or with `none` but the instructions."""
+    """How to request the format of the answer: as JSON `schema`; as any `json`, with the schema in
+    the instructions; or `none`, with the instructions alone."""
     extra_body: Mapping[str, Json] = Field(default_factory=dict)
-    """What a request has beside that, such as `{reasoning_effort: low}`."""
+    """Further members of the request body, such as `{reasoning_effort: low}`."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -77,15 +77,15 @@ class OpenAI(Judge):
 
     @classmethod
     def recognises(cls, model: str) -> bool:
-        """Say whether `model` is one of OpenAI."""
+        """Return True if `model` is an OpenAI model."""
         return bool(re.match(r"gpt-|o[0-9]", model))
 
     def serves(self, model: str) -> bool:
-        """Say whether `model` is one of OpenAI, or asked for at an address of your own."""
+        """Return True if `model` is an OpenAI model, or an address of your own is set."""
         return self.recognises(model) or bool(self.base_url or self.azure_endpoint)
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say which variable is missing, or that the package is."""
+        """Return the missing variables and packages."""
         access = _Access.of(self, env)
         found = [] if find_spec("openai") else [_PACKAGE]
         if not access.key and (access.is_known or self.api_key_env):
@@ -96,7 +96,7 @@ class OpenAI(Judge):
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
-        """Connect, and close the connection at the end."""
+        """Connect; leaving the context closes the connection."""
         client = _Client(self, context)
         async with client.connection:
             await client.connection.client()
@@ -104,7 +104,7 @@ class OpenAI(Judge):
 
 
 class _Access(NamedTuple):
-    """How the model is reached, whatever else `os.environ` says."""
+    """Access to the model, independent of `os.environ`."""
 
     azure: bool
     url: str
@@ -133,7 +133,7 @@ class _Access(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether OpenAI itself is asked, or Azure: both want a key."""
+        """Whether the server is OpenAI or Azure, which require a key."""
         host = urlsplit(self.url).hostname or ""
         return self.azure or host == "openai.com" or host.endswith(".openai.com")
 
@@ -142,7 +142,7 @@ class _Access(NamedTuple):
         return f"the key comes from {self.key_name}" if self.key else f"{self.key_name} is not set"
 
     def client(self) -> "AsyncOpenAI":
-        """Return the client; the import takes a second or two."""
+        """Return the client; importing it takes a second or two."""
         from openai import AsyncAzureOpenAI, AsyncOpenAI
 
         key = sendable(self.key, self.key_name)
@@ -162,7 +162,7 @@ class _Access(NamedTuple):
                 timeout=None,
                 max_retries=0,
             )
-        # Not handed over, for of what is `None` it looks into the environment itself.
+        # Set afterwards, because the constructor replaces `None` by environment variables.
         client.organization, client.project = self.organization, self.project
         return client
 
@@ -177,7 +177,7 @@ class _Client:
         self.connection = Connection(self._connect, _close)
 
     async def answer(self, question: Question) -> Answer:
-        """Ask once."""
+        """Make one call."""
         connected = await self.connection.client()
         failures = self._failures(question.model)
         try:
@@ -223,10 +223,10 @@ class _Client:
         return Failures(model, self._access.credentials, self._access.key)
 
     def _call(self, question: Question) -> Call:
-        """Return how the question's model is asked.
+        """Return the parameters of the call for a question.
 
         Raises:
-            ValueError: a setting is wrong.
+            ValueError: a setting is invalid.
 
         """
         judge = self._judge
@@ -235,7 +235,7 @@ class _Client:
             api=judge.api,
             structured=judge.structured,
             settings=checked(Settings, question.settings, REFUSED_BY[judge.api]),
-            # Elsewhere the newer name is not always known.
+            # Other servers may not support the newer name.
             length="max_completion_tokens" if self._access.is_known else "max_tokens",
             extra_body=judge.extra_body,
         )
@@ -258,7 +258,7 @@ class _Client:
 class _Connected(NamedTuple):
     client: "AsyncOpenAI"
     create: Callable[..., Awaitable[Any]]
-    """What makes a call; where it is looked up, more is imported, which takes its time, too."""
+    """Makes a call; looked up once, because the lookup imports more modules."""
 
 
 async def _close(connected: _Connected) -> None:

@@ -17,18 +17,18 @@ from ci_eval.runtime.context import RunContext
 
 
 class Line(Record):
-    """What is answered to some questions."""
+    """An answer to some questions."""
 
     criterion: str | None = None
-    """Only where this criterion asks, such as `adk/hallucinations_v1`."""
+    """Only for questions of this criterion, such as `adk/hallucinations_v1`."""
     contains: str | tuple[str, ...] = ()
-    """Only where the question holds this text, or all of these."""
+    """Only for questions that contain this text, or all of these."""
     answer: Json
-    """The answer: a text, or what is then written as JSON. Of a list, each time the same is
-    asked, the next one; from the start again after the last."""
+    """The answer: text, or a value that is written as JSON. Repetitions of a question get the
+    elements of a list in turn, starting over after the last."""
 
     def fits(self, question: Question) -> bool:
-        """Say whether it answers `question`."""
+        """Return True if it answers `question`."""
         wanted = (self.contains,) if isinstance(self.contains, str) else self.contains
         return self.criterion in (None, question.about) and all(
             each in question.prompt for each in wanted
@@ -37,18 +37,18 @@ class Line(Record):
 
 @judge("scripted")
 class Scripted(Judge):
-    """Answers what the configuration says: for tests and examples, without a key or a network.
+    """Fixed answers from the configuration, for tests and examples without a key or a network.
 
-    The first of `answers` that fits a question is given; where none does, there is no answer.
+    The first matching entry of `answers` is used; without a match, there is no answer.
     """
 
     free: ClassVar[bool] = True
 
     answers: tuple[Line, ...] = Field(min_length=1)
-    """What is answered to which questions."""
+    """The answers, and the questions that each is for."""
 
     def serves(self, model: str) -> bool:
-        """Say that it speaks for every model."""
+        """Return True: it answers for every model."""
         del model
         return True
 
@@ -58,7 +58,7 @@ class Scripted(Judge):
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
-        """Begin."""
+        """Start; nothing to connect."""
         del context
         yield _Reader(self.answers, self.model or "scripted")
 
@@ -69,7 +69,7 @@ class _Reader:
     model: str
 
     async def answer(self, question: Question) -> Answer:
-        """Return what the first line that fits says."""
+        """Return the first matching answer."""
         found = next((each for each in self.lines if each.fits(question)), None)
         if found is None:
             raise JudgeError("the scripted judge has no answer to this question")

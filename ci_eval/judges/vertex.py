@@ -1,4 +1,4 @@
-"""Google's Vertex AI evaluation service, through its package google-cloud-aiplatform."""
+"""Google's Vertex AI evaluation service, through google-cloud-aiplatform."""
 
 import asyncio
 import json
@@ -27,56 +27,56 @@ from ci_eval.text.json_text import parse_json
 
 _PACKAGE = "the package google-cloud-aiplatform (pip install 'ci-eval[vertex]')"
 _MODULES = ("agentplatform", "vertexai")
-"""Where the package has its client: since its version 2, and before."""
+"""Modules with the client: since version 2 of the package, and before."""
 _NEEDED = ("pandas", "tqdm")
-"""What the package measures with, and does not install by itself."""
+"""Packages that the evaluation needs, but google-cloud-aiplatform does not install."""
 _TIMEOUT_MS = 300_000
-"""What one request may take: its thread cannot be stopped, and the run would wait for it."""
+"""Timeout of one request: its thread cannot be stopped, and the run would wait for it."""
 _MOST_THREADS = 1000
-"""As many as calls may be under way; there are no more than are needed at once."""
+"""Maximum number of concurrent calls; threads are only started as needed."""
 _REFUSED = re.compile(r"(\d{3})\b")
-"""How an error of the service begins, of which the package passes on the text alone."""
+"""Start of a service error, of which the package passes on only the text."""
 _SAID = re.compile(r"Error in metric result|Metric results missing")
-"""How it begins where the service answered, without a score."""
+"""Start of the message if the service answered without a score."""
 _RPC_CODE = re.compile(r"\bcode=(\d{1,2})\b")
 _STATUSES = {4: 504, 8: 429, 10: 409, 13: 500, 14: 503}
-"""The codes of google.rpc.Code that say: later; as those of HTTP, as its documentation has it."""
+"""The google.rpc.Code values for retryable errors, as HTTP status codes per its documentation."""
 
 
 @judge("vertex")
 class Vertex(Judge):
-    """Google's Vertex AI evaluation service, for the criteria of ADK's that it alone measures.
+    """Google's Vertex AI evaluation service, for the ADK criteria that only it can measure.
 
-    Nobody has to name it: those criteria ask it by themselves.  It needs its package, `pip
+    These criteria use it by themselves; it need not be configured.  It needs its package, `pip
     install 'ci-eval[vertex]'`, and Application Default Credentials, with the variables
-    `GOOGLE_CLOUD_PROJECT` and `GOOGLE_CLOUD_LOCATION`; what is set here comes before them.
-    Without both, the key in `GOOGLE_API_KEY` is sent, though the package (as of its version 2.7)
-    looks for Application Default Credentials even then.  ADK takes that key first, which the
-    Gemini API may be meant for.
+    `GOOGLE_CLOUD_PROJECT` and `GOOGLE_CLOUD_LOCATION`; the options here take precedence.
+    Without both, the key in `GOOGLE_API_KEY` is sent, although the package (as of version 2.7)
+    looks for Application Default Credentials even then.  ADK prefers that key, which may be meant
+    for the Gemini API.
 
-    The package tries by itself up to five times where the service is busy, which counts as one
-    call.  What it sends was compared with what it sends for ADK 2.13.0, at a server that stood
-    for the service; the service itself was not tried.
+    If the service is busy, the package makes up to five attempts, which count as one call.  Its
+    requests were compared with those for ADK 2.13.0 on a substitute server; the service itself
+    was not tested.
     """
 
     extra: ClassVar[str] = "vertex"
 
     base_url: Address | None = None
-    """Where requests go: a proxy or a gateway; left out, `GOOGLE_VERTEX_BASE_URL`, else Google."""
+    """Base URL of a proxy or a gateway (default: `GOOGLE_VERTEX_BASE_URL`, or else Google)."""
     project: str | None = Field(default=None, min_length=1)
-    """The project of Google Cloud; left out, `GOOGLE_CLOUD_PROJECT`."""
+    """Google Cloud project (default: `GOOGLE_CLOUD_PROJECT`)."""
     location: str | None = Field(default=None, min_length=1)
-    """The region; left out, `GOOGLE_CLOUD_LOCATION`."""
+    """Region (default: `GOOGLE_CLOUD_LOCATION`)."""
 
     @field_validator("settings")
     @classmethod
     def _no_settings(cls, settings: Mapping[str, Json]) -> Mapping[str, Json]:
         if settings:
-            raise ValueError("the evaluation service takes none")
+            raise ValueError("the evaluation service has no settings")
         return settings
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say which variable is missing, or that the package is."""
+        """Return the missing variables and packages."""
         access = _Access.of(self, env)
         found = [] if _module() else [_PACKAGE]
         if not (access.key or access.project or access.location):
@@ -88,21 +88,21 @@ class Vertex(Judge):
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
-        """Connect at the first question, and close the connection at the end."""
+        """Connect at the first question; leaving the context closes the connection."""
         client = _Client(self, context)
         async with client.connection:
             yield client
 
 
 def _module() -> str:
-    """Return where the client is; nothing where something is not installed."""
+    """Return the module of the client; empty if something is not installed."""
     if not all(map(find_spec, _NEEDED)):
         return ""
     return next((name for name in _MODULES if find_spec(name)), "")
 
 
 class _Access(NamedTuple):
-    """How the service is reached, whatever else `os.environ` says."""
+    """Access to the service, independent of `os.environ`."""
 
     key: str
     project: str
@@ -144,7 +144,7 @@ class _Connected(NamedTuple):
 
 
 class _Client:
-    """A client of the package, in threads: its asynchronous one cannot evaluate."""
+    """A client of the package, run in threads: its asynchronous variant cannot evaluate."""
 
     def __init__(self, judge: Vertex, context: RunContext) -> None:
         self._access = _Access.of(judge, context.env)
@@ -152,15 +152,15 @@ class _Client:
         self.connection = Connection(self._connect, _close)
 
     async def answer(self, question: Question) -> Answer:
-        """Ask once."""
+        """Make one call."""
         try:
             asked = parse_json(question.text)
             metric, version = asked.pop("metric").rsplit("_", 1)
         except (ValueError, LookupError, TypeError, AttributeError):
-            why = f"the evaluation service measures, and cannot answer {question.about}"
+            why = f"the evaluation service only measures, and cannot answer {question.about}"
             raise self._failures.unasked(why) from None
         connected = await self.connection.client()
-        # Threads of its own: to wait for one would be taken for a slow answer.
+        # A pool of its own: waiting for a free thread would count as a slow answer.
         found = await asyncio.get_running_loop().run_in_executor(
             connected.threads, self._measure, connected, metric, version, asked
         )
@@ -170,7 +170,7 @@ class _Client:
         name = _module()
         if not name:
             raise self._failures.unasked(f"it needs {_PACKAGE}")
-        # The package shows progress and logs tracebacks of what it passes on as a result.
+        # The package shows progress, and logs tracebacks of errors that it also returns.
         os.environ.setdefault("TQDM_DISABLE", "1")  # noqa: TID251  # tqdm reads it when imported
         logging.getLogger(name).addHandler(logging.NullHandler())
         package = import_module(name)
@@ -178,7 +178,7 @@ class _Client:
 
         try:
             client = self._access.client(package)
-            _ = client.evals  # imported here, which takes a while
+            _ = client.evals  # imported on first access, which takes a while
         except GoogleAuthError as exc:
             raise self._unauthorised(exc) from exc
         except ValueError as exc:
@@ -188,7 +188,7 @@ class _Client:
     def _measure(
         self, connected: _Connected, metric: str, version: str, asked: Mapping[str, Json]
     ) -> dict[str, Json]:
-        """Return what the service says of what is asked."""
+        """Return the service's result."""
         from google.auth.exceptions import GoogleAuthError
 
         types = connected.types
@@ -207,10 +207,10 @@ class _Client:
         return found
 
     def _check(self, error: str) -> None:
-        """Pass if `error` is what the service itself says.
+        """Return if `error` is an answer of the service itself.
 
         Raises:
-            JudgeError: it says that there was no answer.
+            JudgeError: it means that there was no answer.
 
         """
         if _SAID.match(error):
@@ -225,7 +225,7 @@ class _Client:
         raise self._failures.unreached(ConnectionError(error))
 
     def _unprepared(self, exc: ValueError) -> JudgeError:
-        """Return the error for a metric that could not be found, or data that it does not take."""
+        """Return the error for an unknown metric, or data that it does not accept."""
         from google.auth.exceptions import GoogleAuthError
 
         cause: BaseException = exc
@@ -239,14 +239,14 @@ class _Client:
         return self._failures.unasked(cause)
 
     def _unauthorised(self, exc: Exception) -> JudgeError:
-        """Return the error for credentials that could not be had."""
+        """Return the error for missing or invalid credentials."""
         if getattr(exc, "retryable", False):
             return self._failures.unreached(exc)
         return self._failures.unasked(f"no Google Cloud credentials: {exc}")
 
 
 def _dataset(types: Any, asked: Mapping[str, Json]) -> Any:
-    """Return the one case of `asked`, built as ADK builds it."""
+    """Return the one case of `asked`, built as in ADK."""
     if "turns" in asked:
         data = types.evals.AgentData.model_validate(asked)
         return types.EvaluationDataset(eval_cases=[types.EvalCase(agent_data=data)])
@@ -255,7 +255,7 @@ def _dataset(types: Any, asked: Mapping[str, Json]) -> Any:
 
 
 def read_result(result: Any) -> dict[str, Json]:
-    """Return the score of the one metric and the one case in an `EvaluationResult`."""
+    """Return the score of the only metric and case in an `EvaluationResult`."""
     measured = [
         each
         for case in result.eval_case_results or ()
@@ -281,7 +281,7 @@ def _number(value: Any) -> float | None:
 
 
 def _rubric(number: int, verdict: Any) -> dict[str, Json]:
-    """Return one verdict; the service leaves out a `verdict` that is no."""
+    """Return one verdict; the service omits a `verdict` that is false."""
     rubric = verdict.evaluated_rubric
     described = rubric and rubric.content and rubric.content.property
     name = (described and described.description) or (rubric and rubric.rubric_id)

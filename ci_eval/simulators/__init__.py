@@ -1,4 +1,4 @@
-"""Simulated users for evalsets with scenarios: one module for each.
+"""Simulated users for evalsets with scenarios, one per module.
 
 Imports `llm` and below, and no other plugin package.
 """

@@ -1,4 +1,4 @@
-"""How whoever plays a user is asked, and what becomes of an answer that is none."""
+"""Calls of the model that simulates a user, and the handling of unreadable answers."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 async def answered(panel: Panel, question: Question, read: Callable[[str], T], *, what: str) -> T:
-    """Return what `read` makes of the answer to `question`, which says `what`.
+    """Ask `question` and parse the answer with `read`; `what` describes it in the error.
 
-    An answer that was kept and cannot be read is asked for anew.
+    An unreadable answer from the cache is asked for again.
 
     Raises:
-        TrialError: there is none that can be read.
+        TrialError: there is no readable answer.
 
     """
     seat = panel.judges[0]
@@ -28,6 +28,6 @@ async def answered(panel: Panel, question: Question, read: Callable[[str], T], *
     return found.value
 
 
-def as_it_is(text: str) -> str:
-    """Return a message, which is whatever was answered."""
+def unchanged(text: str) -> str:
+    """Return `text`: every answer is a valid message."""
     return text

@@ -1,7 +1,7 @@
-"""A conversation as whoever plays its user is shown it.
+"""The conversation as text for the model that simulates a user.
 
-Every message is `author: text`, as ADK writes it, with a blank line between two.  The further
-lines of a text are set in: an agent that writes a line `user: …` has not spoken for the user.
+Every message is `author: text`, as in ADK, with a blank line between two.  Further lines of a text
+are indented, so that an agent that writes a line `user: …` has not spoken for the user.
 """
 
 import json
@@ -20,12 +20,12 @@ from ci_eval.text.sanitize import one_line
 
 USER = "user"
 _AGENT = "agent"
-"""What an agent is called that has no name in what was observed."""
+"""Name of an agent without a recorded name."""
 _NAME_CHARS = 100
 
 
 def written(invocations: Sequence[Invocation], *, calls: bool) -> str:
-    """Return what was said, thoughts left out, and with `calls` what tools were asked and said."""
+    """Return the conversation without thoughts; with `calls`, also tool calls and results."""
     said = (line for each in invocations for line in _lines(each, calls=calls))
     return "\n\n".join(said)
 
@@ -45,7 +45,7 @@ def _lines(invocation: Invocation, *, calls: bool) -> Iterator[str]:
 
 
 def _author(invocation: Invocation) -> str:
-    """Return who gave the final response, which does not say it itself."""
+    """Return the author of the final response, which does not name it."""
     spoke = [event.author for event in invocation.events or () if event.author != USER]
     details = invocation.app_details.agent_details if invocation.app_details else {}
     if not spoke and len(details) == 1:
@@ -56,7 +56,7 @@ def _author(invocation: Invocation) -> str:
 def _message(author: str, content: Content | None, *, calls: bool) -> Iterator[str]:
     for part in (content.parts if content else None) or ():
         if part.text and not part.thought:
-            yield f"{_named(author)}: {_set_in(part.text)}"
+            yield f"{_named(author)}: {_indented(part.text)}"
         elif calls:
             yield from _of_tools(author, part)
 
@@ -77,7 +77,7 @@ def _returned(answer: FunctionResponse) -> str:
 
 
 def _json(value: Json) -> str:
-    """Return `value` as JSON, which is one line."""
+    """Return `value` as JSON on one line."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -85,5 +85,5 @@ def _named(author: str) -> str:
     return one_line(author, _NAME_CHARS) or _AGENT
 
 
-def _set_in(text: str) -> str:
+def _indented(text: str) -> str:
     return "\n  ".join(text.splitlines())

@@ -1,6 +1,6 @@
-"""A persona as a template of the configuration may use it: ADK's names, and nothing else.
+"""Personas for templates of the configuration: ADK's names, and nothing else.
 
-What a template is given could be used for all that it can do, so it can do next to nothing.
+A template could use every attribute of the objects it gets, so these have no others.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from ci_eval.formats.personas import Behavior, Persona
 
 
 class ShownBehavior(NamedTuple):
-    """One thing that a persona does."""
+    """One behaviour of a persona."""
 
     name: str
     description: str
@@ -21,7 +21,7 @@ class ShownBehavior(NamedTuple):
         return _listed(self.behavior_instructions)
 
     def get_violation_rubrics_str(self) -> str:
-        """Return what breaks the behaviour as a list, likewise."""
+        """Return the violations of the behaviour as a list, as ADK does."""
         return _listed(self.violation_rubrics)
 
 
@@ -34,7 +34,7 @@ class ShownPersona(NamedTuple):
 
 
 def shown(persona: Persona) -> ShownPersona:
-    """Return what a template may use of `persona`."""
+    """Return the parts of `persona` that a template may use."""
     return ShownPersona(persona.id, persona.description, tuple(map(_shown, persona.behaviors)))
 
 

@@ -9,7 +9,7 @@ from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.scenarios import goals_of, max_turns_of
-from ci_eval.simulators._asking import answered, as_it_is
+from ci_eval.simulators._asking import answered, unchanged
 from ci_eval.simulators._history import USER, written
 from ci_eval.text.json_text import parse_json
 
@@ -28,18 +28,17 @@ FORM: Mapping[str, Json] = {
 
 @simulator("agentflow")
 class AgentFlow(Simulator):
-    """A user who has goals, as AgentFlow has it, and leaves when all of them are reached.
+    """A user with goals, as in AgentFlow, who leaves when all of them are reached.
 
-    The first message is the starting prompt of the scenario; where that is empty, a model writes
-    it. After each answer of the agent the model is asked which goals are reached, and, where some
-    are left, for the next message: it is shown the plan, the goals that are left, and what was
-    said so far, with the calls of tools. The goals are the texts under `goals` in the `metadata`
-    of the case; where it has none, the plan is the only one. The conversation ends, too, after
-    as many messages as the case says (`max_turns` in its `metadata`), or else
-    `max_invocations`; what took place is scored all the same.
+    The first message is the starting prompt of the scenario; if that is empty, a model writes it.
+    After each answer of the agent the model is asked which goals are reached, and, if some are
+    left, for the next message: it sees the plan, the remaining goals, and the conversation with
+    the tool calls. The goals are the texts under `goals` in the `metadata` of the case, or else
+    the plan as the only one. The conversation also ends after the case's maximum number of
+    messages (`max_turns` in its `metadata`), or else `max_invocations`; it is scored all the same.
 
-    Other than in AgentFlow, where the model gives no answer the trial is an error (`simulator`),
-    and nothing is said in its place; all goals are asked about at once; and a scenario without
+    Unlike in AgentFlow, the trial is an error (`simulator`) if the model gives no answer, instead
+    of continuing with a fixed message; all goals are asked about at once; and a scenario without
     `max_turns` has the limit of the simulator, not always 10.
     """
 
@@ -47,9 +46,9 @@ class AgentFlow(Simulator):
     steps: ClassVar[int] = 2
 
     max_invocations: int = Field(default=10, ge=1)
-    """How many messages the user sends, the first one among them, where the case does not say."""
+    """Maximum number of messages from the user, including the first, if the case has none."""
     temperature: float | None = Field(default=0.7, ge=0, le=2)
-    """How freely the model writes; `null` for models that take no temperature."""
+    """Sampling temperature; `null` for models that do not accept one."""
 
     def call_settings(self) -> Mapping[str, Json]:
         """Return the settings with the temperature."""
@@ -57,24 +56,24 @@ class AgentFlow(Simulator):
         return {**unset, **self.settings}
 
     def options(self) -> dict[str, Json]:
-        """Return what decides what it says; the temperature is a setting of the call."""
+        """Return the options that affect its messages; the temperature is a call setting."""
         return {key: value for key, value in super().options().items() if key != "temperature"}
 
     def limit(self, case: EvalCase) -> int:
-        """Return what the case says, or else the options."""
+        """Return the limit of the case, or else that of the options."""
         return max_turns_of(case) or self.max_invocations
 
     async def next_message(
         self, case: EvalCase, so_far: Sequence[Invocation], panel: Panel
     ) -> Content | None:
-        """Return the starting prompt, or what brings the goals nearer that are left."""
+        """Return the starting prompt, or a message that pursues the remaining goals."""
         scenario = case.conversation_scenario
         if scenario is None:
             return None
         if not so_far and scenario.starting_prompt.strip():
             return Content.of_text(scenario.starting_prompt, role=USER)
         conversation = written(so_far, calls=True)
-        left = await _left(goals_of(case), conversation, panel) if so_far else goals_of(case)
+        left = await _open_goals(goals_of(case), conversation, panel) if so_far else goals_of(case)
         if so_far and not left:
             return None
         question = panel.question(
@@ -85,11 +84,11 @@ class AgentFlow(Simulator):
             goals=list(left),
             conversation=conversation,
         )
-        said = await answered(panel, question, as_it_is, what="what comes next")
+        said = await answered(panel, question, unchanged, what="what comes next")
         return Content.of_text(said, role=USER)
 
 
-async def _left(goals: Sequence[str], conversation: str, panel: Panel) -> list[str]:
+async def _open_goals(goals: Sequence[str], conversation: str, panel: Panel) -> list[str]:
     """Return the goals that are not reached yet."""
     if not goals:
         return []
@@ -104,10 +103,10 @@ async def _left(goals: Sequence[str], conversation: str, panel: Panel) -> list[s
 
 
 def reached_in(text: str, goals: int) -> frozenset[int]:
-    """Return the numbers of the goals that an answer says are reached.
+    """Return the numbers of the goals that were reached according to an answer.
 
     Raises:
-        UnreadableError: it does not say so.
+        UnreadableError: the answer cannot be parsed.
 
     """
     try:
@@ -124,6 +123,6 @@ def reached_in(text: str, goals: int) -> frozenset[int]:
 
 
 def _unfenced(text: str) -> str:
-    """Return what stands in the block of code that `text` is, or `text` itself."""
+    """Return the content of the fenced code block that `text` is, or `text` itself."""
     first, _, rest = text.partition("\n")
     return rest.removesuffix("```") if first.startswith("```") and rest.endswith("```") else text

@@ -10,7 +10,7 @@ from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.model import Content, EvalCase, Invocation
 from ci_eval.records.questions import Question, Wording
-from ci_eval.simulators._asking import answered, as_it_is
+from ci_eval.simulators._asking import answered, unchanged
 from ci_eval.simulators._history import USER, written
 from ci_eval.simulators._personas import shown
 
@@ -22,52 +22,51 @@ _NEEDED = ("stop_signal", "conversation_plan", "conversation_history")
 
 @simulator("llm_backed")
 class LlmBacked(Simulator):
-    """A user who follows the plan of the scenario, as ADK has it, until it says `</finished>`.
+    """A user who follows the plan of the scenario, as in ADK, until it writes `</finished>`.
 
-    The first message is the `starting_prompt` of the scenario; nobody is asked for it. For each
-    later one a model is shown the `conversation_plan`, the `user_persona` if the scenario has
-    one, and what was said so far without thoughts. An answer that holds `</finished>`, in any
-    case, ends the conversation, whatever else it holds, and so does a starting prompt that holds
-    it. When `max_allowed_invocations` messages were sent, the conversation ends, too; what took
-    place is scored all the same.
+    The first message is the `starting_prompt` of the scenario, without a model call. For each
+    later one a model sees the `conversation_plan`, the `user_persona` if the scenario has one, and
+    the conversation without thoughts. An answer that contains `</finished>`, in upper or lower
+    case, ends the conversation, whatever else it contains, and so does such a starting prompt. The
+    conversation also ends after `max_allowed_invocations` messages; it is scored all the same.
 
-    A persona is `EXPERT`, `NOVICE` or `EVALUATOR`, or described: `{id, description, behaviors:
-    [{name, description, behavior_instructions, violation_rubrics}]}`, all of which may name
-    `{{ stop_signal }}`. The prompt and the three personas are in words of our own.
+    A persona is `EXPERT`, `NOVICE` or `EVALUATOR`, or a description: `{id, description, behaviors:
+    [{name, description, behavior_instructions, violation_rubrics}]}`, all of which may contain
+    `{{ stop_signal }}`. The prompt and the three personas have ci-eval's own wording.
 
-    Other than in ADK, an answer that is empty, cut off or held back is asked for once more, and
-    is an error of the trial (`simulator`) only then; the settings of ADK's default, which let
-    Gemini think for up to 10240 tokens, are left to the model; and the further lines of a message
-    are set in, so that no agent can write a line that seems to be the user's.
+    Unlike in ADK, an answer that is empty, cut off or blocked is requested once more, and only
+    then makes the trial an error (`simulator`); ADK's default settings, which let Gemini think for
+    up to 10240 tokens, are left to the model; and further lines of a message are indented, so that
+    no agent can write a line that looks like the user's.
     """
 
     prompts: ClassVar[tuple[str, ...]] = (PROMPT, OWN)
 
     max_allowed_invocations: int = 20
-    """How many messages the user sends, the first one among them; a negative number for no limit
-    but that of every conversation, 200, at which the trial is an error."""
+    """Maximum number of messages from the user, including the first. A negative number means only
+    the general limit of 200, at which the trial is an error."""
     custom_instructions: str | None = None
-    """A Jinja template in place of our prompt. It has to use `{{ stop_signal }}`,
+    """A Jinja template instead of the built-in prompt. It must use `{{ stop_signal }}`,
     `{{ conversation_plan }}` and `{{ conversation_history }}`, and `{{ persona }}` (with
     `description` and `behaviors`) if a scenario has one."""
     include_function_calls: bool = False
-    """Whether the conversation is shown with the calls of tools and what they returned."""
+    """Whether to show tool calls and their results in the conversation."""
 
     @field_validator(OWN)
     @classmethod
-    def _names_what_it_needs(cls, value: str | None) -> str | None:
+    def _uses_required_variables(cls, value: str | None) -> str | None:
         missing = _PROMPTS.lacking(value, _NEEDED) if value is not None else ""
         if missing:
             raise ValueError(missing)
         return value
 
     def limit(self, case: EvalCase) -> int | None:
-        """Return `max_allowed_invocations`."""
+        """Return `max_allowed_invocations`; `None` if it is negative."""
         del case
         return None if self.max_allowed_invocations < 0 else self.max_allowed_invocations
 
     def faults(self, case: EvalCase) -> Iterator[str]:
-        """Yield that the persona of `case` would never be heard of."""
+        """Yield an error if the template does not use the persona of `case`."""
         scenario, template = case.conversation_scenario, self.custom_instructions
         if template is not None and scenario and scenario.user_persona is not None:
             missing = _PROMPTS.lacking(template, ("persona",))
@@ -77,13 +76,13 @@ class LlmBacked(Simulator):
     async def next_message(
         self, case: EvalCase, so_far: Sequence[Invocation], panel: Panel
     ) -> Content | None:
-        """Return the starting prompt, or what the model says."""
+        """Return the starting prompt, or the model's message."""
         scenario = case.conversation_scenario
         if scenario is None:
             return None
         if so_far:
             question = self._question(case, so_far, panel)
-            said = await answered(panel, question, as_it_is, what="what comes next")
+            said = await answered(panel, question, unchanged, what="what comes next")
         else:
             said = scenario.starting_prompt
         return None if STOP_SIGNAL in said.lower() else Content.of_text(said, role=USER)

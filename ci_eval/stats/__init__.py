@@ -1,4 +1,4 @@
-"""Statistics that a verdict rests on: intervals, tests and corrections, without knowledge of runs.
+"""Statistics behind a verdict: intervals, tests and corrections, independent of runs.
 
 Imports `records`.
 """

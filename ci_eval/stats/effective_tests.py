@@ -1,10 +1,10 @@
-"""How many independent tests several related ones are worth.
+"""Effective number of independent tests among correlated ones.
 
-Criteria that fail together are nearly one test, and a correction that takes them for independent
-wastes some of the rate.  How much they have in common is read from the runs of the baseline alone,
-so what a change does moves no bound.  Means are nearly normal; what has to be held down is the
-smallest p-value of normal numbers that are related in the same way (Hothorn, Bretz and Westfall,
-"Simultaneous inference in general parametric models", 2008).
+Criteria that fail together are nearly one test, and a correction that assumes independence wastes
+part of the error rate.  The correlation is estimated from the baseline runs alone, so that a change
+cannot affect it.  Means are nearly normal; the bound is on the smallest p-value of correlated
+normal variables (Hothorn, Bretz and Westfall, "Simultaneous inference in general parametric
+models", 2008).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[float64]
 
 MAX_GROUPS = 30
-"""More tests than these are taken for independent: to draw them would take too long."""
+"""More tests than this are treated as independent: simulating them would take too long."""
 _DRAWS = 100_000
 _SEED = 20_241_102
 
@@ -28,9 +28,9 @@ _SEED = 20_241_102
 def effective_size(
     groups: Sequence[Mapping[Place, Sample]], together: Sequence[int], rate: float
 ) -> float:
-    """Return how many independent tests at `rate` the tests of `groups` are worth.
+    """Return the effective number of independent tests at `rate` among those of `groups`.
 
-    `together` are the numbers of those whose mean is a test of its own.
+    `together` has the indices of the groups whose mean is a test of its own.
     """
     size = len(groups) + bool(together)
     steady = all(len({*each.old}) < 2 for group in groups for each in group.values())
@@ -53,20 +53,20 @@ def effective_size(
     drawn = np.random.default_rng(_SEED).standard_normal((_DRAWS, factor.shape[1]))
     lowest = (drawn @ factor.T).min(axis=1)
     level = NormalDist().cdf(float(np.quantile(lowest, rate)))
-    # What never varied says nothing of what it has in common with others.
+    # Without variance, the correlation with other tests is unknown.
     worth = rate / level + (size - int(related.sum()))
     return min(max(worth, 1.0), size)
 
 
 def _covariance(groups: Sequence[Mapping[Place, Sample]]) -> "Floats":
-    """Return how the means of the groups vary together from run to run of the baseline."""
+    """Return the covariance of the groups' means over the runs of the baseline."""
     import numpy as np
 
     found = np.zeros((len(groups), len(groups)))
     deviations = [_deviations(group) for group in groups]
     for one, first in enumerate(deviations):
         for two, second in enumerate(deviations[: one + 1]):
-            # Runs are told apart by their place: there must be as many of a case.
+            # Runs are matched by position, so a case needs the same number of them.
             common = [
                 place
                 for place, runs in first.items()
@@ -80,7 +80,7 @@ def _covariance(groups: Sequence[Mapping[Place, Sample]]) -> "Floats":
 
 
 def _deviations(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
-    """Return how far each run is from the mean of its case, as it counts for the mean of all."""
+    """Return each run's deviation from the mean of its case, weighted as in the overall mean."""
     import numpy as np
 
     kinds: dict[int, dict[Place, tuple[float, ...]]] = {}
@@ -90,7 +90,7 @@ def _deviations(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
     for runs, kept in kinds.items():
         values = np.array([*kept.values()])
         values -= values.mean(axis=1, keepdims=True)
-        # An unbiased share of the variance, so that cases with many runs count no more than others.
+        # An unbiased share of the variance, so that cases with many runs do not count more.
         values /= len(group) * max(runs - 1, 1) ** 0.5
         found |= dict(zip(kept, values, strict=True))
     return found

@@ -1,7 +1,7 @@
-"""Intervals, corrections and distributions that a verdict rests on.
+"""Intervals, corrections and distributions behind a verdict.
 
-Differences are paired: each case is compared with itself, which takes out how hard it is, and
-the case is the unit of sampling (Miller, "Adding Error Bars to Evals", arXiv 2411.00640, sections
+Differences are paired: each case is compared with itself, which cancels its difficulty, and the
+case is the unit of sampling (Miller, "Adding Error Bars to Evals", arXiv 2411.00640, sections
 3 and 4).  Several tests are corrected together (Holm, "A simple sequentially rejective multiple
 test procedure", 1979).
 """
@@ -13,13 +13,13 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 Z95 = NormalDist().inv_cdf(0.975)
-"""So many standard errors on each side hold 95 % of a normal distribution."""
+"""Standard errors on each side of the mean that contain 95 % of a normal distribution."""
 MAX_COUNTED = 500
-"""Of more things that happened the probability is bounded, not counted."""
+"""For more events than this, the probability is bounded instead of computed."""
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the 95 % confidence interval of a mean, by Student's t; one value gives none."""
+    """Return the 95 % confidence interval of a mean, by Student's t; `None` for one value."""
     count = len(values)
     if count < 2:
         return None
@@ -30,12 +30,12 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def wilson_interval(successes: float, count: int, z: float = Z95) -> tuple[float, float] | None:
-    """Return the confidence interval of a share; of nothing there is none.
+    """Return the confidence interval of a proportion; `None` if `count` is 0.
 
-    The score interval, which never leaves [0, 1] and says of 10 out of 10 no more than it can
-    (Wilson, "Probable inference, the law of succession, and statistical inference", 1927).  It
-    has `z` standard errors on each side, 95 % unless told otherwise.  `successes` may be a sum of
-    values between 0 and 1: none of them varies more than a success or a failure does.
+    The score interval, which never leaves [0, 1] and is not overconfident about 10 out of 10
+    (Wilson, "Probable inference, the law of succession, and statistical inference", 1927).  It has
+    `z` standard errors on each side, by default for 95 %.  `successes` may be a sum of values
+    between 0 and 1: none of them varies more than a success or a failure does.
     """
     if not count:
         return None
@@ -47,20 +47,20 @@ def wilson_interval(successes: float, count: int, z: float = Z95) -> tuple[float
 
 
 def most_probable_break(before: float, now: float) -> float:
-    """Return how probable it is at most that a case passes `before` times and fails `now` times.
+    """Return the maximum probability that a case passes `before` times and fails `now` times.
 
-    It is, whatever the probability q is that it passes: q^before (1 - q)^now is greatest where q is
-    the share of the trials that passed.
+    The maximum over its pass probability q: q^before (1 - q)^now is greatest if q is the share of
+    trials that passed.
     """
     trials = before + now
     return math.pow(before / trials, before) * math.pow(now / trials, now)
 
 
 def at_least(count: int, chances: Sequence[tuple[int, float]]) -> float:
-    """Return how probable it is that `count` things or more happen, each by itself.
+    """Return the probability of at least `count` of several independent events.
 
-    `chances` says how many there are of each probability: a sum of binomial numbers.  Of many
-    that happened it is Chernoff's bound, which is never too small.
+    `chances` lists the number of events for each probability: a sum of binomial variables.  For
+    large counts the result is Chernoff's bound, which is never too small.
     """
     if count > MAX_COUNTED:
         return _chernoff(count, chances)
@@ -96,10 +96,10 @@ def _binomial(successes: int, count: int, chance: float) -> float:
 
 
 class Judgement(NamedTuple):
-    """What a correction for several tests says of one of them."""
+    """The result of a multiple-test correction for one test."""
 
     level: float
-    """The p-value that it must not exceed."""
+    """The p-value must not exceed this."""
     rejected: bool
 
 
@@ -109,10 +109,10 @@ def holm(
     level: Callable[[float], float] = lambda share: share,
     size: float = math.inf,
 ) -> list[Judgement]:
-    """Judge hypotheses so that a true one is rejected among them at most at `rate`.
+    """Judge hypotheses so that the probability of rejecting a true one is at most `rate`.
 
-    `level` turns the share of the rate that a hypothesis gets into the p-value that rejects it;
-    `size` is how many independent ones they are worth.
+    `level` converts a hypothesis's share of the rate into the p-value that rejects it; `size` is
+    the effective number of independent hypotheses.
     """
     found = [Judgement(0.0, rejected=False)] * len(p_values)
     going_on = True
@@ -141,7 +141,7 @@ def t_cdf(t: float, freedom: int) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, freedom: int) -> float:
-    """Return the t below which Student's t lies with `probability`, at least one half."""
+    """Return the quantile of Student's t for `probability`, at least one half."""
     low, high = 0.0, 1.0
     while t_cdf(high, freedom) < probability:
         low, high = high, high * 2
@@ -159,7 +159,7 @@ def _beta(x: float, a: float, b: float) -> float:
         return float(x >= 1)
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     front = math.exp(log_front + a * math.log(x) + b * math.log1p(-x))
-    # The continued fraction converges quickly on one side of the mean only.
+    # The continued fraction converges quickly only on one side of the mean.
     if x < (a + 1) / (a + b + 2):
         return front * _beta_fraction(x, a, b) / a
     return 1 - front * _beta_fraction(1 - x, b, a) / b

@@ -1,14 +1,14 @@
-"""Fisher's permutation test, over cases: which of its runs are the new ones is exchanged.
+"""Fisher's permutation test over cases: exchanges which runs of a case count as the new ones.
 
-If a change made nothing worse, then for each case the new runs could as well have been any other
-of all its runs.  The p-value is the share of all exchanges whose statistic is as low as what was
-observed: exact whatever the distribution of the scores is (Fisher, "The Design of Experiments",
-1935, section 21; Phipson and Smyth, 2010, for drawn instead of counted exchanges).  It is
-monotone, too: a new score that gets worse never gets less significant.
+If a change made nothing worse, the new runs of each case could as well have been any others of its
+runs.  The p-value is the share of all exchanges whose statistic is as low as the observed one; it
+is exact for any distribution of the scores (Fisher, "The Design of Experiments", 1935, section 21;
+Phipson and Smyth, 2010, for sampled instead of enumerated exchanges).  It is also monotone: a new
+score that gets worse never becomes less significant.
 
-What is exchanged is the mean of a run over its repeats, for these may have more in common with
-each other than with those of other runs.  A case is exchanged in the same way under all criteria,
-so that what they have in common is kept in a statistic of all of them.
+The unit of exchange is the mean of a run over its repeats, because these may be correlated.  A case
+is exchanged in the same way under all criteria, which preserves their correlation in a statistic of
+all of them.
 """
 
 import math
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     Floats = NDArray[float64]
 
 EXACT = 1 << 16
-"""Up to so many exchanges all of them are counted; of more, some are drawn."""
+"""Up to this number, all exchanges are enumerated; otherwise they are sampled."""
 MAX_ROWS = 500
-"""More cases than these are put together into so many rows that are exchanged as one."""
+"""More cases than this are merged into this many rows, each exchanged as one."""
 _MAX_WAYS = 1024
-"""Of the exchanges of one case, so many are drawn from at most."""
+"""Maximum number of exchanges of one case to sample from."""
 _SEED = 20_241_101
 _NEAR = 1e-9
-"""Statistics that differ by less are equal, and were only added up differently."""
+"""Statistics that differ by less are equal except for floating-point rounding."""
 
 Place = tuple[str, ...]
-"""What names a case, whatever the criterion."""
+"""Identifies a case, whatever the criterion."""
 
 
 class Sample(NamedTuple):
-    """What one case showed under one criterion."""
+    """The values of one case under one criterion."""
 
     new: tuple[float, ...]
     """A value for each run of the change."""
@@ -49,24 +49,24 @@ class Sample(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """The mean of the new values, less that of the old ones."""
+        """The mean of the new values minus that of the old ones."""
         return math.fsum(self.new) / len(self.new) - math.fsum(self.old) / len(self.old)
 
     @property
     def steady(self) -> bool:
-        """Whether all its runs show the same, so that exchanging them changes nothing."""
+        """Whether all values are equal, so that exchanging them has no effect."""
         return len({*self.new, *self.old}) == 1
 
 
 @dataclass(frozen=True)
 class Permuted:
-    """A mean difference, with those that exchanges gave instead."""
+    """A mean difference, and its values under the exchanges."""
 
     observed: float
     others: "Floats | None"
-    """`None` where none can differ from it."""
+    """`None` if no value can differ from the observed one."""
     complete: bool
-    """Whether `others` are all there are, with the observed one among them."""
+    """Whether `others` are all possible values, including the observed one."""
 
     @property
     def lower(self) -> float:
@@ -86,10 +86,10 @@ class Permuted:
 
 
 def permute(groups: Sequence[Mapping[Place, Sample]], *, draws: int) -> list[Permuted]:
-    """Return the mean difference of each of the `groups`, all exchanged in the same ways.
+    """Return the mean difference of each of the `groups`, all under the same exchanges.
 
-    Each group has at least one sample; where there are too many exchanges to count, `draws`
-    are drawn, always the same ones.
+    Each group has at least one sample; if there are too many exchanges to enumerate, `draws` are
+    sampled with a fixed seed.
     """
     if all(each.steady for group in groups for each in group.values()):
         return [Permuted(0.0, None, complete=True) for _ in groups]
@@ -108,7 +108,7 @@ def permute(groups: Sequence[Mapping[Place, Sample]], *, draws: int) -> list[Per
         drawn = None if complete else generator.random(draws)
         for number, table in enumerate(tables):
             if drawn is None:
-                # Where a group lacks a case, the exchanges of it change nothing there.
+                # A case that a group lacks does not affect the group.
                 step = table[row] if row in table else np.zeros(min(shapes[row]))
                 sums[number] = np.add.outer(sums[number], step).ravel()
             elif row in table:
@@ -133,7 +133,7 @@ def mean_of(tests: Sequence[Permuted]) -> Permuted:
 
 
 def _table(group: Mapping[Place, Sample]) -> "dict[Place, Floats]":
-    """Return, for each row, what it adds to the statistic under each exchange, as it is first."""
+    """Return each row's contribution to the statistic under each exchange, the observed first."""
     import numpy as np
 
     kinds: dict[tuple[int, int], dict[Place, list[float]]] = {}
@@ -157,7 +157,7 @@ def _row(place: Place, shape: tuple[int, int]) -> Place:
 
 @cache
 def _ways(new: int, old: int) -> "Floats":
-    """Return the weight of each value under each exchange; the first is how they stand."""
+    """Return the weight of each value under each exchange; the first is the observed order."""
     import numpy as np
 
     size = new + old

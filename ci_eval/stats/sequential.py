@@ -1,10 +1,10 @@
-"""How much may be rejected at each of several looks, so that looking again costs nothing.
+"""Rejection levels for several looks at the data, within one error rate.
 
-A look that did not decide may be followed by more repeats and another look.  The rate is spent
-bit by bit (Lan and DeMets, "Discrete sequential boundaries for clinical trials", 1983), and a
-hypothesis that is not in doubt any more is not looked at again, so what it could have spent is
-there for the others.  Estimates at several looks are as a Brownian motion at times that are their
-precisions; its density is followed from look to look (Armitage, McPherson and Rowe, 1969).
+A look that does not decide may be followed by more repeats and another look.  The error rate is
+spent gradually (Lan and DeMets, "Discrete sequential boundaries for clinical trials", 1983); a
+hypothesis that is no longer in doubt is not tested again, which leaves its unspent rate to the
+later looks.  Estimates at several looks behave like a Brownian motion at times equal to their
+precisions; its density is computed from look to look (Armitage, McPherson and Rowe, 1969).
 """
 
 import math
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SPENT = (0.1, 0.3, 1.0)
-"""The share of the rate that is spent up to each of three looks."""
+"""Cumulative share of the rate that is spent by each of three looks."""
 _REACH = 8.0
 _POINTS = 1601
 
 
 def spending(looks: int) -> tuple[float, ...]:
-    """Return the share of the rate that is spent up to each of `looks` looks."""
+    """Return the cumulative share of the rate that is spent by each of `looks` looks."""
     if looks <= len(SPENT):
-        # Fewer looks spend the rest at the last.
+        # With fewer looks, the last one spends the rest.
         return (*SPENT[: looks - 1], 1.0)
     return tuple(((look + 1) / looks) ** 2 for look in range(looks))
 
@@ -36,8 +36,8 @@ def levels(
 ) -> tuple[float, ...]:
     """Return the p-value that rejects at each look.
 
-    `variances` are those of the estimate at each look, in any unit; `spent` the share of `rate`
-    that is spent up to it; `doubts` the p-value up to which there is another look.
+    `variances` are those of the estimate at each look, in any unit; `spent` is the cumulative share
+    of `rate`; `doubts` is the p-value up to which another look follows.
     """
     import numpy as np
 

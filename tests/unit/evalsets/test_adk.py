@@ -242,8 +242,8 @@ def test_turns_may_be_written_as_in_the_older_format(tmp_path: Path) -> None:
     first, second = said(tmp_path, text)
     assert first == (
         "warning: 2: eval_cases[0].conversation[0]: 'reference', 'expected_tool_use', "
-        "'expected_intermediate_agent_responses', 'user_content' are written as ADK's older "
-        "format has it, which ADK refuses here"
+        "'expected_intermediate_agent_responses', 'user_content' are written in ADK's older "
+        "format, which ADK refuses here"
     )
     assert second.startswith("warning: 2: eval_cases[0].conversation[0]: the expected call of 'x'")
 

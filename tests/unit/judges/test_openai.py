@@ -63,7 +63,7 @@ def test_it_serves_its_own_models_and_at_an_address_any() -> None:
     ("fields", "said"),
     [
         ({"base_url": "http://a", "azure_endpoint": "http://b"}, "'base_url' or 'azure_endpoint'"),
-        ({"settings": {"thinking_config": {}}}, "what it has instead can stand in 'extra_body'"),
+        ({"settings": {"thinking_config": {}}}, "pass its equivalent in 'extra_body'"),
         ({"settings": {"topK": 3}}, "settings: 'topK' cannot be set"),
         ({"settings": {"tools": [{}]}}, "a judge calls no tools"),
         ({"settings": {"seed": 1}, "api": "responses"}, "'seed' cannot be set"),

@@ -161,7 +161,7 @@ def test_without_the_package_the_extra_is_named(
 
 
 def test_it_takes_no_settings_of_models() -> None:
-    with pytest.raises(ValidationError, match="the evaluation service takes none"):
+    with pytest.raises(ValidationError, match="the evaluation service has no settings"):
         Vertex.model_validate({"settings": {"temperature": 0}})
 
 
