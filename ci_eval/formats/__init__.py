@@ -1,4 +1,4 @@
-"""File and message formats of other tools, shared by readers of files and by agents.
+"""File and message formats of other tools, used by file readers and agents.
 
 Imports `plugins` and below.
 """

@@ -1,8 +1,8 @@
-"""Cases as agents-cli (Google's CLI for agents on its platform) has them, asked or answered.
+"""Cases of agents-cli (Google's CLI for agents on its platform), with or without answers.
 
 A dataset and a trace have the same shape, `{"eval_cases": [{"eval_case_id", …}]}`: a case has
-the message in `prompt`, or a conversation in `agent_data.turns[].events`, and a trace holds
-what the agent answered in `responses`.
+a message in `prompt`, or a conversation in `agent_data.turns[].events`, and a trace has the
+agent's answers in `responses`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from ci_eval.records.model import Content, InvocationEvent, Json, Record
 
 
 class _Given(Record):
-    """A part of the file; keys that are not read here are ignored."""
+    """A part of the file; unknown keys are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
@@ -43,13 +43,13 @@ class AgentsCliCase(_Given):
     @model_validator(mode="after")
     def _is_asked_something(self) -> "AgentsCliCase":
         if not any(event.author == USER for event in self.events()):
-            raise ValueError("holds neither a 'prompt' nor a message of the user in 'agent_data'")
+            raise ValueError("has neither a 'prompt' nor a user message in 'agent_data'")
         return self
 
     def events(self) -> list[InvocationEvent]:
-        """Return the conversation: the prompt, what followed, and the answer if it is not there.
+        """Return the conversation: the prompt, the events, and the answer.
 
-        An answer that only `responses` holds stands at the end.
+        An answer that is only in `responses` is appended.
         """
         turns = self.agent_data.turns if self.agent_data else ()
         events = [event for turn in turns for event in turn.events]
@@ -62,14 +62,14 @@ class AgentsCliCase(_Given):
 
 
 def is_agents_cli(head: Json) -> bool:
-    """Say whether a document that begins like `head` has cases of agents-cli."""
+    """Return True if a document that begins like `head` has cases of agents-cli."""
     case = _first_case(head)
     is_adk = bool({"eval_id", "evalId"} & case.keys())
     return not is_adk and bool({"eval_case_id", "prompt", "agent_data", "responses"} & case.keys())
 
 
 def is_answered(head: Json) -> bool:
-    """Say whether these cases hold what an agent did: they are a trace, not a dataset."""
+    """Return True if these cases have answers, so that they are a trace, not a dataset."""
     return bool(_first_case(head).get("responses"))
 
 

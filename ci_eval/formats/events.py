@@ -1,4 +1,4 @@
-"""What was said and done, event by event, cut into invocations."""
+"""Conversion of event lists into invocations."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -18,21 +18,21 @@ from ci_eval.records.model import (
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 USER = "user"
-"""The author of what the user says; every other author is an agent."""
+"""Author of the user's messages; every other author is an agent."""
 AGENT = "agent"
-"""The author of what is done by an agent that has no name."""
+"""Author of events of an agent without a name."""
 
 
 def as_args(value: Json) -> dict[str, Json]:
-    """Return the arguments of a call, which many formats keep as JSON in a text.
+    """Return the arguments of a call, which many formats store as JSON text.
 
-    No arguments are `{}`; what is no object stands under `arguments`, as it is.
+    Without arguments the result is `{}`; a value that is not an object is stored under `arguments`.
     """
     return _object(value, "arguments")
 
 
 def as_response(value: Json) -> dict[str, Json]:
-    """Return what a tool answered; what is no object stands under `result`, as ADK puts it."""
+    """Return the result of a tool; as in ADK, anything but an object is stored under `result`."""
     return _object(value, "result")
 
 
@@ -47,30 +47,30 @@ def _object(value: Json, key: str) -> dict[str, Json]:
 
 
 def said(author: str, text: str) -> InvocationEvent:
-    """Return the event of `author` saying `text`."""
+    """Return an event with a text by `author`."""
     role = USER if author == USER else "model"
     return InvocationEvent(author=author, content=Content.of_text(text, role=role))
 
 
 def parts_of(event: InvocationEvent) -> tuple[Part, ...]:
-    """Return what an event is made of."""
+    """Return the parts of an event."""
     return (event.content and event.content.parts) or ()
 
 
 def calls_of(content: Content | None) -> tuple[FunctionCall, ...]:
-    """Return the calls of tools in a message."""
+    """Return the tool calls in a message."""
     parts = (content.parts if content else None) or ()
     return tuple(part.function_call for part in parts if part.function_call)
 
 
 def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
-    """Cut a conversation into invocations.
+    """Split a conversation into invocations.
 
-    Each message of the user begins one; several in a row are one message of several parts, and
-    what stands before the first belongs to none.  The last message that has a text and calls no
-    tool is the final response; other texts before and behind it are intermediate responses.  An
-    answer belongs to the call of the same id; without one, to the first call that has no answer
-    yet, of the same tool where it is named.
+    Each user message begins one; several in a row are one message of several parts, and events
+    before the first are dropped.  The last message with text and without tool calls is the final
+    response; other texts before and after it are intermediate responses.  A result belongs to the
+    call with the same id; without an id, to the first call without a result, of the same tool if
+    it is named.
     """
     found: list[_Turn] = []
     for event in events:
@@ -84,10 +84,10 @@ def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
 
 
 def as_expected(turns: Iterable[Invocation], *, stated: bool = False) -> tuple[Invocation, ...]:
-    """Return a conversation that took place as what is expected of another one.
+    """Convert a recorded conversation into expectations.
 
-    A message that nobody answered states nothing, and neither does a conversation without any call
-    of a tool state that none is to be called, unless it is `stated` that there was none.
+    A message without an answer states nothing.  A conversation without any tool call does not state
+    that none is expected, unless `stated` says so.
     """
     listed = list(turns)
     stated = stated or any(turn.tool_calls for turn in listed)
@@ -99,7 +99,7 @@ def _is_answered(turn: Invocation) -> bool:
 
 
 def _left_open(turn: Invocation) -> Invocation:
-    """Return an invocation that does not say which tools are called."""
+    """Return an invocation without a statement about tool calls."""
     data = turn.intermediate_data
     if isinstance(data, IntermediateData) and data.intermediate_responses:
         return turn.model_copy(update={"unseen": True})
@@ -108,7 +108,7 @@ def _left_open(turn: Invocation) -> Invocation:
 
 @dataclass
 class _Turn:
-    """What becomes an invocation."""
+    """The events of one invocation."""
 
     asked: list[Part] = field(default_factory=list)
     events: list[InvocationEvent] = field(default_factory=list)
@@ -118,7 +118,7 @@ class _Turn:
         last = next((at for at in reversed(range(len(events))) if _is_spoken(events[at])), None)
         final = None if last is None else events[last].content
         if last is not None:
-            # What the model used for it still counts.
+            # Its token usage still counts.
             events[last] = events[last].model_copy(update={"content": None})
         return Invocation(
             user_content=Content(role=USER, parts=tuple(self.asked)),
@@ -133,19 +133,19 @@ def _answers(event: InvocationEvent) -> bool:
 
 
 def _is_spoken(event: InvocationEvent) -> bool:
-    """Say whether somebody says something in `event`, and calls nothing."""
+    """Return True if `event` has text and neither calls nor results."""
     parts = parts_of(event)
     says = any(part.text and not part.thought for part in parts)
     return says and not any(part.function_call or part.function_response for part in parts)
 
 
 def _is_counted(event: InvocationEvent) -> bool:
-    """Say whether `event` is known to be a call of a model."""
+    """Return True if `event` is known to be a model call."""
     return event.usage_metadata is not None or event.model_version is not None
 
 
 def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | InvocationEvents:
-    """Return the events as such where calls of a model were counted, and as lists where not."""
+    """Return the events unchanged if any is a model call, else as lists."""
     if any(map(_is_counted, events)):
         kept = [event for event in events if event.content or _is_counted(event)]
         return InvocationEvents(invocation_events=tuple(kept))
@@ -158,7 +158,7 @@ def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | Invocat
 
 
 def _paired(events: Iterable[InvocationEvent]) -> Iterator[InvocationEvent]:
-    """Yield `events` with an id for every call, and with the id of its call for every answer."""
+    """Yield `events` with an id for every call, and with the id of its call for every result."""
     open_calls: list[FunctionCall] = []
     number = 0
     for event in events:
@@ -184,7 +184,7 @@ def _paired(events: Iterable[InvocationEvent]) -> Iterator[InvocationEvent]:
 
 
 def _addressed(answer: FunctionResponse, open_calls: list[FunctionCall]) -> FunctionResponse:
-    """Return `answer` with the id and the name of the call it belongs to, which is closed."""
+    """Return `answer` with the id and name of its call, which is removed from `open_calls`."""
 
     def fits(call: FunctionCall) -> bool:
         if answer.id is not None:

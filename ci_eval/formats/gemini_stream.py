@@ -1,7 +1,7 @@
-"""A model's answer that comes in chunks: each as it comes, and one that is made of all.
+"""Streamed answers of a model: the single chunks, and the answer assembled from them.
 
-The rules are those of ADK 2.13.0 (`StreamingResponseAggregator`, progressive mode), whose own
-results the tests compare with.
+The rules are those of ADK 2.13.0 (`StreamingResponseAggregator`, progressive mode), whose results
+the tests compare with.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -20,12 +20,12 @@ from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
 MADE_BY_US = "adk-"
-"""How the id of a call begins to which the model gave none, as in ADK."""
+"""Prefix of generated call ids, as in ADK."""
 SHOWN_CHARS = 500
-"""How much a message shows of what a model gave as the reason."""
+"""Length limit of a model's error reason in messages."""
 
 
-# --- What comes -------------------------------------------------------------------------------
+# --- Chunks -----------------------------------------------------------------------------------
 
 _INNER: Mapping[str, type[AdkRecord]] = {
     "parts": Part,
@@ -35,11 +35,11 @@ _INNER: Mapping[str, type[AdkRecord]] = {
 
 
 _snake = lru_cache(maxsize=1000)(to_snake)
-"""The same few names come again and again."""
+"""Cached, because the same few names occur again and again."""
 
 
 def _known(value: Json, model: type[AdkRecord] = Content) -> Json:
-    """Return `value` without what a `model` does not have: providers add fields at any time."""
+    """Drop unknown fields of `value`: providers add some at any time."""
     if isinstance(value, list):
         return [_known(each, model) for each in value]
     if not isinstance(value, dict):
@@ -53,7 +53,7 @@ def _known(value: Json, model: type[AdkRecord] = Content) -> Json:
 
 
 def snaked(value: Json) -> Json:
-    """Return `value` with its keys in snake_case, which is how usage is written here."""
+    """Convert the keys of `value` to snake_case, as in usage metadata."""
     if isinstance(value, list):
         return [snaked(each) for each in value]
     if isinstance(value, dict):
@@ -62,17 +62,17 @@ def snaked(value: Json) -> Json:
 
 
 ReceivedContent = Annotated[Content, BeforeValidator(_known)]
-"""A message of a provider, with what is known here."""
+"""A provider's message, reduced to known fields."""
 
 
 class _Received(AdkRecord):
-    """What others sent: what is not known here is not read."""
+    """A received object; unknown fields are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
 
 class ModelResponse(_Received):
-    """A chunk of a model's answer or all of it; an event of ADK holds the same fields."""
+    """A chunk of a model's answer or all of it; ADK's events have the same fields."""
 
     content: ReceivedContent | None = None
     partial: bool | None = None
@@ -115,10 +115,10 @@ class _GenerateContentResponse(_Received):
 
 
 def read_response(value: Json) -> ModelResponse:
-    """Return what a `GenerateContentResponse` says, in either spelling.
+    """Parse a `GenerateContentResponse`, in snake_case or camelCase.
 
     Raises:
-        TrialError: it is none.
+        TrialError: it is not one.
 
     """
     try:
@@ -126,7 +126,7 @@ def read_response(value: Json) -> ModelResponse:
     except ValidationError as exc:
         loc, told = next(iter(explain(exc, _GenerateContentResponse)))
         where = ": ".join(filter(None, (dotted(loc), told)))
-        raise TrialError("protocol", f"the model answered something else: {where}") from None
+        raise TrialError("protocol", f"unexpected answer from the model: {where}") from None
     common = {"usage_metadata": reply.usage_metadata, "model_version": reply.model_version}
     if reply.candidates:
         return _of_candidate(reply.candidates[0], common)
@@ -151,31 +151,31 @@ def _of_candidate(found: _Candidate, common: Mapping[str, Any]) -> ModelResponse
     return ModelResponse(error_code=code, error_message=said, **fields)
 
 
-# --- What is made of it -----------------------------------------------------------------------
+# --- Assembly ---------------------------------------------------------------------------------
 
 
 class Aggregator:
-    """Puts the chunks of one answer together; `new_id` makes up what a call lacks.
+    """Assembles the chunks of one answer; `new_id` generates missing call ids.
 
-    Texts in a row become one part, thoughts apart from the rest, with the first signature among
-    them.  A call stands where its first piece came, whatever comes before its last one.
+    Consecutive texts become one part, thoughts separately, with the first signature among them.  A
+    call keeps the place of its first piece, even if other parts come before its last one.
     """
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
         self._parts: list[Part | None] = []
-        """`None` keeps the place of a call that is not complete."""
+        """`None` reserves the place of an incomplete call."""
         self._run: _Run | None = None
         self._call: OpenCall | None = None
         self._last: ModelResponse | None = None
         self._kept: dict[str, Any] = {}
-        """What the last chunk said that said something."""
+        """Last non-empty value of some fields."""
 
     def add(self, chunk: ModelResponse) -> ModelResponse:
-        """Take the next chunk, and return it with an id for each call.
+        """Add the next chunk, and return it with an id for each call.
 
         Raises:
-            TrialError: it cannot be put together with the others.
+            TrialError: it does not fit the other chunks.
 
         """
         self._last = chunk
@@ -189,7 +189,7 @@ class Aggregator:
         return chunk.model_copy(update={"content": content, "partial": True})
 
     def close(self) -> ModelResponse | None:
-        """Return the whole answer; `None` where no chunk came."""
+        """Return the whole answer; `None` if there was no chunk."""
         if self._last is None:
             return None
         self._end_run()
@@ -263,7 +263,7 @@ class Aggregator:
 
 @dataclass
 class _Run:
-    """Texts in a row."""
+    """Consecutive texts."""
 
     thought: bool
     texts: list[str] = field(default_factory=list)
@@ -291,7 +291,7 @@ def _identified(part: Part, call: FunctionCall, call_id: str) -> Part:
 
 
 def _without_repeats(parts: Iterator[Part]) -> Iterator[Part]:
-    """Yield `parts` without calls under an id that the model gave to another call before."""
+    """Yield `parts` without later calls that reuse an id of the model."""
     seen: set[str] = set()
     for part in parts:
         call_id = part.function_call.id if part.function_call else None

@@ -1,4 +1,4 @@
-"""What a file seems to be that is not what was expected, told from how it begins."""
+"""Recognition of files in an unexpected format, from their beginning."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,12 +32,12 @@ _KEYS_SHOWN = 5
 
 
 def described(head: Json) -> str:
-    """Return what a JSON document that begins like `head` seems to be."""
+    """Describe a JSON document that begins like `head`."""
     return recognised(head) or _shape(head)
 
 
 def recognised(head: Json) -> str:
-    """Return the format of a document that is no evalset for certain; empty where it may be."""
+    """Return the format of a document that is certainly not an evalset; else empty."""
     if isinstance(head, Mapping):
         return _object(head)
     if "metricName" in _first(head):
@@ -61,12 +61,12 @@ def _object(head: Mapping[str, Json]) -> str:
 
 
 def is_json_in_text(head: Json) -> bool:
-    """Say whether a document is a text that holds an object in JSON."""
+    """Return True for a string that contains a JSON object."""
     return isinstance(head, str) and head.lstrip().startswith("{")
 
 
 def is_adk_result(head: Json) -> bool:
-    """Say whether a document that begins like `head` may hold what ADK observed and scored."""
+    """Return True if a document that begins like `head` may be ADK's results."""
     if not isinstance(head, Mapping) or not _RESULTS & head.keys():
         return False
     case = _first(head.get("eval_case_results", head.get("evalCaseResults")))
@@ -77,13 +77,13 @@ def is_adk_result(head: Json) -> bool:
 
 
 def _message(turn: Json) -> Mapping[str, Json]:
-    """Return what the user says in an invocation; ADK has its parts there, others a content."""
+    """Return the user's message of an invocation; ADK's has parts, others have a content."""
     found = turn.get("userContent", turn.get("user_content")) if isinstance(turn, Mapping) else None
     return found if isinstance(found, Mapping) else {}
 
 
 def _first(value: Json) -> Mapping[str, Json]:
-    """Return the first element of a list of objects; an empty object of anything else."""
+    """Return the first object of a list; an empty one if there is none."""
     if isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
         return value[0]
     return {}
@@ -100,12 +100,12 @@ def _shape(head: Json) -> str:
 
 
 def not_json(path: Path) -> str:
-    """Return what the file at `path`, which is no JSON, seems to be; empty where nobody knows."""
+    """Describe a file that is not JSON; empty if it is not recognised."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if head.startswith(b"version https://git-lfs.github.com/spec/"):
-        return "a pointer of Git LFS, whose file was not fetched"
+        return "a Git LFS pointer whose file was not fetched"
     lines = head.decode(errors="replace").splitlines()
     if len(lines) == 1 and lines[0].endswith(path.suffix) and "/" in lines[0]:
-        return "a symbolic link that was checked out as a text"
+        return "a symbolic link that was checked out as text"
     return ""

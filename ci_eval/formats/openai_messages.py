@@ -1,4 +1,4 @@
-"""Messages as chat completions of OpenAI have them, and everything that imitates these.
+"""Messages of OpenAI's chat completions, and of everything that imitates them.
 
 The roles and keys are those of `messages` in `POST /v1/chat/completions`
 (https://platform.openai.com/docs/api-reference/chat/create).
@@ -23,7 +23,7 @@ from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Loc
 
 AGENT = "agent"
-"""The author of what the assistant says where it has no name."""
+"""Author of the assistant's messages if it has no name."""
 _TEXTS = ("text", "input_text", "output_text")
 
 
@@ -50,7 +50,7 @@ class _Call(_Given):
     args: Json = None
 
     def as_part(self) -> Part:
-        """Return the call; its name and arguments may stand in it without a `function`."""
+        """Return the call; its name and arguments may be given without a `function`."""
         if self.function:
             name, arguments = self.function.name, self.function.arguments
         elif self.custom:
@@ -74,14 +74,14 @@ class _Message(_Given):
     @field_validator("content", mode="before")
     @classmethod
     def _parts(cls, value: Json) -> Json:
-        """Take a text among the parts for a part of text."""
+        """Convert strings among the parts to text parts."""
         if not isinstance(value, list | tuple):
             return value
         return [{"type": "text", "text": each} if isinstance(each, str) else each for each in value]
 
 
 class Talk(_Given):
-    """A conversation and what stands beside it; keys that are not known are ignored."""
+    """A conversation and its metadata; unknown keys are ignored."""
 
     messages: tuple[_Message, ...]
     id: str | None = None
@@ -91,22 +91,22 @@ class Talk(_Given):
 
     @property
     def case(self) -> str | None:
-        """What names the eval case: `eval_id`, or `eval_id` in `metadata`."""
+        """The id of the eval case: `eval_id`, or `eval_id` in `metadata`."""
         within = (self.metadata or {}).get("eval_id")
         return self.eval_id or (within if isinstance(within, str) else None)
 
     def events(self) -> list[InvocationEvent]:
-        """Return what was said and done."""
+        """Return the events of the conversation."""
         return [event for each in self.messages for event in _events(each)]
 
 
 def is_message(value: Json) -> bool:
-    """Say whether `value` looks like a message."""
+    """Return True if `value` looks like a message."""
     return isinstance(value, dict) and isinstance(value.get("role"), str) and "parts" not in value
 
 
 def is_talk(head: Json) -> bool:
-    """Say whether a document that begins like `head` holds a conversation, or several."""
+    """Return True if a document that begins like `head` has one or more conversations."""
     if isinstance(head, dict):
         messages = head.get("messages")
         return isinstance(messages, list) and bool(messages) and is_message(messages[0])
@@ -116,9 +116,9 @@ def is_talk(head: Json) -> bool:
 
 
 def read_talk(value: Json) -> tuple[Talk | None, list[tuple[Loc, str]]]:
-    """Return a conversation, or what is wrong with it and where.
+    """Parse a conversation; return it, or its problems with their locations.
 
-    A list of messages is one, and so is an object with `messages`.
+    It is a list of messages, or an object with `messages`.
     """
     bare = isinstance(value, list)
     given = {"messages": value} if bare else value
@@ -132,13 +132,13 @@ def read_talk(value: Json) -> tuple[Talk | None, list[tuple[Loc, str]]]:
         for loc, message in _unreadable(each):
             wrong.append((("messages", position, *loc), message))
     if talk and not wrong and not any(each.role == "user" for each in talk.messages):
-        wrong = [(("messages",), "holds no message of the user")]
-    places = dict.fromkeys(wrong)  # each once, though each kind of content was tried
+        wrong = [(("messages",), "has no user message")]
+    places = dict.fromkeys(wrong)  # without duplicates from the alternatives of a union
     return None if wrong else talk, [(loc[1:] if bare else loc, said) for loc, said in places]
 
 
 def _in_file(value: Json, loc: Loc, message: str) -> tuple[Loc, str]:
-    """Return the place and the message without pydantic's words for the kinds of content."""
+    """Return the location and the message without pydantic's names of alternatives."""
     place: list[int | str] = []
     for step in loc:
         is_there = isinstance(value, dict) and step in value
@@ -193,7 +193,7 @@ def _parts(message: _Message) -> tuple[Part, ...]:
 
 
 def _part(given: dict[str, Json]) -> Part | None:
-    """Return a part of a message; `None` where it is of an unknown type or broken."""
+    """Convert a part of a message; `None` if its type is unknown or it is invalid."""
     kind = given.get("type", "text")
     if kind in _TEXTS and isinstance(given.get("text"), str):
         return Part(text=given["text"])
@@ -213,7 +213,7 @@ def _part(given: dict[str, Json]) -> Part | None:
 
 
 def _linked(url: str) -> Part:
-    """Return what stands behind a URL, or in it."""
+    """Return the part for a URL, or for the content of a data URL."""
     if not url.startswith("data:"):
         return Part(file_data={"file_uri": url})
     kind, _, data = url.removeprefix("data:").partition(",")
@@ -224,7 +224,7 @@ _OTHER_ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}
 
 
 def events_of(message: Json) -> list[InvocationEvent]:
-    """Return what one message tells, as far as it can be understood."""
+    """Return the events of one message; none if it cannot be parsed."""
     if not isinstance(message, dict):
         return []
     role = message.get("role")

@@ -1,7 +1,7 @@
-"""A call of a tool that comes in pieces, its arguments each under a JSON path.
+"""A streamed tool call, whose arguments come in pieces with JSON paths.
 
 https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling, "Streaming
-function call arguments"; what does not fit together is left out, as ADK 2.13.0 does it.
+function call arguments"; as in ADK 2.13.0, inconsistent pieces are dropped.
 """
 
 import re
@@ -18,9 +18,9 @@ from ci_eval.text.json_text import MAX_DEPTH
 from ci_eval.text.sanitize import one_line
 
 MAX_INDEX = 10_000
-"""The last place of a list that can be named, as ADK has it."""
+"""Maximum list index, as in ADK."""
 MAX_GAPS = 100_000
-"""How many places of lists may be left empty in one call."""
+"""Maximum number of empty list elements in one call."""
 
 
 class _PartialArg(AdkRecord):
@@ -37,7 +37,7 @@ _PARTIAL_ARGS = TypeAdapter(tuple[_PartialArg, ...])
 
 
 class _Growing:
-    """A text to which more may come."""
+    """An unfinished string."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -45,11 +45,11 @@ class _Growing:
 
 @dataclass
 class OpenCall:
-    """A call of which more may come."""
+    """An unfinished call."""
 
     id: str
     place: int
-    """Where among the parts it stands."""
+    """Index among the parts."""
     name: str = ""
     signature: Json = None
     args: dict[str, Any] = field(default_factory=dict)
@@ -57,15 +57,15 @@ class OpenCall:
 
     @property
     def part(self) -> Part:
-        """The whole call."""
+        """The complete call."""
         call = FunctionCall(id=self.id, name=self.name, args=_settled(self.args))
         return Part(function_call=call, thought_signature=self.signature)
 
     def take(self, part: Part, call: FunctionCall) -> None:
-        """Take another piece.
+        """Add another piece.
 
         Raises:
-            TrialError: it cannot be read.
+            TrialError: it cannot be parsed.
 
         """
         self.name = call.name or self.name
@@ -74,7 +74,7 @@ class OpenCall:
             given = _PARTIAL_ARGS.validate_python(call.partial_args or ())
         except ValidationError:
             shown = one_line(repr(call.partial_args), 200)
-            message = f"the model streams arguments that are none: {shown}"
+            message = f"the model streams invalid arguments: {shown}"
             raise TrialError("protocol", message) from None
         for each in given:
             if each.json_path:
@@ -102,7 +102,7 @@ class OpenCall:
         return here
 
     def _put(self, path: tuple[str | int, ...], value: Any) -> None:
-        """Put `value` at `path`; nothing happens where it does not fit to what is there."""
+        """Store `value` at `path`, unless that contradicts earlier pieces."""
         here: Any = self.args
         for step, following in pairwise(path):
             if not self._has_place(here, step):
@@ -114,7 +114,7 @@ class OpenCall:
             here[path[-1]] = value
 
     def _has_place(self, here: Any, step: str | int) -> bool:
-        """Say whether `here` can have something at `step`, where it is given a place."""
+        """Make room for `step` in `here`; return False if that is impossible."""
         if not _fits(here, step):
             return False
         if isinstance(step, str):
@@ -156,10 +156,10 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
 
 
 def steps(path: str) -> Iterator[str | int]:
-    """Yield the steps of a JSON path such as `$.items[0]['a key']`: keys, and places of lists.
+    """Yield the steps of a JSON path such as `$.items[0]['a key']`: keys and list indices.
 
     Raises:
-        TrialError: it is no such path, or too long.
+        TrialError: it is not a valid path, or too long.
 
     """
     at = len("$") if path.startswith("$") else 0
@@ -170,7 +170,7 @@ def steps(path: str) -> Iterator[str | int]:
         if found is None or taken > MAX_DEPTH:
             why = f"has more than {MAX_DEPTH} steps" if found else "cannot be read"
             shown = one_line(path, 100)
-            message = f"the model streams an argument under the path {shown!r}, which {why}"
+            message = f"the model streams an argument with the path {shown!r}, which {why}"
             raise TrialError("protocol", message)
         at = found.end()
         if found["index"]:
@@ -188,5 +188,5 @@ def _unescaped(text: str) -> str:
             return chr(int(found["code"], 16))
         return _LETTERS.get(found["letter"], found["letter"])
 
-    halves = _ESCAPED.sub(meant, text)  # a character may be written as two
+    halves = _ESCAPED.sub(meant, text)  # may contain surrogate pairs
     return halves.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,8 +1,7 @@
-"""Whom a simulated user plays: ADK's three personas by name, and others as a case describes them.
+"""Personas of simulated users: ADK's three by name, and those described in cases.
 
-Two readers need them: the model that plays the user, which is told how to behave, and the judge
-of simulated users, which is told what breaks it, too.  The names are ADK's; what they do is said
-in words of ours.
+They are used by the model that plays the user, which gets the instructions, and by the judge of
+simulated users, which also gets the violations.  The names are ADK's; the texts are ci-eval's.
 """
 
 import re
@@ -16,21 +15,21 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
 
 STOP_SIGNAL = "</finished>"
-"""What ADK's simulated user writes to end the conversation."""
+"""Text with which ADK's simulated user ends the conversation."""
 _NAMED_SIGNAL = re.compile(r"\{\{\s*stop_signal\s*\}\}")
 
 
 class Behavior(AdkRecord):
-    """One thing that a persona does, and how to tell that it does not."""
+    """One behaviour of a persona, with its violations."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     name: str
     description: str
     behavior_instructions: tuple[str, ...]
-    """What whoever plays the persona is told."""
+    """Instructions for the model that plays the persona."""
     violation_rubrics: tuple[str, ...]
-    """What breaks the behaviour, for a judge."""
+    """Violations of the behaviour, for a judge."""
 
 
 class Persona(AdkRecord):
@@ -44,13 +43,13 @@ class Persona(AdkRecord):
 
 
 def fault(value: Json) -> str:
-    """Say what is wrong with the `user_persona` of a scenario; nothing where nothing is."""
+    """Return the error in the `user_persona` of a scenario; empty if there is none."""
     if value is None or (isinstance(value, str) and value in KNOWN):
         return ""
     if isinstance(value, str):
         return f"unknown persona {value[:80]!r}{did_you_mean(value[:80], KNOWN)}"
     if not isinstance(value, Mapping):
-        return f"expected the name of a persona, or a description, found {describe(value)}"
+        return f"expected the name or the description of a persona, found {describe(value)}"
     try:
         Persona.model_validate(value)
     except ValidationError as exc:
@@ -60,9 +59,9 @@ def fault(value: Json) -> str:
 
 
 def persona_of(value: Json, stop_signal: str = STOP_SIGNAL) -> Persona | None:
-    """Return the persona that `value`, a name or a description, means; `None` where it is none.
+    """Return the persona with this name or description; `None` if it is invalid.
 
-    Its texts may name the stop signal as `{{ stop_signal }}`; nothing else in them is replaced.
+    `{{ stop_signal }}` is replaced in its texts; nothing else is.
     """
     known = KNOWN.get(value) if isinstance(value, str) else None
     if known is None and fault(value):
@@ -83,8 +82,8 @@ def _is_list(value: Json) -> bool:
     return isinstance(value, list | tuple)
 
 
-def told(persona: Persona, *, to_judge: bool = False) -> str:
-    """Return what `persona` is and does, one thing a line; for a judge, what breaks it, too."""
+def persona_text(persona: Persona, *, to_judge: bool = False) -> str:
+    """Return the text of `persona`, one item per line; for a judge, with the violations."""
     return "\n".join(_lines(persona, to_judge=to_judge))
 
 
@@ -98,12 +97,12 @@ def _lines(persona: Persona, *, to_judge: bool) -> Iterator[str]:
 
 
 def described(value: Json, stop_signal: str) -> str:
-    """Return what a judge is told of the persona that `value` means; empty for none."""
+    """Return the persona's text for a judge; empty without a persona."""
     persona = persona_of(value, stop_signal)
-    return told(persona, to_judge=True) if persona else ""
+    return persona_text(persona, to_judge=True) if persona else ""
 
 
-# --- ADK's, in words of ours ------------------------------------------------------------------
+# --- ADK's personas, in ci-eval's words -------------------------------------------------------
 
 
 def _behavior(name: str, description: str, do: tuple[str, ...], never: tuple[str, ...]) -> Behavior:

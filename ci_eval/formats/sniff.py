@@ -1,4 +1,4 @@
-"""How a file begins, whatever its syntax: enough to tell what it is."""
+"""Beginning of a file in any syntax, as far as needed to recognise its format."""
 
 import csv
 from pathlib import Path
@@ -21,18 +21,18 @@ _BY_SUFFIX: dict[str, Syntax] = {
 
 
 def syntax_of(path: Path) -> Syntax:
-    """Return the syntax that the name of a file promises; JSON where it says nothing."""
+    """Return the syntax for a file's suffix; JSON by default."""
     return _BY_SUFFIX.get(path.suffix.lower(), "json")
 
 
 def read_head(path: Path, *, shown: str) -> Json:
     """Return the beginning of the file at `path`.
 
-    Of an object it is the object, without the rest of long arrays; of a list, of lines and of
-    a table it is a list with the first element; of a table's row only its columns are known.
+    For an object, the object without the rest of long arrays; for a list, lines or a table, a list
+    with the first element; for a row of a table, only its columns.
 
     Raises:
-        EvalSetError: it is not of the syntax that its name promises.
+        EvalSetError: it does not have the syntax of its suffix.
 
     """
     try:
@@ -49,7 +49,7 @@ def read_head(path: Path, *, shown: str) -> Json:
         problems = list(exc.problems)
         seems = known_files.not_json(path) if problems[0].line else ""
         if seems:
-            problems = [Problem(f"is no JSON but {seems}", shown, 1)]
+            problems = [Problem(f"is not JSON but {seems}", shown, 1)]
         raise EvalSetError(problems=problems) from exc
 
 

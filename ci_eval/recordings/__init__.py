@@ -1,4 +1,4 @@
-"""Formats of recorded conversations: one module for each.
+"""Formats of recorded conversations, one per module.
 
 Imports `formats` and below, and no other plugin package.
 """

@@ -1,4 +1,4 @@
-"""The attributes of spans: how they were exported, and what they are called."""
+"""Attributes of spans, in the ways that exporters write them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,9 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 
 _WHOLE = re.compile("-?[0-9]{1,29}")
 _MAX_STEPS = 12
-"""In how many parts the name of an attribute falls at most."""
+"""Maximum number of parts of an attribute name."""
 _MAX_NAMED = 6
-"""How deep in an attribute there may be names with dots, which stand for objects."""
+"""Maximum depth of dotted names inside an attribute, which stand for objects."""
 _KINDS = frozenset(
     {
         "AGENT",
@@ -26,11 +26,11 @@ _KINDS = frozenset(
         "TOOL",
     }
 )
-"""The kinds of spans that OpenInference has."""
+"""OpenInference's kinds of spans."""
 
 
 def first(tree: Json, *names: str) -> Json:
-    """Return the first value of some dotted names that is there; `None` where none is."""
+    """Return the first existing value of some dotted names; `None` if there is none."""
     for name in names:
         value = tree
         for step in name.split("."):
@@ -41,7 +41,7 @@ def first(tree: Json, *names: str) -> Json:
 
 
 def from_json(value: Json) -> Json:
-    """Return what a text holds as JSON, as spans keep what is no plain value; else `value`."""
+    """Return the parsed value of JSON text, in which spans store objects; else `value`."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             return parse_json(value)
@@ -51,9 +51,9 @@ def from_json(value: Json) -> Json:
 
 
 def raw_attributes(raw: Mapping[str, Json]) -> dict[str, Json]:
-    """Return attributes by their names: as a list of pairs, an object, or columns of a table."""
+    """Return attributes by name, from a list of pairs, an object, or columns of a table."""
     given, columns = raw.get("attributes"), "attributes."
-    # Phoenix gives the kind of a span beside its attributes, too, or only there.
+    # Phoenix may store the kind of a span beside its attributes, or only there.
     kind = raw.get("span_kind")
     found = {"openinference.span.kind": kind} if isinstance(kind, str) and kind in _KINDS else {}
     if isinstance(given, list):
@@ -67,7 +67,7 @@ def raw_attributes(raw: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _otlp_value(value: Json) -> Json:
-    """Return the value that OTLP's JSON wraps into an object which names its type."""
+    """Return the value in OTLP's JSON wrapper, whose key names the type."""
     if not isinstance(value, Mapping) or len(value) != 1:
         return None
     [(kind, inner)] = value.items()
@@ -84,7 +84,7 @@ def _otlp_value(value: Json) -> Json:
 
 
 def tree_of(flat: Mapping[str, Any], depth: int = 0) -> dict[str, Json]:
-    """Return attributes by the parts of their names; `a.0.b` and `a.1.b` are in a list."""
+    """Convert dotted names into nested objects, and `a.0.b` and `a.1.b` into a list."""
     tree: dict[str, Any] = {}
     for name, value in flat.items():
         *before, last = name.split(".", _MAX_STEPS)
@@ -110,7 +110,7 @@ def _nested(value: Json, depth: int) -> Json:
 
 
 def _listed(value: Json, depth: int) -> Json:
-    """Return `value` with a list for each object whose keys are positions."""
+    """Convert each object whose keys are indices into a list."""
     if depth > _MAX_NAMED * _MAX_STEPS:
         return value
     if isinstance(value, list):
@@ -124,7 +124,7 @@ def _listed(value: Json, depth: int) -> Json:
 
 
 def dicts(value: Json) -> Sequence[Mapping[str, Json]]:
-    """Return the objects in a list; of an object, it alone; none of anything else."""
+    """Return the objects of a list, or a single object as a list; else an empty one."""
     if isinstance(value, Mapping):
         return [value]
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""The messages of a span, by every version of OpenTelemetry's conventions for generative AI."""
+"""Messages of a span, in every version of OpenTelemetry's conventions for generative AI."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -22,12 +22,12 @@ _ROLES: Final = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
-"""The events that told of what went into a model, up to version 1.36."""
+"""Events with the input of a model, up to version 1.36."""
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
 
 
-def heard_by(span: Span) -> list[InvocationEvent]:
-    """Return the messages that went into an agent or a model."""
+def inputs_of(span: Span) -> list[InvocationEvent]:
+    """Return the input messages of an agent or a model."""
     given = _attribute(span, "gen_ai.input.messages")
     if given is None:
         given = _prompts(span)
@@ -37,8 +37,8 @@ def heard_by(span: Span) -> list[InvocationEvent]:
     return [_content(each) for each in dicts(first(request, "contents"))]
 
 
-def spoken_by(span: Span) -> list[InvocationEvent]:
-    """Return the messages that came out of it: one for each choice."""
+def outputs_of(span: Span) -> list[InvocationEvent]:
+    """Return the output messages, one for each choice."""
     given = _attribute(span, "gen_ai.output.messages")
     if given is None:
         given = _choices(span)
@@ -49,7 +49,7 @@ def spoken_by(span: Span) -> list[InvocationEvent]:
 
 
 def _attribute(span: Span, name: str) -> Json:
-    """Return an attribute of the span, or of its event that has the details."""
+    """Return an attribute of the span, or of its event with the details."""
     details = (event.attributes for event in span.events if event.name == _DETAILS)
     found = [first(attributes, name) for attributes in (span.attributes, *details)]
     return from_json(next((value for value in found if value is not None), None))
@@ -76,7 +76,7 @@ def _choices(span: Span) -> Json:
 
 
 def _message(event: SpanEvent) -> dict[str, Json]:
-    """Return the message that an event tells of, whose parts may be JSON in a text."""
+    """Return the message in an event, whose parts may be JSON text."""
     found = {key: from_json(value) for key, value in event.attributes.items()}
     inner = found.get("message")
     message = dict(inner) if isinstance(inner, Mapping) else found
@@ -89,7 +89,7 @@ def _message(event: SpanEvent) -> dict[str, Json]:
     content = message.get("content")
     are_parts = isinstance(content, list) and bool(dicts(content))
     if "content" in event.attributes and not are_parts:
-        # What only looks like JSON is what was said.
+        # A text that only looks like JSON.
         message["content"] = event.attributes["content"]
     return {key: value for key, value in message.items() if value is not None}
 
@@ -100,7 +100,7 @@ def _of_event(span: Span, event: str, name: str) -> Json:
 
 
 def _all(given: Json, default: str = "user") -> list[InvocationEvent]:
-    """Return the events of messages in one of the two ways to write them."""
+    """Return the events of messages in either of the two notations."""
     if isinstance(given, str):
         return [said(USER if default == "user" else "agent", given)]
     found: list[InvocationEvent] = []
@@ -108,13 +108,13 @@ def _all(given: Json, default: str = "user") -> list[InvocationEvent]:
         role = message.get("role", default)
         if isinstance(message.get("parts"), list):
             parts = tuple(part for part in map(_part, dicts(message["parts"])) if part)
-            found += [_spoken_by(role, parts)] if role != "system" else []
+            found += [_event_by(role, parts)] if role != "system" else []
         else:
             found += events_of({**message, "role": role})
     return found
 
 
-def _spoken_by(role: Json, parts: tuple[Part, ...]) -> InvocationEvent:
+def _event_by(role: Json, parts: tuple[Part, ...]) -> InvocationEvent:
     is_user = role == "user"
     return InvocationEvent(
         author=USER if is_user else "agent",
@@ -123,9 +123,9 @@ def _spoken_by(role: Json, parts: tuple[Part, ...]) -> InvocationEvent:
 
 
 def _content(given: Mapping[str, Json]) -> InvocationEvent:
-    """Return a message as ADK has it."""
+    """Convert a message in ADK's format."""
     parts = tuple(part for part in map(_adk_part, dicts(given.get("parts"))) if part)
-    return _spoken_by("user" if given.get("role") == "user" else "model", parts)
+    return _event_by("user" if given.get("role") == "user" else "model", parts)
 
 
 def _adk_part(given: Mapping[str, Json]) -> Part | None:
@@ -138,7 +138,7 @@ def _adk_part(given: Mapping[str, Json]) -> Part | None:
 
 
 def _part(given: Mapping[str, Json]) -> Part | None:
-    """Return a part of a message by the conventions; `None` where it is of an unknown type."""
+    """Convert a part of a message per the conventions; `None` if its type is unknown."""
     found: Part | None = None
     match given.get("type"):
         case "text" | "reasoning" as kind:

@@ -1,4 +1,4 @@
-"""What every reader of recordings does the same."""
+"""Shared parts of recording readers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,11 +9,11 @@ from ci_eval.records.trials import Recording
 from ci_eval.text.yaml_files import MAX_TEXT
 
 MAX_PROBLEMS = 100
-"""How many problems of a file are told at most."""
+"""Maximum number of problems reported per file."""
 
 
 def refuse_long(path: Path, *, shown: str) -> None:
-    """Refuse a file that is too long to be held in memory, which recordings are.
+    """Refuse a file that is too long, because recordings are held in memory.
 
     Raises:
         UsageError: it is longer than `MAX_TEXT`.
@@ -21,14 +21,14 @@ def refuse_long(path: Path, *, shown: str) -> None:
     """
     if path.stat().st_size > MAX_TEXT:
         message = (
-            f"is longer than {MAX_TEXT >> 20} MiB, which is the most for a recording of another "
-            "tool; split it, one agent for each part"
+            f"is longer than {MAX_TEXT >> 20} MiB, the limit for recordings of other tools; "
+            "split it into several files, with an agent for each"
         )
         raise UsageError(problems=[Problem(message, shown, 1)])
 
 
 def numbered(recordings: Iterable[Recording]) -> Iterator[Recording]:
-    """Yield `recordings`, those of one case as its repeats 0, 1, 2 … in their order."""
+    """Yield `recordings`, numbering the repeats of each case from 0."""
     seen: Counter[str] = Counter()
     for each in recordings:
         if each.eval_id is None:

@@ -1,4 +1,4 @@
-"""Spans of a trace, in whatever JSON they were exported."""
+"""Spans of a trace, from any JSON export."""
 
 import itertools
 import math
@@ -19,44 +19,44 @@ _OTLP_LISTS = ("resourceSpans", "scopeSpans", "spans")
 _NANO = 1e9
 _LONGEST_NUMBER = 30
 _LATEST = 1e11
-"""The last moment, in seconds since 1970, that may be meant."""
+"""Latest plausible time, in seconds since 1970."""
 _MAX_LOOKED_AT = 1000
-"""How many spans tell the convention of a file."""
+"""Number of spans that are examined to detect a file's convention."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """One step of a trace."""
+    """A span of a trace."""
 
     trace: str
-    """The trace it belongs to; empty where it belongs to none."""
+    """Trace id; empty if it has none."""
     id: str
     parent: str | None
     name: str
     start: float | None
-    """In seconds since 1970; `None` where it is not known."""
+    """Seconds since 1970; `None` if unknown."""
     end: float | None
     attributes: Mapping[str, Json]
-    """By the parts of their names: `llm.model_name` stands under `llm`, `model_name`."""
+    """Nested by the parts of their names: `llm.model_name` is under `llm`, `model_name`."""
     events: tuple["SpanEvent", ...]
     error: str | None
-    """Why it failed; `None` where it did not."""
+    """Why it failed; `None` if it did not."""
 
     def get(self, *names: str) -> Json:
-        """Return the first of some attributes that is there, by their dotted names."""
+        """Return the first existing attribute of these dotted names."""
         return first(self.attributes, *names)
 
 
 class SpanEvent(NamedTuple):
-    """What happened at one moment of a span."""
+    """An event of a span."""
 
     name: str
     attributes: Mapping[str, Json]
-    """By the parts of their names, as those of spans."""
+    """Nested by the parts of their names, like those of spans."""
 
 
 def names_in(head: Json) -> set[str] | None:
-    """Return the names of the attributes in a document that begins so; `None` without a span."""
+    """Return the attribute names in a document that begins like `head`; `None` without a span."""
     try:
         spans = [raw for raw, _ in itertools.islice(_raw_spans(head), _MAX_LOOKED_AT)]
     except _NoSpanError:
@@ -65,7 +65,7 @@ def names_in(head: Json) -> set[str] | None:
 
 
 def is_openinference(names: set[str]) -> bool:
-    """Say whether spans with such attributes are by the conventions of OpenInference."""
+    """Return True if attributes with these names follow OpenInference's conventions."""
     return any(name.startswith("openinference") for name in names)
 
 
@@ -78,10 +78,10 @@ def _is_span(value: Mapping[str, Json]) -> bool:
 
 
 def read_spans(path: Path, *, shown: str) -> list[Span]:
-    """Return the spans of a file, by the time they begin.
+    """Return the spans of a file, by start time.
 
     Raises:
-        UsageError: it is no JSON, or holds no spans, or is too long.
+        UsageError: it is not JSON, has no spans, or is too long.
 
     """
     text = read_text(path, shown=shown)
@@ -101,11 +101,11 @@ def read_spans(path: Path, *, shown: str) -> list[Span]:
 
 
 class _NoSpanError(ValueError):
-    """A value is no span."""
+    """A value is not a span."""
 
 
 def _values(text: str, shown: str) -> Iterator[tuple[Json, int]]:
-    """Yield the values of a file that holds one or several, one after the other."""
+    """Yield the JSON values of a file, one after the other, with their lines."""
     at, line = skip(text, 0), 1
     line += text.count("\n", 0, at)
     try:
@@ -125,13 +125,13 @@ def _values(text: str, shown: str) -> Iterator[tuple[Json, int]]:
 
 
 def _raw_spans(value: Json, resource: Json = None) -> Iterator[tuple[Mapping[str, Json], Json]]:
-    """Yield each span as it was exported, with the attributes of what it was observed in."""
+    """Yield each exported span, with the attributes of its resource."""
     if isinstance(value, list):
         for each in value:
             yield from _raw_spans(each, resource)
         return
     if not isinstance(value, Mapping):
-        raise _NoSpanError("expected a span, or an export of spans, found neither")
+        raise _NoSpanError("expected a span, or an export of spans")
     lists = [key for key in (*_OTLP_LISTS, "data") if isinstance(value.get(key), list)]
     if lists and not _is_span(value):
         within = value.get("resource")
@@ -140,7 +140,7 @@ def _raw_spans(value: Json, resource: Json = None) -> Iterator[tuple[Mapping[str
     elif _is_span(value):
         yield value, value.get("resource") or resource
     elif value and not any(key in value for key in _OTLP_LISTS):
-        raise _NoSpanError("expected a span, which has a 'name' and an id, found an object")
+        raise _NoSpanError("expected a span with a 'name' and an id, found another object")
 
 
 def _span(raw: Mapping[str, Json], resource: Json, number: str) -> Span:
@@ -194,9 +194,9 @@ def _error(raw: Mapping[str, Json]) -> str | None:
 
 
 def _moment(raw: Mapping[str, Json], nano: str, *keys: str) -> float | None:
-    """Return a time in seconds; `None` where it is none, or too far away to be one.
+    """Return a time in seconds; `None` if there is none, or an implausible one.
 
-    What stands under `nano` has its unit in its name.
+    The key `nano` is for nanoseconds.
     """
     value = str(raw.get(nano))
     is_nano = value.isdecimal() and len(value) < _LONGEST_NUMBER
@@ -205,7 +205,7 @@ def _moment(raw: Mapping[str, Json], nano: str, *keys: str) -> float | None:
 
 
 def _seconds(value: Json) -> float | None:
-    """Return a time in seconds; of a number its size tells the unit, as no file says it."""
+    """Return a time in seconds; the unit of a number is inferred from its size."""
     if isinstance(value, str) and not value.isdecimal():
         try:
             moment = datetime.fromisoformat(value)

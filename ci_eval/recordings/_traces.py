@@ -1,4 +1,4 @@
-"""Traces of agents made into conversations, whatever convention named their attributes."""
+"""Conversion of traces into conversations, independent of the attributes' convention."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ci_eval.formats.events import USER, invocations, parts_of, said
 from ci_eval.recordings._reading import numbered
 from ci_eval.recordings._spans import Span
-from ci_eval.recordings._tree import Node, Step, Unit, roots, told, units
+from ci_eval.recordings._tree import Node, Step, Unit, roots, unique_nodes, units
 from ci_eval.records.model import (
     Content,
     FunctionCall,
@@ -20,25 +20,25 @@ from ci_eval.records.model import (
 from ci_eval.records.trials import Recording
 
 AGENT = "agent"
-"""The author where no agent is named."""
+"""Author of events without a named agent."""
 
 
 def conversations(spans: Iterable[Span], read: Callable[[Span], Step]) -> Iterator[Recording]:
-    """Yield the conversations of some spans, by the time they begin.
+    """Yield the conversations in some spans, by start time.
 
-    `read` tells what each span is about.  The rules are those that `otel` documents.
+    `read` interprets each span.  The rules are those that `otel` documents.
     """
     traces: dict[str, list[Node]] = {}
     for span in spans:
         traces.setdefault(span.trace, []).append(Node(span, read(span)))
     found: dict[tuple[str | None, str], list[Unit]] = {}
     sessions: dict[str, str | None] = {}
-    """The session of each conversation, which is its trace where it has no session."""
+    """Session by conversation name; `None` for conversations that are traces."""
     cases: dict[str, str] = {}
     for trace, nodes in traces.items():
         case = next((node.step.case for node in nodes if node.step.case), None)
         for unit in units(roots(nodes)):
-            inside = itertools.chain(*(top.within() for top in unit.tops), nodes)
+            inside = itertools.chain(*(top.descendants() for top in unit.tops), nodes)
             session = next((node.step.session for node in inside if node.step.session), None)
             name = f"session {session}" if session else f"trace {trace}"
             sessions[name] = session
@@ -66,8 +66,8 @@ def _recording(case: str | None, session: str | None, those: Sequence[Unit]) -> 
 def _invocations(unit: Unit) -> Iterator[Invocation]:
     if unit.asked is None:
         return
-    nodes = told(unit.tops)
-    events = list(_Retold().events(nodes))
+    nodes = unique_nodes(unit.tops)
+    events = list(_EventBuilder().events(nodes))
     final = next(filter(None, map(_answer_of, reversed(unit.tops))), "")
     spoken = [text for text in (_text([event]) for event in events) if text]
     if final and final not in spoken[-1:]:
@@ -88,8 +88,8 @@ def _invocations(unit: Unit) -> Iterator[Invocation]:
 
 
 def _answer_of(top: Node) -> str:
-    """Return what an agent, or a root, says it answered; what a model says is told already."""
-    return "" if top.step.kind == "model" else _text(top.step.spoke[-1:])
+    """Return the output of an agent or a root; that of a model is an event already."""
+    return "" if top.step.kind == "model" else _text(top.step.outputs[-1:])
 
 
 def _text(events: Iterable[InvocationEvent]) -> str:
@@ -98,33 +98,33 @@ def _text(events: Iterable[InvocationEvent]) -> str:
 
 
 @dataclass
-class _Retold:
-    """Tells what happened in the spans of an invocation, each call and each answer once."""
+class _EventBuilder:
+    """Converts the spans of an invocation to events, each call and each result once."""
 
     open_calls: list[FunctionCall] = field(default_factory=list)
-    """Calls that no answer was told of."""
-    unseen: list[FunctionCall] = field(default_factory=list)
-    """Calls that a model made and whose span was not met."""
+    """Calls without a result so far."""
+    unmatched: list[FunctionCall] = field(default_factory=list)
+    """Calls by a model whose tool span was not found yet."""
     given_ids: set[str] = field(default_factory=set)
-    """Ids of calls that the file gives."""
+    """Call ids from the file."""
     count: int = 0
 
     def events(self, nodes: Iterable[tuple[Node, str]]) -> Iterator[InvocationEvent]:
-        """Yield what happened in `nodes`, each with the agent it belongs to."""
+        """Yield the events of `nodes`, each given with its agent."""
         for node, agent in nodes:
             author = agent or AGENT
             if node.step.kind == "model":
-                yield from self._heard(node.step.heard, author)
+                yield from self._results_in(node.step.inputs, author)
                 yield self._of_model(node.step, author)
             elif node.step.kind == "tool" and node.step.call:
                 yield from self._of_tool(node, node.step.call, author)
 
     def _of_model(self, step: Step, author: str) -> InvocationEvent:
         parts = []
-        for part in parts_of(step.spoke[0]) if step.spoke else ():
+        for part in parts_of(step.outputs[0]) if step.outputs else ():
             if part.function_call:
                 call = self._identified(part.function_call)
-                self.unseen.append(call)
+                self.unmatched.append(call)
                 parts.append(part.model_copy(update={"function_call": call}))
             else:
                 parts.append(part)
@@ -137,7 +137,7 @@ class _Retold:
         )
 
     def _identified(self, call: FunctionCall) -> FunctionCall:
-        """Return a new call with an id."""
+        """Register a new call, with a generated id if it has none."""
         self.count += 1
         if call.id:
             self.given_ids.add(call.id)
@@ -149,7 +149,7 @@ class _Retold:
     def _of_tool(self, node: Node, call: FunctionCall, author: str) -> Iterator[InvocationEvent]:
         known = self._known(call)
         if known:
-            self.unseen.remove(known)
+            self.unmatched.remove(known)
         else:
             known = self._identified(call)
             yield _event(author, "model", Part(function_call=known))
@@ -158,10 +158,10 @@ class _Retold:
             yield self._answered(known, answer, author)
 
     def _known(self, call: FunctionCall) -> FunctionCall | None:
-        """Return the call that a model made and that a tool's span is about."""
+        """Return the model's call that a tool span belongs to."""
         may_be = [
             each
-            for each in self.unseen
+            for each in self.unmatched
             if each.name == call.name
             and not (call.id and each.id != call.id and each.id in self.given_ids)
         ]
@@ -176,9 +176,11 @@ class _Retold:
         response = FunctionResponse(id=call.id, name=call.name, response=answer)
         return _event(author, USER, Part(function_response=response))
 
-    def _heard(self, heard: Iterable[InvocationEvent], author: str) -> Iterator[InvocationEvent]:
-        """Yield the answers that a model was told of and that no span tells."""
-        for part in itertools.chain.from_iterable(map(parts_of, heard)):
+    def _results_in(
+        self, inputs: Iterable[InvocationEvent], author: str
+    ) -> Iterator[InvocationEvent]:
+        """Yield the results in a model's input that no span has."""
+        for part in itertools.chain.from_iterable(map(parts_of, inputs)):
             answer = part.function_response
             call = answer and next((each for each in self.open_calls if each.id == answer.id), None)
             if answer and call:
@@ -189,7 +191,7 @@ def _event(author: str, role: str, part: Part) -> InvocationEvent:
     return InvocationEvent(author=author, content=Content(role=role, parts=(part,)))
 
 
-# --- How long it took -----------------------------------------------------------------------
+# --- Durations ------------------------------------------------------------------------------
 
 
 def _times(nodes: Iterable[tuple[Node, str]], kind: str | None) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""The spans of a trace inside each other, and which of them are an invocation."""
+"""The tree of a trace's spans, and the spans that become invocations."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,42 +13,42 @@ Kind = Literal["agent", "model", "tool", "other"]
 
 @dataclass(frozen=True)
 class Step:
-    """What a span is about, told by a convention."""
+    """The meaning of a span under a convention."""
 
     kind: Kind = "other"
     author: str = ""
-    """The agent that it names."""
-    heard: Sequence[InvocationEvent] = ()
-    """The messages that went in."""
-    spoke: Sequence[InvocationEvent] = ()
-    """The messages that came out."""
+    """Name of the agent."""
+    inputs: Sequence[InvocationEvent] = ()
+    """Input messages."""
+    outputs: Sequence[InvocationEvent] = ()
+    """Output messages."""
     call: FunctionCall | None = None
-    """The call of a tool."""
+    """Tool call."""
     answer: dict[str, Json] | None = None
-    """What the tool answered."""
+    """Result of the tool."""
     usage: dict[str, Json] | None = None
-    """Tokens, as ADK names them."""
+    """Token counts, with ADK's names."""
     model: str | None = None
     finish: str | None = None
-    """Why the model ended its answer."""
+    """Finish reason of the model."""
     session: str | None = None
-    """What names the conversation."""
+    """Id of the conversation."""
     case: str | None = None
-    """What names the eval case."""
+    """Id of the eval case."""
     node: str | None = None
-    """The node of a graph."""
+    """Node of a graph."""
 
 
 @dataclass
 class Node:
-    """A span among the others of its trace."""
+    """A span in the tree of its trace."""
 
     span: Span
     step: Step
     children: list["Node"] = field(default_factory=list)
 
-    def within(self) -> Iterator["Node"]:
-        """Yield it and all that is in it."""
+    def descendants(self) -> Iterator["Node"]:
+        """Yield it and all its descendants."""
         waiting = [self]
         while waiting:
             node = waiting.pop()
@@ -58,22 +58,22 @@ class Node:
 
 @dataclass
 class Unit:
-    """What becomes an invocation: one span, or several in a row that answer one message."""
+    """The spans of one invocation: one, or several in a row that answer one message."""
 
     tops: list[Node]
     asked: InvocationEvent | None
-    """What the user says; `None` where no span tells."""
+    """The user's message; `None` if no span has it."""
 
     @property
     def start(self) -> float:
-        """When it begins."""
+        """Start time."""
         return min((top.span.start for top in self.tops if top.span.start is not None), default=0.0)
 
 
 def roots(nodes: Sequence[Node]) -> list[Node]:
-    """Put the spans of a trace into each other; return those that are in none.
+    """Build the tree of a trace's spans; return its roots.
 
-    Of spans that lead to themselves, the first is taken for one that is in none.
+    The first span of a cycle is treated as a root.
     """
     by_id = {node.span.id: node for node in nodes}
     found = []
@@ -94,7 +94,7 @@ def roots(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _visit(root: Node, seen: set[int]) -> None:
-    """Add what is in `root` to those that were seen, and cut what leads back."""
+    """Add the descendants of `root` to `seen`, and cut links back to seen spans."""
     seen.add(id(root))
     waiting = [root]
     while waiting:
@@ -105,15 +105,15 @@ def _visit(root: Node, seen: set[int]) -> None:
 
 
 def units(found: Sequence[Node]) -> Iterator[Unit]:
-    """Yield what becomes invocations in a trace with the roots `found`.
+    """Yield the invocations in a trace with the roots `found`.
 
-    These are the outermost spans of agents; where there is none, the roots with a model or a
-    tool in them.  One that does not say what the user asked, or says the same as the one
-    before, belongs to that.
+    These are the outermost spans of agents or, without any, the roots that contain a model or a
+    tool.  A span without a user message, or with the same one as the span before, is merged with
+    that one.
     """
     agents = list(_outermost_agents(found))
     tops = agents or [
-        root for root in found if any(node.step.kind != "other" for node in root.within())
+        root for root in found if any(node.step.kind != "other" for node in root.descendants())
     ]
     unit: Unit | None = None
     for top in in_order(tops):
@@ -143,37 +143,37 @@ def _same(one: InvocationEvent, other: InvocationEvent | None) -> bool:
 
 
 def _asked(top: Node) -> InvocationEvent | None:
-    """Return the last message of the user that went into a span, or into the first model in it."""
-    models = in_order(node for node in top.within() if node.step.kind == "model")
+    """Return the last user message in the input of a span, or of the first model in it."""
+    models = in_order(node for node in top.descendants() if node.step.kind == "model")
     for node in (top, *models):
-        for event in reversed(node.step.heard):
+        for event in reversed(node.step.inputs):
             if event.author == USER and any(part.text for part in parts_of(event)):
                 return event
     return None
 
 
 def in_order(nodes: Iterable[Node]) -> list[Node]:
-    """Return `nodes` by the time they begin, those without a time at the end."""
+    """Return `nodes` by start time, those without one at the end."""
     return sorted(nodes, key=lambda node: (node.span.start is None, node.span.start or 0.0))
 
 
 class _Visit(NamedTuple):
-    """A span that was met on the way down."""
+    """A span visited on the way down."""
 
     node: Node
     author: str
-    """The agent that it belongs to."""
-    is_told: bool
-    """Whether a span around it tells the same already."""
+    """Agent of the span."""
+    is_duplicate: bool
+    """Whether an enclosing span already has the same content."""
     parent: int
-    """Where the span around it stands among all that were met; -1 for none."""
+    """Index of the enclosing span among the visits; -1 if there is none."""
 
 
-def told(tops: Iterable[Node]) -> list[tuple[Node, str]]:
-    """Return spans and all in them by the time they begin, each with the agent it belongs to.
+def unique_nodes(tops: Iterable[Node]) -> list[tuple[Node, str]]:
+    """Return spans and their descendants by start time, each with its agent.
 
-    What one tells again is left out: a model inside a model that says what came out, a model
-    that does not around one that does, and a tool inside the same tool.
+    Leaves out duplicates: a model inside a model with output, a model without output around one
+    that has it, and a tool inside the same tool.
     """
     visits: list[_Visit] = []
     waiting = [(top, "", False, frozenset[str](), -1) for top in tops]
@@ -182,28 +182,29 @@ def told(tops: Iterable[Node]) -> list[tuple[Node, str]]:
         step = node.step
         author = (step.author if step.kind == "agent" else "") or author
         tool = (step.call.name if step.kind == "tool" and step.call else None) or ""
-        is_told = tool in tools or (is_in_model and step.kind == "model")
-        visits.append(_Visit(node, author or step.author, is_told, parent))
+        is_duplicate = tool in tools or (is_in_model and step.kind == "model")
+        visits.append(_Visit(node, author or step.author, is_duplicate, parent))
         within = is_in_model or _speaks(node)
         names = tools | {tool} if tool else tools
         place = len(visits) - 1
         waiting += [(child, author, within, names, place) for child in node.children]
-    speak_inside = _speak_inside(visits)
+    speak_inside = _contains_speaker(visits)
     authors = {
         id(visit.node): visit.author
         for place, visit in enumerate(visits)
-        if not visit.is_told and not (visit.node.step.kind == "model" and place in speak_inside)
+        if not visit.is_duplicate
+        and not (visit.node.step.kind == "model" and place in speak_inside)
     }
     ordered = in_order(visit.node for visit in visits if id(visit.node) in authors)
     return [(node, authors[id(node)]) for node in ordered]
 
 
 def _speaks(node: Node) -> bool:
-    return node.step.kind == "model" and bool(node.step.spoke)
+    return node.step.kind == "model" and bool(node.step.outputs)
 
 
-def _speak_inside(visits: Sequence[_Visit]) -> set[int]:
-    """Return the places of spans that say nothing themselves and have a model inside that does."""
+def _contains_speaker(visits: Sequence[_Visit]) -> set[int]:
+    """Return the indices of spans without output that contain a model with output."""
     found: set[int] = set()
     for place in reversed(range(len(visits))):
         node, parent = visits[place].node, visits[place].parent

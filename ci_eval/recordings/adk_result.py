@@ -1,4 +1,4 @@
-"""The result files of ADK, taken for what the agent did."""
+"""ADK's result files as recordings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,17 +19,17 @@ from ci_eval.text.yaml_files import read_text
 
 @recording("adk_result")
 class AdkResult(RecordingReader):
-    """A result file of ADK (`*.evalset_result.json`): what the agent did when ADK evaluated it.
+    """A result file of ADK (`*.evalset_result.json`): what the agent did in ADK's evaluation.
 
-    Of each case in `eval_case_results` the `actual_invocation` of every turn is read, and what
-    ADK made of it is not.  `eval_id` names the case; several results of a case are its repeats.
-    A case without turns is one where the agent failed.  Older versions of ADK write the whole
-    document as JSON in a JSON text, which is read, too.
+    The `actual_invocation` of every turn of each case in `eval_case_results` is read, but not
+    ADK's scores.  `eval_id` names the case; several results of a case are its repeats.  In a case
+    without turns, the agent failed.  The format of older ADK versions, JSON inside a JSON string,
+    is supported, too.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it has results of ADK, or is a JSON text that may have them."""
+        """Return True for ADK's results, or a JSON string that may contain them."""
         return known_files.is_adk_result(head) or known_files.is_json_in_text(head)
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
@@ -57,7 +57,7 @@ class AdkResult(RecordingReader):
 
 
 class _Observed(AdkRecord):
-    """One turn of a result; what ADK made of it is not read."""
+    """One turn of a result; ADK's scores are ignored."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
@@ -74,10 +74,10 @@ class _Result(AdkRecord):
 
 
 def _recording(result: _Result) -> Recording:
-    """Return the conversation that one case of a result file holds."""
+    """Return the conversation of one case of a result file."""
     turns = result.eval_metric_result_per_invocation
     if not turns:
-        error = "ADK's result holds no invocation: the agent failed there"
+        error = "ADK's result has no invocation: the agent failed"
         return Recording(eval_id=result.eval_id, error=error)
     actual = tuple(turn.actual_invocation for turn in turns)
     return Recording(eval_id=result.eval_id, invocations=actual)

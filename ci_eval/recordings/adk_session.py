@@ -1,4 +1,4 @@
-"""The sessions of ADK, taken for what the agent did."""
+"""ADK's sessions as recordings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,16 +21,16 @@ from ci_eval.text.yaml_files import read_text
 class AdkSession(RecordingReader):
     """A session of ADK: `{"id", "events": [{"author", "content", …}], "state"}`.
 
-    As its session services return it, and as `adk run --save_session` and the web UI write it,
-    or a list of these.  Each message of the user begins an invocation; the last text that comes
-    without calls is its final response, and what a model streamed in part is left out, as the
-    whole follows.  Tokens are those of the events.  The `id` may be that of a case; else the
-    messages of the user must be exactly those of the case.  `state` is the final state.
+    In the format of its session services, `adk run --save_session` and the web UI, or a list of
+    these.  Each user message begins an invocation; the last text without calls is its final
+    response.  Partial events of a streaming model are left out, because the complete one follows.
+    Token counts are those of the events.  The `id` may be that of a case; otherwise the user's
+    messages must be exactly those of the case.  `state` is the final state.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it is a session, or a list of sessions."""
+        """Return True for a session, or a list of sessions."""
         if isinstance(head, list) and head:
             head = head[0]
         if not isinstance(head, Mapping) or "id" not in head:
@@ -61,7 +61,7 @@ class AdkSession(RecordingReader):
 
 
 class _Event(InvocationEvent):
-    """One event of a session; most of what ADK knows of it is not read."""
+    """One event of a session; most of ADK's fields are ignored."""
 
     partial: bool | None = None
 
@@ -79,6 +79,6 @@ class _Session(AdkRecord):
 def _recording(session: _Session) -> Recording:
     turns = invocations(event for event in session.events if not event.partial)
     if not turns:
-        error = "the session holds no message of the user"
+        error = "the session has no user message"
         return Recording(session=session.id, error=error)
     return Recording(session=session.id, invocations=turns, final_state=session.state)

@@ -1,4 +1,4 @@
-"""The traces of agents-cli."""
+"""Traces of agents-cli."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,15 +23,15 @@ _CASES = "eval_cases"
 class AgentsCliTrace(RecordingReader):
     """A trace of agents-cli: `{"eval_cases": [{"eval_case_id", "agent_data", "responses"}]}`.
 
-    The conversation is `prompt` and the events of `agent_data.turns`; each message of the user
-    begins an invocation, and its final response is the last text that comes without calls.  An
-    answer that only `responses` holds is the last one.  `eval_case_id` names the case; without
-    it, the messages of the user must be exactly those of the case.
+    The conversation is `prompt` and the events of `agent_data.turns`; each user message begins an
+    invocation, and its final response is the last text without calls.  An answer that is only in
+    `responses` comes last.  `eval_case_id` names the case; without it, the user's messages must be
+    exactly those of the case.
     """
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether its first case is one of agents-cli that an agent has answered."""
+        """Return True if the first case is from agents-cli and has an agent's answer."""
         return is_agents_cli(head) and is_answered(head)
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:

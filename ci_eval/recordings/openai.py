@@ -1,4 +1,4 @@
-"""Conversations as chat completions of OpenAI have them, taken for what an agent did."""
+"""OpenAI chat completions as recordings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,17 +22,17 @@ from ci_eval.text.yaml_files import Loc, dotted, read_text
 class OpenAIMessages(RecordingReader):
     """Message lists of OpenAI's chat completions: what the agent said and did.
 
-    JSONL with one conversation a line, or JSON with one or a list of them, read as the evalset
-    format `openai` reads them.  `eval_id`, or `eval_id` in `metadata`, names the case; an `id`
-    may be that of a case; else the messages of the user must be exactly those of the case.
-    Several conversations of a case are its repeats, in the order of the file.
+    JSONL with one conversation per line, or JSON with one or a list of them, in the same format as
+    the evalset format `openai`.  `eval_id`, or `eval_id` in `metadata`, names the case; an `id` may
+    be that of a case; otherwise the user's messages must be exactly those of the case.  Several
+    conversations of a case are its repeats, in the order of the file.
     """
 
     syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it begins with a conversation."""
+        """Return True if it begins with a conversation."""
         return is_talk(head)
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
@@ -56,7 +56,7 @@ class OpenAIMessages(RecordingReader):
 
 
 def _elements(path: Path, shown: str, problems: list[Problem]) -> Iterator[tuple[Element, Loc]]:
-    """Yield the conversations of a file, each with what it is called."""
+    """Yield the conversations of a file, each with its location."""
 
     def refuse(message: str, line: int) -> None:
         problems.append(Problem(message, shown, line))

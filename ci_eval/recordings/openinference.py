@@ -1,4 +1,4 @@
-"""Traces by the conventions of OpenInference, as Phoenix has them."""
+"""Traces in OpenInference's conventions, as exported by Phoenix."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,30 +28,30 @@ _USAGE: Final = {
 
 @recording("openinference")
 class OpenInference(RecordingReader):
-    """Traces of agents by the conventions of OpenInference, as Phoenix exports them.
+    """Traces of agents in OpenInference's conventions, as Phoenix exports them.
 
-    Read are OTLP/JSON and the spans of Python's console exporter, as with `otel`, and what
-    Phoenix gives: the spans of its client and of its REST API (a list, or an object with
-    `data`), and its data frame as `to_json(orient="records")`, with columns such as
+    Supports OTLP/JSON and the spans of Python's console exporter, as `otel` does, and Phoenix's
+    exports: the spans of its client and of its REST API (a list, or an object with `data`), and
+    its data frame as `to_json(orient="records")`, with columns such as
     `attributes.llm.input_messages`.  Files of up to 64 MiB.
 
-    **Which span is what.** `openinference.span.kind` tells: `AGENT` is an agent, `LLM` a model,
-    `TOOL` a tool; all others, such as `CHAIN` and `RETRIEVER`, only hold these together.
+    **Kinds of spans.** `openinference.span.kind` decides: `AGENT` is an agent, `LLM` a model,
+    `TOOL` a tool; all others, such as `CHAIN` and `RETRIEVER`, only group them.
 
-    What is an invocation and a conversation, which calls are the same, and how times and errors
-    are read, is as with `otel`.  A conversation is named by `session.id`.  Its case is named by
-    the attribute `ci_eval.case` or `eval_id`, or by `eval_id` in `metadata`; else the session
-    may have the id of the case, else the messages of the user tell.
+    Invocations, conversations, matching calls, times and errors follow the rules of `otel`.  A
+    conversation is named by `session.id`.  Its case is named by the attribute `ci_eval.case` or
+    `eval_id`, or by `eval_id` in `metadata`; otherwise the session may have the id of the case, or
+    the user's messages must be those of the case.
 
     **Messages** of a model are `llm.input_messages.N.message.…` and `llm.output_messages.N.…`:
     `role`, `content` or `contents`, `tool_calls.N.tool_call.function.name` and `.arguments`,
-    `tool_call_id`, and the older `function_call_name`.  Of an agent, and of a root where there
-    is no agent, `input.value` is what the user says and `output.value` the final response,
-    where they are plain text, a text in JSON, or JSON with `messages` or a `content`; else the
-    first model's messages tell.
+    `tool_call_id`, and the older `function_call_name`.  For an agent, or a root if there is no
+    agent, `input.value` is the user's message and `output.value` the final response, if they are
+    plain text, a JSON string, or JSON with `messages` or a `content`; otherwise the first model's
+    messages are used.
 
     **Tools** have their name in `tool.name`, else in the name of the span; their arguments in
-    `tool.parameters`, else in `input.value`; their answer in `output.value`.  The id of the call
+    `tool.parameters`, else in `input.value`; their result in `output.value`.  The id of the call
     is `tool_call.id` or `tool.id`.
 
     **Tokens** are `llm.token_count.prompt` and `.completion`; **nodes** are `graph.node.id`.
@@ -63,7 +63,7 @@ class OpenInference(RecordingReader):
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it begins with spans of OpenInference."""
+        """Return True if it begins with spans of OpenInference."""
         names = names_in(head)
         return names is not None and is_openinference(names)
 
@@ -73,15 +73,15 @@ class OpenInference(RecordingReader):
 
 
 def step_of(span: Span) -> Step:
-    """Return what `span` is about."""
+    """Interpret `span`."""
     given = span.get("openinference.span.kind")
     kind = _KINDS.get(given.upper(), "other") if isinstance(given, str) else "other"
     is_tool = kind == "tool"
     return Step(
         kind=kind,
         author=_text(span.get("agent.name")) or (span.name if kind == "agent" else ""),
-        heard=() if is_tool else _heard(span),
-        spoke=() if is_tool else _spoke(span),
+        inputs=() if is_tool else _inputs(span),
+        outputs=() if is_tool else _outputs(span),
         call=_call(span) if is_tool else None,
         answer=_answer(span) if is_tool else None,
         usage=_usage(span) if kind == "model" else None,
@@ -118,7 +118,7 @@ def _answer(span: Span) -> dict[str, Json] | None:
 
 def _usage(span: Span) -> dict[str, Json]:
     found = {name: span.get(key) for name, key in _USAGE.items()}
-    # A data frame makes floats of whole numbers where some spans have none.
+    # A data frame stores integers as floats if some spans have none.
     return {
         name: int(count)
         for name, count in found.items()
@@ -129,18 +129,18 @@ def _usage(span: Span) -> dict[str, Json]:
 # --- Messages -------------------------------------------------------------------------------
 
 
-def _heard(span: Span) -> list[InvocationEvent]:
+def _inputs(span: Span) -> list[InvocationEvent]:
     messages = _messages(span.get("llm.input_messages"), "user")
     return messages or _value(span, "input", USER)
 
 
-def _spoke(span: Span) -> list[InvocationEvent]:
+def _outputs(span: Span) -> list[InvocationEvent]:
     messages = _messages(span.get("llm.output_messages"), "assistant")
     return messages or _value(span, "output", "agent")
 
 
 def _messages(given: Json, role: str) -> list[InvocationEvent]:
-    """Return the events of messages, each an object with all under `message`."""
+    """Return the events of messages, each an object with its fields under `message`."""
     found: list[InvocationEvent] = []
     for each in dicts(from_json(given)):
         message = each.get("message", each)
@@ -150,7 +150,7 @@ def _messages(given: Json, role: str) -> list[InvocationEvent]:
 
 
 def _as_chat(message: Mapping[str, Json]) -> dict[str, Json]:
-    """Return a message with the keys of OpenAI."""
+    """Return a message with OpenAI's keys."""
     chat = {key: message.get(key) for key in ("role", "content", "name", "tool_call_id")}
     calls = [each.get("tool_call", each) for each in dicts(message.get("tool_calls"))]
     if calls:
@@ -166,7 +166,7 @@ def _as_chat(message: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _value(span: Span, which: str, author: str) -> list[InvocationEvent]:
-    """Return what `input.value` or `output.value` says, where it can be understood."""
+    """Return the messages in `input.value` or `output.value`, if they can be parsed."""
     value = span.get(f"{which}.value")
     if not isinstance(value, str) or not value:
         return []
@@ -187,7 +187,7 @@ def _value(span: Span, which: str, author: str) -> list[InvocationEvent]:
 
 
 def _parsed(text: str) -> Json:
-    """Return the value of a text that is said to be JSON; the text, where it is none."""
+    """Parse text that is declared as JSON; return it unchanged if it is not."""
     try:
         return parse_json(text)
     except NotJsonError:

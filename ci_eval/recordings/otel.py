@@ -1,4 +1,4 @@
-"""Traces by OpenTelemetry's conventions for generative AI."""
+"""Traces in OpenTelemetry's conventions for generative AI."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from ci_eval.formats.events import as_args, as_response
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._genai_messages import heard_by, spoken_by
+from ci_eval.recordings._genai_messages import inputs_of, outputs_of
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
@@ -23,59 +23,59 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "text_completion": "model",
     "execute_tool": "tool",
 }
-"""What the operations are."""
+"""Kind of span by operation name."""
 _USAGE: Final = {
     "prompt_token_count": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     "candidates_token_count": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     "cached_content_token_count": ("gen_ai.usage.cache_read.input_tokens",),
 }
 _MERGED: Final = "(merged tools)"
-"""ADK's name for a span that tells again of the tools that ran side by side."""
+"""ADK's name for a span that repeats the tools that ran concurrently."""
 
 
 @recording("otel")
 class OpenTelemetry(RecordingReader):
-    """Traces of agents by OpenTelemetry's conventions for generative AI, exported as JSON.
+    """Traces of agents in OpenTelemetry's conventions for generative AI, exported as JSON.
 
-    Read are OTLP/JSON, as the collector's file exporter and the OTLP exporters write it (one
-    export, or one a line), and spans as the console exporter of Python writes them: alone, in a
-    list, one a line, or one after the other.  Files of up to 64 MiB.
+    Supports OTLP/JSON from the collector's file exporter and the OTLP exporters (one export, or
+    one per line), and spans from Python's console exporter: alone, in a list, one per line, or one
+    after the other.  Files of up to 64 MiB.
 
-    **Which span is what.** `gen_ai.operation.name` tells: `invoke_agent` and `invoke_workflow`
-    are agents, `chat`, `generate_content` and `text_completion` are models, `execute_tool` is a
-    tool.  Without it, a span with `gen_ai.tool.name` is a tool, and one with
-    `gen_ai.request.model` or messages is a model.
+    **Kinds of spans.** `gen_ai.operation.name` decides: `invoke_agent` and `invoke_workflow` are
+    agents, `chat`, `generate_content` and `text_completion` are models, `execute_tool` is a tool.
+    Without it, a span with `gen_ai.tool.name` is a tool, and one with `gen_ai.request.model` or
+    messages is a model.
 
-    **Invocations.** Each outermost span of an agent is an invocation; in a trace without agents
-    each root is one.  Spans in a row that tell of the same message of the user, or of none, are
-    one invocation.  The user's message is the last one that went into the agent, or into the
-    first model in it.  Inside, spans are taken by the time they begin: of a model what came out
-    (the first choice), of a tool its call and its answer.  A call that both a model and a tool
-    tell of is one call: it has the same `gen_ai.tool.call.id`, or the same name.  An answer that
-    no tool tells is taken from what the next model heard.  The final response is what came out
-    of the agent, or the last text of a model that called nothing.
+    **Invocations.** Each outermost agent span is an invocation; in a trace without agents, each
+    root is one.  Consecutive spans with the same user message, or without one, are one invocation.
+    The user's message is the last one in the input of the agent, or of the first model in it.  The
+    spans inside are ordered by start time: a model contributes its output (the first choice), a
+    tool its call and its result.  A call recorded by both a model and a tool counts once: it has
+    the same `gen_ai.tool.call.id`, or the same name.  A result that no tool span has is taken from
+    the next model's input.  The final response is the output of the agent, or the last text of a
+    model without calls.
 
     **Conversations.** Invocations with the same `gen_ai.conversation.id` (or `session.id`) are
-    one conversation, by time; without it each trace is one.
+    one conversation, ordered by time; without it, each trace is one.
 
-    **Which case.** The attribute `ci_eval.case` or `eval_id` of any span, or of the resource,
-    names it; else the conversation's id may be the id of a case; else the messages of the user
-    must be exactly those of the case.
+    **Cases.** The attribute `ci_eval.case` or `eval_id` of any span, or of the resource, names the
+    case; otherwise the conversation's id may be the id of a case, or the user's messages must be
+    exactly those of the case.
 
-    **Errors.** An agent's or a root's span with the status ERROR makes the recording one of an
-    error; a tool's makes the answer `{"error": …}`.  The text is that of the status, or of the
+    **Errors.** Status ERROR on the span of an agent or a root makes the recording an error; on
+    that of a tool it makes the result `{"error": …}`.  The text is that of the status, or of the
     last `exception` event.
 
-    **Times and tokens.** The duration is that of the agent's span; models and tools count as
-    long as one of them is at work, a tool only while no model is.  Tokens are
-    `gen_ai.usage.input_tokens` (or `prompt_tokens`) and `output_tokens` (or
-    `completion_tokens`) of models.
+    **Times and tokens.** The duration is that of the agent's span; model time is the time in which
+    at least one model runs, tool time that in which a tool but no model runs.  Tokens are the
+    models' `gen_ai.usage.input_tokens` (or `prompt_tokens`) and `output_tokens` (or
+    `completion_tokens`).
 
-    **Messages** are looked for in `gen_ai.input.messages` and `gen_ai.output.messages` (version
-    1.37 and later, on the span or on its event `gen_ai.client.inference.operation.details`), in
-    the events `gen_ai.user.message`, …, `gen_ai.choice` (up to 1.36), in the events
-    `gen_ai.content.prompt` and `gen_ai.content.completion` (up to 1.27), in `gen_ai.prompt.0.…`
-    and `gen_ai.completion.0.…` (OpenLLMetry), and in `gcp.vertex.agent.llm_request`,
+    **Messages** are read from `gen_ai.input.messages` and `gen_ai.output.messages` (version
+    1.37 and later, on the span or on its event `gen_ai.client.inference.operation.details`), from
+    the events `gen_ai.user.message`, …, `gen_ai.choice` (up to 1.36), from the events
+    `gen_ai.content.prompt` and `gen_ai.content.completion` (up to 1.27), from `gen_ai.prompt.0.…`
+    and `gen_ai.completion.0.…` (OpenLLMetry), and from `gcp.vertex.agent.llm_request`,
     `llm_response`, `tool_call_args` and `tool_response` (ADK).
 
     Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, which is still in development.
@@ -85,7 +85,7 @@ class OpenTelemetry(RecordingReader):
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
-        """Say whether it begins with spans, of any kind but OpenInference's."""
+        """Return True if it begins with spans that are not OpenInference's."""
         names = names_in(head)
         return names is not None and not is_openinference(names)
 
@@ -95,14 +95,14 @@ class OpenTelemetry(RecordingReader):
 
 
 def step_of(span: Span) -> Step:
-    """Return what `span` is about."""
+    """Interpret `span`."""
     kind = _kind(span)
     name = span.get("gen_ai.tool.name")
     return Step(
         kind=kind,
         author=_text(span.get("gen_ai.agent.name")) or "",
-        heard=heard_by(span),
-        spoke=spoken_by(span),
+        inputs=inputs_of(span),
+        outputs=outputs_of(span),
         call=_call(span, name) if kind == "tool" and isinstance(name, str) else None,
         answer=_answer(span),
         usage=_usage(span) if kind == "model" else None,
@@ -116,7 +116,7 @@ def step_of(span: Span) -> Step:
 
 
 def _finish(value: Json) -> str | None:
-    """Return why the first answer ended."""
+    """Return the finish reason of the first answer."""
     return _text(value[0] if isinstance(value, list) and value else value)
 
 

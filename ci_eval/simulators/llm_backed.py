@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from pydantic import field_validator
 
-from ci_eval.formats.personas import STOP_SIGNAL, persona_of, told
+from ci_eval.formats.personas import STOP_SIGNAL, persona_of, persona_text
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.model import Content, EvalCase, Invocation
@@ -93,7 +93,7 @@ class LlmBacked(Simulator):
         persona = persona_of(scenario.user_persona) if scenario else None
         history = written(so_far, calls=self.include_function_calls)
         if self.custom_instructions is None:
-            whom = told(persona) if persona else ""
+            whom = persona_text(persona) if persona else ""
             return panel.question(PROMPT, {}, plan=plan, persona=whom, conversation=history)
         names = {"stop_signal": STOP_SIGNAL, **({"persona": shown(persona)} if persona else {})}
         wording = Wording(self.custom_instructions, names)

@@ -396,7 +396,7 @@ def test_a_case_that_failed_in_adk_is_an_error(tmp_path: Path, turns: object) ->
     recording.write(json.dumps(result(failed)))
     assert recording.failure() == (
         "recorded",
-        "ADK's result holds no invocation: the agent failed there",
+        "ADK's result has no invocation: the agent failed",
     )
 
 

@@ -323,7 +323,7 @@ def test_what_is_no_json_is_told_so() -> None:
         "error a.json:1: is not JSON: expecting property name enclosed in double quotes",
     ]
     assert said(checked("a.json", "../a/b.json")) == [
-        "error a.json:1: is no JSON but a symbolic link that was checked out as a text",
+        "error a.json:1: is not JSON but a symbolic link that was checked out as text",
     ]
 
 

@@ -545,7 +545,7 @@ def test_what_is_canned_wrongly_is_told_in_the_spelling_of_the_file(
         ({"id": "x", "description": "d", "behaviors": []}, []),
         ("NOVISE", ["unknown persona 'NOVISE'. Did you mean 'NOVICE'?"]),
         ({"id": "x", "behaviors": []}, ["'description' is missing"]),
-        (5, ["expected the name of a persona, or a description, found 5"]),
+        (5, ["expected the name or the description of a persona, found 5"]),
     ],
 )
 def test_a_persona_that_nobody_knows_is_told_with_its_line(

@@ -183,7 +183,7 @@ def test_a_trace_of_agents_cli_is_no_evalset(tmp_path: Path) -> None:
 def test_what_is_wrong_with_a_dataset_is_named(tmp_path: Path) -> None:
     value = {"eval_cases": [{"eval_case_id": "a"}, {"eval_case_id": 5, "prompt": {"parts": []}}]}
     assert said(tmp_path, value) == [
-        ("1: eval_cases[0]: holds neither a 'prompt' nor a message of the user in 'agent_data'"),
+        ("1: eval_cases[0]: has neither a 'prompt' nor a user message in 'agent_data'"),
         "1: eval_cases[1].eval_case_id: expected text, found 5",
     ]
 

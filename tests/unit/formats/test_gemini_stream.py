@@ -207,9 +207,9 @@ def test_whatever_comes_there_is_an_answer_or_a_clear_error(chunks: list[Any]) -
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ([], "the model answered something else: "),
-        ("text", "the model answered something else: "),
-        ({"candidates": "many"}, "the model answered something else: candidates: "),
+        ([], "unexpected answer from the model: "),
+        ("text", "unexpected answer from the model: "),
+        ({"candidates": "many"}, "unexpected answer from the model: candidates: "),
         ({"candidates": [{"content": {"parts": [{"text": 7}]}}]}, r"content.parts\[0\].text: "),
     ],
 )

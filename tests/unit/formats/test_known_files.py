@@ -111,10 +111,10 @@ def test_results_of_adk_are_told_from_those_of_others(head: object, *, is_result
     [
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n",
-            "a pointer of Git LFS, whose file was not fetched",
+            "a Git LFS pointer whose file was not fetched",
         ),
-        (b"../shared/a.json", "a symbolic link that was checked out as a text"),
-        (b"../shared/a.json\n", "a symbolic link that was checked out as a text"),
+        (b"../shared/a.json", "a symbolic link that was checked out as text"),
+        (b"../shared/a.json\n", "a symbolic link that was checked out as text"),
         (b"../shared/a.yaml", ""),
         (b"a.json", ""),
         (b"x/a.json\ny/a.json", ""),

@@ -186,8 +186,8 @@ def test_a_refusal_is_what_was_said() -> None:
 @pytest.mark.parametrize(
     ("value", "problems"),
     [
-        ([], [((), "holds no message of the user")]),
-        ({"messages": [agent("Hi")]}, [(("messages",), "holds no message of the user")]),
+        ([], [((), "has no user message")]),
+        ({"messages": [agent("Hi")]}, [(("messages",), "has no user message")]),
         ([user(5)], [((0, "content"), "expected text or a list of parts, found 5")]),
         ([user("x"), {}], [((1,), "'role' is missing")]),
         (

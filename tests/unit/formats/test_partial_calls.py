@@ -58,7 +58,7 @@ def test_a_path_is_read_as_adk_reads_it(path: str, expected: list[str | int]) ->
 
 @pytest.mark.parametrize("path", ["$..a", "$.a..b", "$[", "$['a", "$[-1]", "$[x]", "$.", "a]"])
 def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(TrialError, match=r"streams an argument under the path .* cannot be read"):
+    with pytest.raises(TrialError, match=r"streams an argument with the path .* cannot be read"):
         list(steps(path))
 
 
@@ -145,6 +145,6 @@ def test_a_text_in_many_pieces_is_put_together_once() -> None:
     ["text", [1], [{"jsonPath": 7}], [{"jsonPath": "a", "numberValue": "NaN"}], {"a": 1}],
 )
 def test_arguments_that_are_none_are_refused(piece: Any) -> None:
-    with pytest.raises(TrialError, match="the model streams arguments that are none: ") as caught:
+    with pytest.raises(TrialError, match="the model streams invalid arguments: ") as caught:
         taken(piece)
     assert caught.value.kind == "protocol"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.formats.personas import KNOWN, described, fault, persona_of, told
+from ci_eval.formats.personas import KNOWN, described, fault, persona_of, persona_text
 
 STOP = "</finished>"
 HURRIED: dict[str, Any] = {
@@ -46,7 +46,7 @@ def test_who_plays_it_is_told_what_to_do_and_a_judge_what_breaks_it():
     persona = persona_of(HURRIED)
     assert persona
 
-    assert told(persona).splitlines() == [
+    assert persona_text(persona).splitlines() == [
         "hurried",
         "In a hurry.",
         "Short",
@@ -80,8 +80,8 @@ def test_only_the_stop_signal_is_filled_in():
         ("expert", "unknown persona 'expert'; known: EVALUATOR, EXPERT, NOVICE"),
         ("EXPRT", "unknown persona 'EXPRT'. Did you mean 'EXPERT'?"),
         ("", "unknown persona ''; known: EVALUATOR, EXPERT, NOVICE"),
-        (5, "expected the name of a persona, or a description, found 5"),
-        (["EXPERT"], "expected the name of a persona, or a description, found a list"),
+        (5, "expected the name or the description of a persona, found 5"),
+        (["EXPERT"], "expected the name or the description of a persona, found a list"),
         ({"id": "x", "description": "d"}, "'behaviors' is missing"),
         ({**HURRIED, "behaviors": [{}]}, "behaviors.0: 'name' is missing"),
         ({**HURRIED, "id": 5}, "id: expected text, found 5"),

@@ -94,7 +94,7 @@ def test_a_file_that_breaks_its_promise_is_refused_with_the_line(
 def test_what_looks_like_something_else_is_told(tmp_path: Path, name: str) -> None:
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
     assert refusal(tmp_path, name, pointer).startswith(
-        f"{name}:1: is no JSON but a pointer of Git LFS"
+        f"{name}:1: is not JSON but a Git LFS pointer"
     )
 
 

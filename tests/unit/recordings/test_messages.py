@@ -92,7 +92,7 @@ def test_all_that_is_wrong_with_conversations_has_its_line(tmp_path: Path) -> No
             "'tool' or 'function', found 'boss'"
         ),
         "a.jsonl:3: is not JSON: expecting property name enclosed in double quotes",
-        "a.jsonl:4: messages: holds no message of the user",
+        "a.jsonl:4: messages: has no user message",
     ]
 
 
@@ -142,10 +142,7 @@ def test_an_answer_that_only_responses_hold_is_the_last_one(tmp_path: Path) -> N
 def test_what_is_wrong_with_a_trace_of_agents_cli_is_named(tmp_path: Path) -> None:
     wrong = trace({"responses": []}, {"eval_case_id": 5, "prompt": {}}, ANSWERED)
     assert refused(AgentsCliTrace, tmp_path, wrong) == [
-        (
-            "a.json:1: eval_cases[0]: holds neither a 'prompt' nor a message of the user in "
-            "'agent_data'"
-        ),
+        "a.json:1: eval_cases[0]: has neither a 'prompt' nor a user message in 'agent_data'",
         "a.json:1: eval_cases[1].eval_case_id: expected text, found 5",
     ]
 
@@ -193,7 +190,7 @@ def test_a_session_of_adk_is_a_conversation(tmp_path: Path, value: object) -> No
 
 def test_a_session_without_a_message_is_an_error(tmp_path: Path) -> None:
     (found,) = recorded(AdkSession, tmp_path, {"id": "s", "events": []})
-    assert found.error == "the session holds no message of the user"
+    assert found.error == "the session has no user message"
 
 
 def test_what_is_wrong_with_a_session_is_named(tmp_path: Path) -> None:
@@ -238,4 +235,4 @@ def test_a_file_that_is_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(_reading, "MAX_TEXT", 3)
     (message,) = refused(reader, tmp_path, "[]  ")
-    assert message.startswith("a.json:1: is longer than 0 MiB, which is the most for a recording")
+    assert message.startswith("a.json:1: is longer than 0 MiB, the limit for recordings")

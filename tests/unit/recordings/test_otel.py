@@ -483,7 +483,7 @@ def test_adk_keeps_messages_in_its_own_attributes(tmp_path: Path) -> None:
             '{"resourceSpans": [{"scopeSpans": [{"spans": [5]}]}]}',
             "trace.json:1: expected a span, or",
         ),
-        ('\n\n{"a": 1}', "trace.json:3: expected a span, which has a 'name' and an id"),
+        ('\n\n{"a": 1}', "trace.json:3: expected a span with a 'name' and an id"),
         ('{"resourceSpans": []}\n{', "trace.json:2: is not JSON: "),
     ],
 )
