@@ -207,13 +207,13 @@ def test_rubrics_of_a_case_that_cannot_be_judged_are_told_before_a_run(suite: Su
     assert suite.problems(evalset, criteria=(tools,)) == [
         (
             "error e.json:20: case 'refunds': adk/rubric_based_tool_use_quality_v1: "
-            "the rubric 'polite' is there twice; give one of them another id"
+            "duplicate rubric id 'polite'; give one of them another id"
         )
     ]
     other = planned("e", {**GREETS, "rubrics": [of_kind("polite", "TONE")]})
     (said,) = suite.problems(other, criteria=(tools,))
     assert said.endswith(
-        "no case can be scored by it: needs rubrics: its own, or those of the case that have the "
+        "no case can be scored by it: needs rubrics: its own, or rubrics of the case with the "
         "type 'TOOL_USE_QUALITY'"
     )
 
