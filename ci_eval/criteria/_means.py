@@ -60,8 +60,8 @@ async def mean_of(
     if len(by_judge) == 1:
         return by_judge[0]
     note_agreement(panel, [None if each.value is None else passes(each.value) for each in by_judge])
-    told = zip(names_of(panel), by_judge, strict=True)
-    evidence = {"jury": {name: {"score": each.value, **each.evidence} for name, each in told}}
+    named = zip(names_of(panel), by_judge, strict=True)
+    evidence = {"jury": {name: {"score": each.value, **each.evidence} for name, each in named}}
     return _mean([each.value for each in by_judge], [each.reason for each in by_judge], evidence)
 
 

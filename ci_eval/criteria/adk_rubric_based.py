@@ -132,7 +132,7 @@ class RubricBased(AdkJudged):
 
 def _summary(rubrics: list[Rubric], found: dict[str, Verdict]) -> _Judged:
     """Combine the verdicts on the `rubrics` of an invocation."""
-    told: list[Json] = [
+    entries: list[Json] = [
         {
             "rubric_id": each.rubric_id,
             "property": each.rubric_content.text_property,
@@ -149,7 +149,7 @@ def _summary(rubrics: list[Rubric], found: dict[str, Verdict]) -> _Judged:
         value, reason = sum(verdicts) / len(verdicts), ""
     else:
         value, reason = None, f"the rubric {lacking!r}: {found[lacking].reason}"
-    return _Judged(JudgedTurn(value, reason, {"rubrics": told}), verdicts)
+    return _Judged(JudgedTurn(value, reason, {"rubrics": entries}), verdicts)
 
 
 @criterion("adk/rubric_based_final_response_quality_v1")

@@ -78,12 +78,12 @@ def read(text: str, *, goals: tuple[str, ...]) -> Sample:
     for number, each in found.items():
         if not isinstance(each.get("reached"), bool):
             raise UnreadableError(f"it holds neither true nor false under 'reached' for {number}")
-    told: Json = [
+    verdicts: Json = [
         {"goal": short(goal), "reached": each["reached"], "rationale": rationale_in(each)}
         for goal, each in zip(goals, found.values(), strict=True)
     ]
-    reached = sum(each["reached"] for each in told)
-    return Sample(float(Fraction(reached, len(goals))), "", {"goals": told})
+    reached = sum(each["reached"] for each in verdicts)
+    return Sample(float(Fraction(reached, len(goals))), "", {"goals": verdicts})
 
 
 def _whole(trace: Trace) -> Json:

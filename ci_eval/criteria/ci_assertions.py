@@ -113,8 +113,8 @@ def _built(text: str) -> _Assertion:
     try:
         criterion = model.model_validate(_spelled_out(model, options))
     except ValidationError as exc:
-        told = (filter(None, (dotted(loc), message)) for loc, message in explain(exc, model))
-        return _Assertion(name, options, None, tuple(map(": ".join, told)))
+        messages = (filter(None, (dotted(loc), message)) for loc, message in explain(exc, model))
+        return _Assertion(name, options, None, tuple(map(": ".join, messages)))
     if criterion.informational:
         return _Assertion(name, options, None, ("asserts nothing without a threshold",))
     if not criterion.enabled:

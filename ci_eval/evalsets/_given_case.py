@@ -161,11 +161,11 @@ def _validated(value: Mapping[str, Json], notes: Notes) -> GivenCase | None:
     try:
         return GivenCase.model_validate(value)
     except ValidationError as exc:
-        told = set()
+        seen = set()
         for loc, message in explain(exc, GivenCase):
             place, said = _in_words(value, loc, message)
-            if said and (place, said) not in told:
-                told.add((place, said))
+            if said and (place, said) not in seen:
+                seen.add((place, said))
                 notes.error(said, place)
         return None
 

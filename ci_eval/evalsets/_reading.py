@@ -63,10 +63,10 @@ class Problems:
         for alike in self._alike.values():
             more = alike.count - MAX_ALIKE
             if more > 0:
-                told = found[alike.last_reported]
+                last = found[alike.last_reported]
                 places = "1 more place" if more == 1 else f"{more} more places"
-                message = f"{told.message} (and in {places}, down to line {alike.last_line})"
-                found[alike.last_reported] = replace(told, message=message)
+                message = f"{last.message} (and in {places}, down to line {alike.last_line})"
+                found[alike.last_reported] = replace(last, message=message)
         return sorted(found, key=lambda problem: problem.line or 0)
 
 

@@ -124,8 +124,8 @@ def read_response(value: Json) -> ModelResponse:
     try:
         reply = _GenerateContentResponse.model_validate(value)
     except ValidationError as exc:
-        loc, told = next(iter(explain(exc, _GenerateContentResponse)))
-        where = ": ".join(filter(None, (dotted(loc), told)))
+        loc, message = next(iter(explain(exc, _GenerateContentResponse)))
+        where = ": ".join(filter(None, (dotted(loc), message)))
         raise TrialError("protocol", f"unexpected answer from the model: {where}") from None
     common = {"usage_metadata": reply.usage_metadata, "model_version": reply.model_version}
     if reply.candidates:

@@ -80,7 +80,7 @@ def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
 
 
 def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
-    """Yield what only the nearest baseline run has; each time the largest missing thing, once."""
+    """Yield what vanished since the nearest baseline run: the largest missing things, each once."""
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
     seen: set[tuple[str, str]] = set()
     for agent, evalset, criterion in old.groups:

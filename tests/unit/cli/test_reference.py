@@ -87,7 +87,7 @@ def test_an_entry_says_all_that_there_is_to_choose() -> None:
     assert entry["description"].startswith("An invocation scores 1 or 0; the value is the mean.")
     assert set(entry["options"]) == set(ToolTrajectory.model_fields)
     assert entry["options"]["ignore_args"] == {
-        "description": "Compare the names only.",
+        "description": "Compare only the names.",
         "default": False,
         "type": "boolean",
     }

@@ -485,7 +485,7 @@ def test_what_is_no_json_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(EvalSetError, match=r"^a.json: no such file$"):
         open_evalset(path, shown="a.json")
     path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
-    with pytest.raises(EvalSetError, match=r"^a.json:1: is not JSON but a pointer of Git LFS, "):
+    with pytest.raises(EvalSetError, match=r"^a.json:1: is not JSON but a Git LFS pointer "):
         open_evalset(path, shown="a.json")
 
 
