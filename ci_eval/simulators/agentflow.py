@@ -37,8 +37,8 @@ class AgentFlow(Simulator):
     the plan as the only one. The conversation also ends after the case's maximum number of
     messages (`max_turns` in its `metadata`), or else `max_invocations`; it is scored all the same.
 
-    Unlike in AgentFlow, the trial is an error (`simulator`) if the model gives no answer, instead
-    of continuing with a fixed message; all goals are asked about at once; and a scenario without
+    Unlike in AgentFlow, the trial is an error (`simulator`) if the model gives no answer, and no
+    message is substituted; all goals are asked about at once; and a scenario without
     `max_turns` has the limit of the simulator, not always 10.
     """
 

@@ -3,7 +3,7 @@
 A look that does not decide may be followed by more repeats and another look.  The error rate is
 spent gradually (Lan and DeMets, "Discrete sequential boundaries for clinical trials", 1983); a
 hypothesis that is no longer in doubt is not tested again, which leaves its unspent rate to the
-later looks.  Estimates at several looks behave like a Brownian motion at times equal to their
+others.  Estimates at several looks behave like a Brownian motion at times equal to their
 precisions; its density is computed from look to look (Armitage, McPherson and Rowe, 1969).
 """
 
