@@ -101,7 +101,7 @@ def _of_config(now: Mapping[str, Any], before: Mapping[str, Any], meta: RunMeta)
         run = RunOptions.model_validate(before.get("run") or {})
     except ValidationError:
         return
-    # Options that the old file does not have here count as unchanged.
+    # Everything else about the old run is unknown and counts as unchanged.
     was = {
         "gate": gate.model_dump(mode="json", exclude_defaults=True),
         "repeats": run.repeats,

@@ -43,7 +43,7 @@ def test_recordings_of_a_case_are_its_repeats(tmp_path):
     rows.append(row(repeat=2, answered="4th"))
     assert answered(repeat=2) == "4th"
     rows.append(row(repeat=1))
-    with pytest.raises(UsageError, match=r"traces\.jsonl:6: gives the repeat 1 of the case"):
+    with pytest.raises(UsageError, match=r"traces\.jsonl:6: is repeat 1 of case"):
         answered()
 
 
