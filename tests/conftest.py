@@ -1,5 +1,6 @@
 """What all tests share: `support` can be imported, and golden files be compared and refreshed."""
 
+import gc
 import os
 import re
 import sys
@@ -21,6 +22,9 @@ for _name in list(os.environ):
 # Servers of tests are here, and no proxy knows them.
 for _name in ("no_proxy", "NO_PROXY"):
     os.environ[_name] = ",".join(filter(None, (os.environ.get(_name), "127.0.0.1")))
+# Tests start hundreds of processes: without bytecode each would compile what it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # A busy machine is no failure: no test here is one of speed.
 settings.register_profile(
     "explore",
@@ -53,6 +57,25 @@ def pytest_configure() -> None:
     """
     if settings.default.derandomize:
         providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Stay in this process for files and tests that are named, and where output is watched.
+
+    Workers would take longer to start than most files take. Otherwise, and wherever the command
+    line says `-n`, pytest-xdist decides.
+    """
+    if any(re.match(r"-n|--numprocesses", each) for each in config.invocation_params.args):
+        return None
+    watched = config.option.trace or config.option.capture == "no"
+    folders = any(Path(each).is_dir() for each in config.args)
+    return 0 if watched or not folders else None
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the thousands of tests, which live as long as the process."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

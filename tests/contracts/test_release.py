@@ -250,6 +250,16 @@ def test_these_sources_could_be_released() -> None:
     sources.check(ROOT, Version.read(ci_eval.__version__))
 
 
+def test_what_comes_next_has_its_place_in_the_changelog() -> None:
+    """And is no part of what is said of the version before it."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, second, *_ = re.findall(r"^## (.*)$", text, re.MULTILINE)
+
+    assert (first, second) == ("Unreleased", ci_eval.__version__)
+    coming = text.partition("## Unreleased\n")[2].partition("\n## ")[0].strip()
+    assert not coming or coming not in sources.changes(ROOT, Version.read(ci_eval.__version__))
+
+
 # -- The image in action.yml
 
 

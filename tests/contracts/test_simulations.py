@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np  # noqa: TID253  # the draws are its arrays
 import pytest
-from scipy import stats
+from support.slow_imports import Later
 
 from ci_eval.records.model import Status
 from ci_eval.records.results import Score, TrialResult
@@ -16,6 +16,7 @@ from ci_eval.run.rerun import Redraw
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.score_table import Columns
 
+stats = Later("scipy.stats")
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 BOTH_OF_HALVES = 1 / 4 + math.asin(0.5) / (2 * math.pi)
 """How often two normal variables with a correlation of one half are both below their median."""

@@ -4,6 +4,7 @@ In the page, `…` stands for anything; what `messages.py` finds in the source h
 """
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,15 @@ ENTRIES = [found[2] for found in ENTRY.finditer(PAGE)]
 
 def explains(entry: str, text: str) -> bool:
     """Say whether an entry is about a message; one of few letters only where it is the same."""
-    if entry == text or len(re.sub(r"\W", "", entry)) < LETTERS:
-        return entry == text
-    pattern = ".*".join(map(re.escape, entry.split("…")))
-    return bool(re.fullmatch(pattern, text, re.DOTALL))
+    return entry == text or bool(_pattern(entry).fullmatch(text))
+
+
+@cache
+def _pattern(entry: str) -> re.Pattern[str]:
+    """Return what an entry matches; compiled once, for each is compared with every message."""
+    few = len(re.sub(r"\W", "", entry)) < LETTERS
+    parts = [entry] if few else entry.split("…")
+    return re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
 
 
 LETTERS = 12

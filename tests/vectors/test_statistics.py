@@ -5,10 +5,7 @@ import math
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.proportion import proportion_confint
+from support.slow_imports import Later
 
 from ci_eval.stats.intervals import (
     at_least,
@@ -21,6 +18,12 @@ from ci_eval.stats.intervals import (
 )
 from ci_eval.stats.permutation import Sample, permute
 from ci_eval.stats.sequential import SPENT, levels
+
+optimize = Later("scipy.optimize")
+stats = Later("scipy.stats")
+contingency_tables = Later("statsmodels.stats.contingency_tables")
+multitest = Later("statsmodels.stats.multitest")
+proportion = Later("statsmodels.stats.proportion")
 
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 
@@ -54,7 +57,7 @@ def _varied(values: list[float]) -> bool:
 def test_the_interval_of_a_share(count, successes, alpha):
     successes = min(count, successes)
     z = stats.norm.isf(alpha / 2)
-    expected = proportion_confint(successes, count, alpha=alpha, method="wilson")
+    expected = proportion.proportion_confint(successes, count, alpha=alpha, method="wilson")
 
     assert wilson_interval(successes, count, z) == pytest.approx(expected, **CLOSE)
 
@@ -65,7 +68,7 @@ def test_the_interval_of_a_share(count, successes, alpha):
     st.floats(0.001, 0.2),
 )
 def test_holm(p_values, rate):
-    expected = multipletests(p_values, alpha=rate, method="holm")[0]
+    expected = multitest.multipletests(p_values, alpha=rate, method="holm")[0]
 
     assert [each.rejected for each in holm(p_values, rate)] == [*map(bool, expected)]
 
@@ -153,7 +156,7 @@ def test_of_passes_and_failures_the_permutation_is_the_exact_test_of_mcnemar(pai
     assert found == pytest.approx(stats.binom.cdf(mended, broken + mended, 0.5), **CLOSE)
     if broken > mended:
         # theirs has two sides
-        both = mcnemar([[0, broken], [mended, 0]], exact=True).pvalue
+        both = contingency_tables.mcnemar([[0, broken], [mended, 0]], exact=True).pvalue
         assert found == pytest.approx(both / 2, **CLOSE)
 
 

@@ -1,16 +1,24 @@
 """The stemmer answers as NLTK's does, which is the reference for ADK's scores."""
 
 import itertools
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nltk.stem.porter import PorterStemmer  # noqa: TID253  # the reference of this whole file
+from support.slow_imports import Later
 
 from ci_eval.criteria import _porter
 
-REFERENCE: Final = PorterStemmer()
+nltk: Final = Later("nltk.stem.porter")
+"""The reference of this whole file."""
+
+
+@cache
+def reference() -> Any:
+    return nltk.PorterStemmer()
+
 
 BEGINNINGS: Final = """
     a ag agr air apolog at b be bl bo c ca carr cl communi cr d defin di dr e el enjo eu f fal fl
@@ -38,9 +46,9 @@ def test_words_of_every_ending_have_the_stems_nltk_gives_them() -> None:
     words = words_of_parts()
     assert len(words) > 8_000
     differing = [
-        (word, _porter.stem(word), REFERENCE.stem(word))
+        (word, _porter.stem(word), reference().stem(word))
         for word in words
-        if _porter.stem(word) != REFERENCE.stem(word)
+        if _porter.stem(word) != reference().stem(word)
     ]
     assert differing == []
 
@@ -51,12 +59,12 @@ def test_words_of_every_ending_have_the_stems_nltk_gives_them() -> None:
 )
 def test_any_word_has_the_stem_nltk_gives_it(beginning: str, endings: list[str]) -> None:
     word = beginning + "".join(endings)
-    assert _porter.stem(word) == REFERENCE.stem(word)
+    assert _porter.stem(word) == reference().stem(word)
 
 
 @given(st.text("aeiouylsbt", max_size=12))
 def test_runs_of_vowels_and_doubled_letters_stem_as_nltk_stems_them(word: str) -> None:
-    assert _porter.stem(word) == REFERENCE.stem(word)
+    assert _porter.stem(word) == reference().stem(word)
 
 
 @pytest.mark.parametrize(

@@ -311,9 +311,9 @@ def refused(code: int, status: str, message: str) -> str:
 @pytest.mark.parametrize(
     ("error", "passing", "throttled"),
     [
-        (refused(429, "RESOURCE_EXHAUSTED", "Later."), True, True),
-        (refused(503, "UNAVAILABLE", "Later."), True, False),
-        (refused(400, "INVALID_ARGUMENT", "No."), False, False),
+        ((429, "RESOURCE_EXHAUSTED", "Later."), True, True),
+        ((503, "UNAVAILABLE", "Later."), True, False),
+        ((400, "INVALID_ARGUMENT", "No."), False, False),
         ("Error in metric result: code=8 message='Judges are busy.'", True, True),
         ("Error in metric result: code=14 message='Away.'", True, False),
         ("[Errno -2] Name or service not known", True, False),
@@ -321,9 +321,9 @@ def refused(code: int, status: str, message: str) -> str:
     ],
 )
 def test_it_is_asked_again_where_that_helps(
-    installed: Install, error: str, *, passing: bool, throttled: bool
+    installed: Install, error: str | tuple[int, str, str], *, passing: bool, throttled: bool
 ) -> None:
-    found = failure(installed, error)
+    found = failure(installed, error if isinstance(error, str) else refused(*error))
     assert (found.passing, found.throttled) == (passing, throttled)
 
 
