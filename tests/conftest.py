@@ -46,17 +46,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the documents in tests/golden anew instead of comparing with them",
     )
+    parser.addoption(
+        "--slow",
+        action="store_true",
+        help="run the slow tests, too; those of a file that is named always run",
+    )
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_configure() -> None:
-    """Give each test the same examples, whichever tests have run before it in the process.
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave out what is slow, and give each test the same examples.
 
     Hypothesis draws literals of all modules of ours that are imported by then; there is no setting
     that keeps it from doing so.
     """
+    if not config.option.slow and not config.option.markexpr and _is_broad(config):
+        config.option.markexpr = "not slow"
     if settings.default.derandomize:
         providers._get_local_constants = lambda: providers._local_constants
+
+
+def _is_broad(config: pytest.Config) -> bool:
+    """Say whether folders are run, and not files or tests that somebody named."""
+    return any(Path(each).is_dir() for each in config.args)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
@@ -68,8 +80,21 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     if any(re.match(r"-n|--numprocesses", each) for each in config.invocation_params.args):
         return None
     watched = config.option.trace or config.option.capture == "no"
-    folders = any(Path(each).is_dir() for each in config.args)
-    return 0 if watched or not folders else None
+    return 0 if watched or not _is_broad(config) else None
+
+
+FAST_TIERS = {"unit", "contracts"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is fast: one module or one rule, without random examples and other programs."""
+    for item in items:
+        tier = item.path.relative_to(TESTS).parts[0]
+        random = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        marks = {each.name for each in item.iter_markers()}
+        if tier in FAST_TIERS and not random and not marks & {"slow", "processes"}:
+            item.add_marker(pytest.mark.fast)
 
 
 def pytest_collection_finish() -> None:

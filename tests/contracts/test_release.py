@@ -23,6 +23,8 @@ from release import sources, tags  # noqa: E402  # these are found from here on
 from release.__main__ import main  # noqa: E402  # as above
 from release.version import ReleaseError, Version  # noqa: E402  # as above
 
+pytestmark = pytest.mark.processes
+
 IMAGE = "ghcr.io/octo-org/ci-eval@sha256:" + "a1" * 32
 OTHER_IMAGE = "ghcr.io/octo-org/ci-eval@sha256:" + "b2" * 32
 ACTION = """\

@@ -100,6 +100,7 @@ def test_what_a_failure_says_is_read_back_from_xml(batch: str) -> None:
             assert "".join((error.text or "").split()) == f"{shown}:{shown}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_of", HUGE)
 def test_a_megabyte_in_every_field_makes_bounded_documents(made_of: str) -> None:
     told = a_report(in_all(HUGE[made_of]))

@@ -138,6 +138,7 @@ def test_a_short_text_changes_no_element_of_the_page(shape: Shape) -> None:
         assert skeleton(page) == plain, texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made_of", HUGE)
 def test_a_megabyte_in_every_field_is_dead_and_cut_to_size(made_of: str) -> None:
     told = a_report(in_all(HUGE[made_of]))

@@ -9,6 +9,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 JOBS = 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["one_clone", "two_histories", "refused_twice"])
 def test_whoever_stores_at_the_same_time_nothing_is_lost_and_no_clone_is_touched(
     scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -118,6 +118,7 @@ def text(path: Path) -> str:
 # --- Killed -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_at_any_moment_comes_to_what_a_whole_one_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -382,6 +382,7 @@ def planted(tmp_path: Path) -> Iterator[Planted]:
         yield Planted(tmp_path, {"web": web.url, "gemini": gemini.url})
 
 
+@pytest.mark.slow
 def test_no_planted_secret_is_left_anywhere(planted: Planted) -> None:
     printed = planted.ci_eval(
         "run", "--baseline-save", "--record", "record.jsonl", "--adk-results", "adk"
@@ -405,6 +406,7 @@ def test_no_planted_secret_is_left_anywhere(planted: Planted) -> None:
     assert '"pay-[SHOP_API_KEY]"' in left["work/record.jsonl"]
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_secret_and_is_gone_on_with(planted: Planted) -> None:
     planted.evalset(_case("hangs", "Hi", "hang"))
     underway = planted.folder / "ci-eval-report/underway.jsonl"

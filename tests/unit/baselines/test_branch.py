@@ -24,6 +24,8 @@ from ci_eval.runtime.clone import Clone
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 
+pytestmark = pytest.mark.processes
+
 STORE = BranchStore()
 DATA = "ci-eval-data"
 NOON = "2026-01-01T12:00:{:02}+00:00"

@@ -12,6 +12,8 @@ from ci_eval.baselines.git import GitStore
 from ci_eval.records.errors import BaselineError
 from ci_eval.runtime.context import RunContext
 
+pytestmark = pytest.mark.processes
+
 STORE = GitStore(path="base.json")
 
 

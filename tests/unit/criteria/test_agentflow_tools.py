@@ -180,6 +180,7 @@ def test_the_package_gives_a_wildcard_the_first_call_that_is_left() -> None:
     assert trajectory([other, wildcard], [other, wildcard], **options) == 1.0
 
 
+@pytest.mark.slow
 def test_tens_of_thousands_of_calls_are_compared_in_no_time() -> None:
     many = [("t", {"n": n}) for n in range(30_000)]
     options = {"check_args": True, "match_type": "ANY_ORDER"}

@@ -19,6 +19,8 @@ from ci_eval.forge.lineage import (
 )
 from ci_eval.runtime.clone import Clone
 
+pytestmark = pytest.mark.processes
+
 PULL_REQUEST = {"GITHUB_BASE_REF": "main", "GITHUB_HEAD_REF": "change", "GITHUB_REF_TYPE": "branch"}
 
 

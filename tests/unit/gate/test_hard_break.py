@@ -237,6 +237,7 @@ def test_three_trials_must_agree_where_they_can_be_had(now, wanted, proven):
 # --- The rate, by simulation ------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("repeats", "runs", "cases"), [(1, 1, 8), (1, 3, 30), (3, 2, 30)])
 @pytest.mark.parametrize("solid", [0.5, 0.8, 0.95])
 def test_chance_is_called_a_break_as_rarely_as_the_rate_says(repeats, runs, cases, solid):
@@ -278,6 +279,7 @@ def test_repeats_of_which_it_may_be_chance_that_they_agree_count_each():
     assert found.p_value == pytest.approx(1 - (1 - most_probable_break(6, 3)) ** 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alike", [0.2, 0.5, 0.8])
 def test_repeats_that_have_something_in_common_keep_the_rate(alike):
     random = Random(f"common{alike}")
@@ -299,6 +301,7 @@ def test_repeats_that_have_something_in_common_keep_the_rate(alike):
     assert found / tries <= rate + 3.1 * (rate * (1 - rate) / tries) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solid", [0.5, 0.8, 0.95])
 def test_repeats_that_always_agree_keep_the_rate(solid):
     random = Random(f"agree{solid}")

@@ -307,6 +307,7 @@ def test_one_repeat_against_three_keeps_the_rate():
     rate_of(300, 0.1, lambda: found(run(1), run(3), rate=0.1, max_drop=0).worse)
 
 
+@pytest.mark.slow
 def test_related_criteria_keep_the_rate_together():
     random = Random(17)
     names = "cde"

@@ -10,6 +10,8 @@ from ci_eval.config.load import load
 from ci_eval.gate.weakened_by_change import rewritten
 from ci_eval.runtime.context import RunContext
 
+pytestmark = pytest.mark.processes
+
 CONFIG = """\
 name: shop
 agents: {a: {recorded: t.jsonl}}

@@ -430,6 +430,7 @@ def test_what_cannot_be_had_is_not_asked_for(
     assert "left no report that can be read" in fake.bodies(7)[0]
 
 
+@pytest.mark.slow
 def test_of_very_many_artifacts_the_first_are_read_and_the_others_named(
     fake: FakeGitHub, step: Publisher
 ) -> None:

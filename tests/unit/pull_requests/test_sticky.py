@@ -419,6 +419,7 @@ def interleavings() -> Iterator[Callable[[Sequence[Any]], int]]:
         choices[-1] = 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [[], ["x"]])
 def test_two_writers_lose_nothing_in_any_order(there: list[str]) -> None:
     expected = {"a": 2, "b": 2} | dict.fromkeys(there, 1)

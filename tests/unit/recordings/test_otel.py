@@ -511,6 +511,7 @@ def test_spans_without_times_and_ids_are_taken_in_their_order(tmp_path: Path) ->
     assert (turn.response, turn.duration) == ("It rains in Paris.", None)
 
 
+@pytest.mark.slow
 def test_ten_thousand_spans_inside_each_other_take_no_time(tmp_path: Path) -> None:
     deep = [span(f"{n}", 0, 1, {}, parent=f"{n - 1}") for n in range(1, 10_000)]
     models = [chat(f"m{n}", n, n + 1, [ASKED], [SAID], parent=f"{n}") for n in range(1, 2_000)]

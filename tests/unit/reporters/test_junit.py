@@ -321,6 +321,7 @@ def test_what_is_unknown_is_left_out() -> None:
     assert document[0].get("timestamp") == "1970-01-01T00:00:00"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "expected"), [(MANY, True), (MANY + 1, False)])
 def test_very_many_test_cases_carry_no_properties(count: int, expected: bool) -> None:
     results = [case(scores=(scored(0.9),))] * count

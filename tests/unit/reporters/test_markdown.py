@@ -542,7 +542,7 @@ def test_a_criterion_that_could_not_be_measured_is_named() -> None:
     assert "#### Not measured\n\n- `judged`: no answer (`c`)" in text
 
 
-@pytest.mark.parametrize("count", [1, 30, 3_000, 100_000])
+@pytest.mark.parametrize("count", [1, 30, 3_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_documents_fit_whatever_the_number_of_cases(count: int) -> None:
     report = many(count)
     report = compared(

@@ -13,6 +13,8 @@ from ci_eval.reporters.summary import Summary
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import folders
 
+pytestmark = pytest.mark.processes
+
 
 def made(folder: Path, source: str, report: Report, kind: type[Markdown | Summary]) -> str:
     (folder / "own.md.j2").write_text(source)
@@ -44,6 +46,7 @@ def test_the_first_line_is_ours_and_no_template_writes_one(tmp_path: Path) -> No
     assert text == f"{first}\n&lt;!-- ci-eval:v1 id=other --> &lt;!--CI-EVAL x --> <!-- a -->"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "reason"),
     [

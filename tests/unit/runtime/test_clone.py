@@ -21,6 +21,8 @@ from ci_eval.runtime.clone import NO_CLONE, Clone, top_of
 from ci_eval.runtime.git import GitError
 from ci_eval.runtime.isolation import Account
 
+pytestmark = pytest.mark.processes
+
 as_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away"
 )

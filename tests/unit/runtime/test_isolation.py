@@ -22,6 +22,8 @@ from ci_eval.runtime.environments import agent_environment
 from ci_eval.runtime.isolation import Account
 from ci_eval.runtime.workspace import MAX_FILE, room_for_agents
 
+pytestmark = pytest.mark.processes
+
 UID = 58734 + os.getpid() % 1000 * 2
 AGENT = Account(uid=UID, gid=UID + 1, home="/nowhere")
 """Another one in each process of tests: at the end of a run all that an account has is ended."""

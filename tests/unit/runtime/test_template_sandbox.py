@@ -27,6 +27,8 @@ from ci_eval.runtime.template_sandbox import (
     read_template,
 )
 
+pytestmark = pytest.mark.processes
+
 LIMITS = Limits(cpu_s=2, wall_s=300)
 
 
@@ -178,6 +180,7 @@ def test_memory_has_an_end(source: str) -> None:
 NESTED = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [NESTED, "{{ 3 ** (10**9) }}"])
 def test_time_has_an_end(source: str) -> None:
     assert refused(source) == "was not done after 2 s of computing"

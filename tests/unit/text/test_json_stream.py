@@ -211,6 +211,7 @@ def test_an_element_of_too_many_values_is_refused_before_it_is_whole(
     assert said == "a.json:2: holds more than 300,000 values, too many to hold in memory"
 
 
+@pytest.mark.slow
 def test_any_number_of_elements_may_hold_so_many_values_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

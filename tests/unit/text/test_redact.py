@@ -243,6 +243,7 @@ MIB = 1 << 20
 KEY_AND_TOKEN = Secrets({"A_KEY": a_key(), "A_TOKEN": "ghs_0123456789abcdefghij"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made_of",
     [
@@ -275,6 +276,7 @@ def test_a_megabyte_that_looks_escaped_takes_one_pass(made_of: str) -> None:
     assert KEY_AND_TOKEN.text(text) == text.replace("ghs_0123456789abcdefghij", "[A_TOKEN]")
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_the_pieces_that_are_looked_for_takes_one_pass() -> None:
     body = a_key().splitlines()[1:-1]
     pieces = "".join(base64.b64encode(line[1:-1].encode()).decode()[2:-3] for line in body)

@@ -155,6 +155,7 @@ def setting_of(draw, **more):
     return Setting(CASES, RUNS, once, once, rate=0.9 * 0.02, least=0.02, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [marks, passes])
 def test_the_predicted_drop_is_found_as_often_as_it_is_said(draw):
     setting = setting_of(draw)
@@ -164,6 +165,7 @@ def test_the_predicted_drop_is_found_as_often_as_it_is_said(draw):
     assert share_found(draw, drop / 2) == pytest.approx(setting.power(drop / 2), abs=0.08)
 
 
+@pytest.mark.slow
 def test_with_reruns_it_is_found_as_often_as_it_is_said():
     gate = GateOptions(on_inconclusive="rerun")
     # In doubt is a single hypothesis up to 0.15 at the first look, and 0.06 at the second.

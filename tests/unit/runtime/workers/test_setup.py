@@ -16,6 +16,8 @@ from ci_eval.records.errors import TrialError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers.setup import TIMEOUT_S, Command, SetUp
 
+pytestmark = pytest.mark.processes
+
 NOTE = "import sys; open('done', 'a').write(sys.argv[1])"
 PYTHON = "python3"
 
