@@ -60,6 +60,22 @@ def test_a_part_that_there_is_not_is_a_failure() -> None:
     assert "FAILED: tset" in done.stdout
 
 
+def test_ci_leaves_no_test_out() -> None:
+    """What is slow is run by CI alone, every time that it runs tests."""
+    whole = RUN.partition("run_part() {")
+    calls = [
+        line
+        for text in (whole[0], whole[2].partition("run_everything() {")[2])
+        for line in text.splitlines()
+        if re.search(r"(bin/pytest|container/run\.sh)\S* ", line) and not line.startswith("#")
+    ]
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    calls += [line for line in workflow.splitlines() if "bin/pytest" in line]
+
+    assert len(calls) == 5
+    assert [line for line in calls if "--slow" not in line] == []
+
+
 # --- Hooks ----------------------------------------------------------------------------------
 
 

@@ -44,6 +44,7 @@ GREETS = case("greets", turn("Hello", "Hello, how can I help?"))
 REFUNDS = case("refunds", turn("Refund 7", "Order 7 is refunded.", ("refund", {"order": 7})))
 TRACKS = case("tracks", turn("Where is 9?", "Order 9 is in Oslo.", ("track", {"order": 9})))
 CASES = (GREETS, REFUNDS, TRACKS)
+_AS_WRITTEN = json.dumps(CASES)
 
 
 class Ended(NamedTuple):
@@ -62,6 +63,7 @@ class Project:
     """A folder with a configuration, an evalset and what a recorded agent did."""
 
     def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert json.dumps(CASES) == _AS_WRITTEN, "a test changed the cases that all tests share"
         self.folder = folder
         self._capsys = capsys
         self.config(CONFIG)

@@ -65,10 +65,12 @@ def _is_text(parameter: ast.arg) -> bool:
 
 def _own(node: ast.AST) -> Iterator[ast.AST]:
     """Yield what is in `node`, but not what is in functions inside it."""
-    for child in ast.iter_child_nodes(node):
+    waiting = [*ast.iter_child_nodes(node)][::-1]
+    while waiting:
+        child = waiting.pop()
         yield child
         if not isinstance(child, Function | ast.Lambda):
-            yield from _own(child)
+            waiting.extend([*ast.iter_child_nodes(child)][::-1])
 
 
 def _attributes(tree: ast.Module) -> dict[str, list[ast.expr]]:
