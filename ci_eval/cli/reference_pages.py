@@ -101,11 +101,12 @@ def page(kind: str, name: str) -> str:
         UsageError: there is no such kind, or no such plugin.
 
     """
-    entries = {entry["name"]: entry for entry in catalogue(kind)[kind]}
+    entries = {entry["name"]: entry for entry in catalogue(kind, options=False)[kind]}
     if name not in entries:
         raise UnknownPluginError(f"{kind} has no {name!r}{did_you_mean(name, entries)}")
     model: type[Plugin] = KINDS[kind][name]
-    parts = [f"## `{name}`", inspect.cleandoc(model.__doc__ or ""), *_more(model, entries[name])]
+    entry = {**entries[name], "options": options_of(model)}
+    parts = [f"## `{name}`", inspect.cleandoc(model.__doc__ or ""), *_more(model, entry)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

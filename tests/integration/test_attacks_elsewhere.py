@@ -11,6 +11,7 @@ from support.project import CONFIG, Project
 SCRIPT = Path(attacker.__file__)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attack", ["git_folder", "git_file", "git_link", "git_pipe", "bare", "submodule", "worktree"]
 )

@@ -55,6 +55,7 @@ def ci_eval(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "inherited"),
     [

@@ -25,6 +25,8 @@ contingency_tables = Later("statsmodels.stats.contingency_tables")
 multitest = Later("statsmodels.stats.multitest")
 proportion = Later("statsmodels.stats.proportion")
 
+pytestmark = pytest.mark.slow  # scipy and statsmodels take longer than all of it
+
 CLOSE = {"rel": 1e-9, "abs": 1e-12}
 
 
@@ -186,7 +188,6 @@ NO_DOUBT = 1 - 1e-12
 """Whatever was not rejected is looked at again."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.2, 0.05, 0.019, 0.00475])
 @pytest.mark.parametrize("runs", [1, 5])
 def test_what_is_spent_at_each_look_is_what_normal_numbers_spend(rate, runs):

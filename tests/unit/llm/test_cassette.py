@@ -85,7 +85,7 @@ def _write(path: Path, first: int) -> None:
             cassette.tidy()
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_several_processes_may_write_at_once(tmp_path: Path):
     path = tmp_path / "c.jsonl"
     start = multiprocessing.get_context("spawn")
