@@ -22,6 +22,7 @@ def test_there_is_no_input_without_a_target() -> None:
     assert {each.name for each in CORPUS.iterdir()} == TARGETS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_changed_inputs_keep_their_form_and_are_read_or_refused_in_words(name: str) -> None:
     mutator = Mutator(TARGETS[name].form, ("x",), lambda data, most: data[: most // 2])

@@ -436,6 +436,7 @@ def test_two_writers_lose_nothing_in_any_order(there: list[str]) -> None:
 MODES = st.sampled_from(["update", "recreate", "minimize"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     mode=MODES,
@@ -459,6 +460,7 @@ def test_however_writers_meet_one_comment_has_all_their_sections(
     assert [jobs(each) for each in talk.shown()] == [expected]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(count=st.integers(1, 5), random=st.randoms(use_true_random=False))
 def test_where_nobody_keeps_the_past_it_is_enough_that_pauses_are_longer_than_requests(

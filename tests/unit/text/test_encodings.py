@@ -81,6 +81,7 @@ def covered(secret: str, text: str) -> set[int]:
     return {place for begin, end in spans for place in range(begin, end)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @given(secret=SECRETS)
 @example(secret='p"a\\s%s wörd&<1>')

@@ -263,6 +263,7 @@ NAMES = st.text(st.sampled_from("aé'\"[]*?#:{}&!%@ -.\\"), min_size=1, max_size
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
