@@ -6,6 +6,7 @@ affair; what a test can show is what happens where one repeats them as its answe
 """
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -63,12 +64,16 @@ PROMPTS = sorted(
 )
 
 
+OURS = Prompts()
+"""One for all tests: each template is compiled once."""
+
+
+@cache
 def variables(prompt: str) -> list[str]:
     """Return what a prompt is filled with."""
     from jinja2 import meta
 
-    prompts = Prompts()
-    parsed = prompts._environment.parse(prompts.source(prompt))
+    parsed = OURS._environment.parse(OURS.source(prompt))
     return sorted(meta.find_undeclared_variables(parsed))
 
 
@@ -91,7 +96,7 @@ def outside(text: str) -> str:
 
 
 def filled(prompt: str, value: Json) -> tuple[str, str]:
-    return Prompts().fill(prompt, dict.fromkeys(variables(prompt), value))
+    return OURS.fill(prompt, dict.fromkeys(variables(prompt), value))
 
 
 # --- The questions --------------------------------------------------------------------------
