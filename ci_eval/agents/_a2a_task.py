@@ -1,8 +1,8 @@
-"""What an A2A agent does on one message, put together from what it tells of its task.
+"""Invocations of A2A agents, assembled from the updates of a task.
 
-What a task made, its artifacts, is the response; where it made nothing new, what the agent said
-last is.  ADK's servers send the calls of tools along, in messages or in artifacts, which then are
-the trajectory; others do not tell, so that there is none.
+The response is the artifacts of the task or, without new artifacts, the agent's last message.
+ADK's servers also send tool calls, in messages or artifacts, which become the trajectory; other
+servers do not report them, so there is no trajectory.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,29 +35,29 @@ from ci_eval.records.model import (
     Stored,
 )
 
-_OF_ADK = "adk_"
-"""How the names in ADK's metadata begin."""
+_ADK_PREFIX = "adk_"
+"""The prefix of names in ADK's metadata."""
 
 
-class Heard(Stored):
-    """What was heard in a conversation, by which what is new is told from what is told again."""
+class Received(Stored):
+    """Ids of what a conversation has received, to distinguish new data from repeated data."""
 
     messages: set[str] = Field(default_factory=set)
     """The ids of messages."""
     calls: set[str] = Field(default_factory=set)
-    """The ids of calls of tools."""
+    """The ids of tool calls."""
     answers: set[str] = Field(default_factory=set)
     """The ids of the calls that were answered."""
     artifacts: dict[str, Artifact] = Field(default_factory=dict)
-    """What tasks made, as it was last."""
+    """The latest version of each artifact."""
 
 
 class Progress:
-    """How far an agent has come with one message."""
+    """The agent's progress on one message."""
 
-    def __init__(self, heard: Heard) -> None:
-        self._heard = heard
-        self._before = dict(heard.artifacts)
+    def __init__(self, received: Received) -> None:
+        self._received = received
+        self._before = dict(received.artifacts)
         self._events: list[InvocationEvent] = []
         self._is_captured = False
         self._status = Status()
@@ -67,22 +67,22 @@ class Progress:
 
     @property
     def state(self) -> str:
-        """The state of the task; `completed`, too, where the agent answered without one."""
+        """The state of the task; `completed` if the agent answered without a task."""
         return "completed" if self._answer else self._status.state
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing more happens before somebody says something."""
+        """Whether the task has ended or waits for input."""
         return self.state in ENDED | STOPPED
 
     @property
-    def said(self) -> str:
-        """What the agent says of the state."""
+    def status_text(self) -> str:
+        """The agent's message about the state."""
         message = self._status.message
         return Content(parts=as_parts(message.parts)).text if message else ""
 
     def add(self, update: Update) -> None:
-        """Add what the agent tells."""
+        """Add an update from the agent."""
         self._note(update.metadata)
         self.context_id = update.context_id or self.context_id
         if isinstance(update, Message):
@@ -92,17 +92,17 @@ class Progress:
         self.task_id = update.id if isinstance(update, Task) else update.task_id
         if isinstance(update, Task):
             for message in update.history:
-                self._hear(message)
+                self._add_message(message)
             for artifact in update.artifacts:
-                self._make(artifact)
-            self._take(update.status)
+                self._add_artifact(artifact)
+            self._set_status(update.status)
         elif isinstance(update, StatusUpdate):
-            self._take(update.status, update.metadata)
+            self._set_status(update.status, update.metadata)
         else:
-            self._make(self._grown(update))
+            self._add_artifact(self._merged(update))
 
     def invocation(self, asked: Content, seconds: float) -> Invocation:
-        """Return what the agent did on the message `asked`."""
+        """Return the invocation for the message `asked`."""
         events, final = self._outcome()
         data = InvocationEvents(invocation_events=tuple(events)) if self._is_captured else None
         return Invocation(
@@ -113,51 +113,51 @@ class Progress:
             waits_for=tuple(self._waits_for()) if self.state == "input-required" else (),
         )
 
-    # --- What comes -----------------------------------------------------------------------------
+    # --- Updates --------------------------------------------------------------------------------
 
-    def _take(self, status: Status, metadata: Mapping[str, Json] | None = None) -> None:
+    def _set_status(self, status: Status, metadata: Mapping[str, Json] | None = None) -> None:
         self._status = status
         if status.message:
-            self._hear(status.message, metadata)
+            self._add_message(status.message, metadata)
 
-    def _hear(self, message: Message, metadata: Mapping[str, Json] | None = None) -> None:
-        """Take down what the agent says, if it is new."""
-        if message.role == USER or message.message_id in self._heard.messages:
+    def _add_message(self, message: Message, metadata: Mapping[str, Json] | None = None) -> None:
+        """Add a message of the agent, if it is new."""
+        if message.role == USER or message.message_id in self._received.messages:
             return
         if message.message_id:
-            self._heard.messages.add(message.message_id)
+            self._received.messages.add(message.message_id)
         self._note(message.metadata)
         known = {**(metadata or {}), **(message.metadata or {})}
-        self._happen(as_parts(message.parts), known)
+        self._add_event(as_parts(message.parts), known)
 
-    def _make(self, artifact: Artifact) -> None:
+    def _add_artifact(self, artifact: Artifact) -> None:
         self._note(artifact.metadata)
-        self._heard.artifacts[artifact.artifact_id] = artifact
+        self._received.artifacts[artifact.artifact_id] = artifact
 
-    def _grown(self, update: ArtifactUpdate) -> Artifact:
-        earlier = self._heard.artifacts.get(update.artifact.artifact_id)
+    def _merged(self, update: ArtifactUpdate) -> Artifact:
+        earlier = self._received.artifacts.get(update.artifact.artifact_id)
         if not update.append or earlier is None:
             return update.artifact
         parts = earlier.parts + update.artifact.parts
         return update.artifact.model_copy(update={"parts": parts})
 
-    def _happen(self, parts: tuple[Part, ...], metadata: Mapping[str, Json]) -> None:
-        """Add an event of what is new among `parts`."""
+    def _add_event(self, parts: tuple[Part, ...], metadata: Mapping[str, Json]) -> None:
+        """Add an event with the new parts among `parts`."""
         new = tuple(part for part in parts if self._is_new(part))
         self._is_captured |= any(part.function_call or part.function_response for part in new)
-        usage = _usage(metadata.get(f"{_OF_ADK}usage_metadata"))
+        usage = _usage(metadata.get(f"{_ADK_PREFIX}usage_metadata"))
         if not new and not usage:
             return
         answers = all(part.function_response for part in new)
         content = Content(role=USER if answers else "model", parts=new) if new else None
-        author = metadata.get(f"{_OF_ADK}author")
+        author = metadata.get(f"{_ADK_PREFIX}author")
         author = author if isinstance(author, str) else AGENT
         self._events.append(InvocationEvent(author=author, content=content, usage_metadata=usage))
 
     def _is_new(self, part: Part) -> bool:
-        """Say whether `part` is anything but a call or an answer that was told before."""
+        """Return False for a call or an answer that was received before."""
         call, answer = part.function_call, part.function_response
-        known = self._heard.calls if call else self._heard.answers
+        known = self._received.calls if call else self._received.answers
         identity = call.id if call else answer and answer.id
         if identity in known:
             return False
@@ -165,22 +165,22 @@ class Progress:
         return True
 
     def _note(self, metadata: Mapping[str, Json] | None) -> None:
-        """Take note of a server of ADK, which tells of every call, so that silence means none."""
-        self._is_captured |= any(key.startswith(_OF_ADK) for key in metadata or ())
+        """Detect a server of ADK, which reports every call, so that no call means none was made."""
+        self._is_captured |= any(key.startswith(_ADK_PREFIX) for key in metadata or ())
 
-    # --- What came of it ------------------------------------------------------------------------
+    # --- Outcome --------------------------------------------------------------------------------
 
     def _outcome(self) -> tuple[list[InvocationEvent], tuple[Part, ...]]:
-        """Return what happened, and the response."""
+        """Return the events, and the response."""
         final: tuple[Part, ...] = ()
         if self._answer:
             final = as_parts(self._answer.parts)
-        for artifact in self._made():
+        for artifact in self._new_artifacts():
             parts = tuple(_joined(as_parts(artifact.parts)))
-            # Before a call, a text is no response yet.
+            # A text before a call is not the response yet.
             cut = 1 + max((at for at, part in enumerate(parts) if _is_tool(part)), default=-1)
             if cut:
-                self._happen((*final, *parts[:cut]), artifact.metadata or {})
+                self._add_event((*final, *parts[:cut]), artifact.metadata or {})
                 final = parts[cut:]
             else:
                 final += parts
@@ -190,9 +190,9 @@ class Progress:
             final = parts_of(last) if last else ()
         return list(_without(events, final)), final
 
-    def _made(self) -> Iterator[Artifact]:
-        """Yield what was made on this message."""
-        for name, artifact in self._heard.artifacts.items():
+    def _new_artifacts(self) -> Iterator[Artifact]:
+        """Yield the artifacts that are new or changed since the message."""
+        for name, artifact in self._received.artifacts.items():
             earlier = self._before.get(name)
             if earlier is None or earlier.parts != artifact.parts:
                 yield artifact
@@ -202,12 +202,12 @@ class Progress:
         calls = [part.waits_for for part in (message.parts if message else ())]
         yield from (call for call in calls if call)
         if not any(calls):
-            identity = f"{self.task_id}-{len(self._heard.messages)}"
-            yield FunctionCall(id=identity, name=INPUT_REQUIRED, args={"message": self.said})
+            identity = f"{self.task_id}-{len(self._received.messages)}"
+            yield FunctionCall(id=identity, name=INPUT_REQUIRED, args={"message": self.status_text})
 
 
 def _joined(parts: tuple[Part, ...]) -> Iterator[Part]:
-    """Yield the parts of an artifact; texts in a row are the pieces of one, as they were made."""
+    """Yield the parts of an artifact, with consecutive texts joined."""
     texts: list[str] = []
     for part in parts:
         if part.text is not None and not part.thought:
@@ -231,7 +231,7 @@ def _is_spoken(event: InvocationEvent) -> bool:
 
 
 def _without(events: list[InvocationEvent], final: tuple[Part, ...]) -> Iterator[InvocationEvent]:
-    """Yield `events`; what became the response is not said twice, but its usage counts."""
+    """Yield `events` without the response, but with its usage."""
     for event in events:
         if not final or parts_of(event) != final:
             yield event
@@ -240,7 +240,7 @@ def _without(events: list[InvocationEvent], final: tuple[Part, ...]) -> Iterator
 
 
 def _usage(given: Json) -> dict[str, Json] | None:
-    """Return the tokens of an answer of a model, which come as any numbers of JSON."""
+    """Return the token counts of a model's response, which may be any JSON numbers."""
     if not isinstance(given, dict):
         return None
     counts = {to_snake(key): value for key, value in given.items()}

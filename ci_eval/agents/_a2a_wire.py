@@ -1,7 +1,7 @@
 """The Agent2Agent protocol on the wire, as JSON-RPC: versions 0.3 and 1.0, read as one.
 
 https://a2a-protocol.org/latest/specification/ and …/v0.3.0/specification/.  The two differ in the
-names of methods and of states, in how parts are told apart, and in what wraps a result.
+names of methods and states, in how parts are distinguished, and in what wraps a result.
 """
 
 import json
@@ -20,11 +20,11 @@ from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Json,
 JSONRPC = "JSONRPC"
 JSON_TYPE = "application/json"
 INPUT_REQUIRED = "input_required"
-"""The name of the call that an agent waits for which asks for input, and does not say how."""
+"""The name of the pending call for an agent that requires input in any form."""
 ENDED = frozenset({"completed", "failed", "canceled", "rejected"})
-"""The states in which a task is over."""
+"""The states of an ended task."""
 STOPPED = frozenset({"input-required", "auth-required"})
-"""The states in which it waits for somebody."""
+"""The states of a task that waits for input."""
 
 
 class _Wire(Stored):
@@ -34,7 +34,7 @@ class _Wire(Stored):
 
 
 def _as_state(value: Any) -> Any:
-    """Return `input-required` for `TASK_STATE_INPUT_REQUIRED`, too."""
+    """Return a state in the spelling of 0.3; 1.0 has `TASK_STATE_INPUT_REQUIRED`."""
     if not isinstance(value, str):
         return value
     return value.removeprefix("TASK_STATE_").lower().replace("_", "-")
@@ -50,12 +50,12 @@ class _File(_Wire):
     mime_type: str | None = None
 
 
-def _whole(value: Any) -> Any:
-    """Return `value` with whole numbers as such: servers that hold data in protobuf say `3.0`."""
+def _with_integers(value: Any) -> Any:
+    """Return `value` with whole numbers as integers; protobuf servers send `3.0`."""
     if isinstance(value, dict):
-        return {key: _whole(each) for key, each in value.items()}
+        return {key: _with_integers(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_whole(each) for each in value]
+        return [_with_integers(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -63,7 +63,7 @@ class WirePart(_Wire):
     """A piece of a message or an artifact."""
 
     text: str | None = None
-    data: Annotated[Json, BeforeValidator(_whole)] = None
+    data: Annotated[Json, BeforeValidator(_with_integers)] = None
     raw: str | None = None
     url: str | None = None
     file: _File | None = None
@@ -72,7 +72,7 @@ class WirePart(_Wire):
 
     @property
     def tool(self) -> Part | None:
-        """The call of a tool, or its answer, where it is one: ADK's servers say so in metadata."""
+        """The tool call or tool response, if it is one; ADK's servers say so in metadata."""
         kind = (self.metadata or {}).get("adk_type")
         if isinstance(self.data, dict) and kind == "function_call":
             return Part(function_call=FunctionCall(**_picked(self.data, "id", "name", "args")))
@@ -83,12 +83,12 @@ class WirePart(_Wire):
 
     @property
     def waits_for(self) -> FunctionCall | None:
-        """The call that somebody outside has to answer, where it is one."""
+        """The call that waits for an external answer, if it is one."""
         is_waiting = (self.metadata or {}).get("adk_is_long_running") is True
         return self.tool.function_call if self.tool and is_waiting else None
 
     def as_part(self, *, data_as_text: bool = False) -> Part:
-        """Return it as a part of ours."""
+        """Convert it to our `Part`."""
         if self.text is not None:
             thought = (self.metadata or {}).get("adk_thought") is True
             return Part(text=self.text, thought=thought or None)
@@ -105,21 +105,21 @@ class WirePart(_Wire):
 
 
 def as_parts(given: Iterable[WirePart]) -> tuple[Part, ...]:
-    """Return parts as ours; data that no text goes with are a text themselves."""
+    """Convert parts to ours; data without any text become text."""
     parts = list(given)
     alone = all(part.text is None for part in parts)
     return tuple(part.as_part(data_as_text=alone) for part in parts)
 
 
 def _picked(data: Mapping[str, Json], *keys: str) -> dict[str, Json]:
-    """Return what a call has under `keys`, without what is of another kind."""
+    """Return the values of a call under `keys` that have the expected types."""
     kinds = (str, str, dict)
     found = zip(keys, kinds, strict=True)
     return {key: data[key] for key, kind in found if isinstance(data.get(key), kind)}
 
 
 class Message(_Wire):
-    """What one side said."""
+    """A message of the user or the agent."""
 
     message_id: str = ""
     context_id: str | None = None
@@ -130,14 +130,14 @@ class Message(_Wire):
 
 
 class Status(_Wire):
-    """How a task is doing."""
+    """The status of a task."""
 
     state: Annotated[str, BeforeValidator(_as_state)] = "unknown"
     message: Message | None = None
 
 
 class Artifact(_Wire):
-    """Something that a task made."""
+    """An output of a task."""
 
     artifact_id: str = ""
     parts: tuple[WirePart, ...] = ()
@@ -145,7 +145,7 @@ class Artifact(_Wire):
 
 
 class Task(_Wire):
-    """What an agent does on a message."""
+    """An agent's work on a message."""
 
     id: str
     context_id: str | None = None
@@ -156,7 +156,7 @@ class Task(_Wire):
 
 
 class StatusUpdate(_Wire):
-    """That a task is doing otherwise."""
+    """A change of a task's status."""
 
     task_id: str
     context_id: str | None = None
@@ -165,7 +165,7 @@ class StatusUpdate(_Wire):
 
 
 class ArtifactUpdate(_Wire):
-    """That a task made something, or a piece of it."""
+    """A new artifact, or a piece of one."""
 
     task_id: str
     context_id: str | None = None
@@ -181,14 +181,14 @@ _KINDS: Mapping[str, tuple[str, type[Update]]] = {
     "status-update": ("statusUpdate", StatusUpdate),
     "artifact-update": ("artifactUpdate", ArtifactUpdate),
 }
-"""What a result can be: the kind that it names in 0.3, and the key that wraps it in 1.0."""
+"""The types of results, by their `kind` in 0.3, with the key that wraps them in 1.0."""
 
 
 def read_update(result: Json) -> Update:
-    """Return what a result tells.
+    """Parse a result.
 
     Raises:
-        ValueError: nothing that is known.
+        ValueError: its type is unknown.
 
     """
     if isinstance(result, dict):
@@ -198,7 +198,7 @@ def read_update(result: Json) -> Update:
             if result.get("kind") == kind:
                 return _validated(model, result)
         if "status" in result and "id" in result:
-            return _validated(Task, result)  # as `GetTask` of 1.0 has it
+            return _validated(Task, result)  # as in `GetTask` of 1.0
     raise ValueError("holds neither a task nor a message")
 
 
@@ -207,15 +207,15 @@ def _validated(model: type[Update], value: Json) -> Update:
         return model.model_validate(value)
     except ValidationError as exc:
         where = ".".join(map(str, exc.errors()[0]["loc"]))
-        raise ValueError(f"is none of the protocol: see {where!r}") from None
+        raise ValueError(f"does not fit the protocol: see {where!r}") from None
 
 
-# --- What is sent -----------------------------------------------------------------------------
+# --- Requests ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Version:
-    """What one version of the protocol calls things."""
+    """The names and formats of one version of the protocol."""
 
     number: str
     send: str
@@ -226,14 +226,14 @@ class Version:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What every request carries; 0.3 has no such header."""
+        """The headers of every request; 0.3 has none."""
         return {} if self.has_kinds else {"A2A-Version": self.number}
 
     def message(self, content: Content, ids: Mapping[str, str]) -> dict[str, Json]:
-        """Return `content` as a message of the user.
+        """Return `content` as a user message.
 
         Raises:
-            TrialError: a part of it has no place in one.
+            TrialError: the protocol does not support a part of it.
 
         """
         parts = [self._part(part) for part in content.parts or ()]
@@ -248,7 +248,7 @@ class Version:
         if file := attachment(part):
             return self._file(file)
         named = ", ".join(part.model_dump(exclude_none=True))
-        message = f"a message of A2A takes texts, files and answers; this one has {named}"
+        message = f"an A2A message can have texts, files and answers; this one has {named}"
         raise TrialError("unsupported", message)
 
     def _answer(self, answer: FunctionResponse) -> dict[str, Json]:
@@ -280,7 +280,7 @@ V10 = Version("1.0", "SendMessage", "SendStreamingMessage", "GetTask", "ROLE_USE
 
 
 class Interface(NamedTuple):
-    """Where an agent can be spoken to, and how."""
+    """An agent's address, protocol version and features."""
 
     url: str
     version: Version
@@ -305,7 +305,7 @@ class _Capabilities(_Wire):
 
 
 class Card(_Wire):
-    """What an agent says of itself, in either version."""
+    """An agent card, in either version."""
 
     name: str = ""
     url: str | None = None
@@ -316,18 +316,18 @@ class Card(_Wire):
     capabilities: _Capabilities = _Capabilities()
 
     def interface(self) -> Interface:
-        """Return how to speak to it: in the newest version that it offers as JSON-RPC.
+        """Return the interface with the newest version that it offers as JSON-RPC.
 
         Raises:
-            ValueError: it offers nothing of that kind; says so as a verb.
+            ValueError: it does not offer JSON-RPC; the message is a verb phrase.
 
         """
         offers = list(self._offers())
-        spoken = [each for each in offers if each.binding.upper() == JSONRPC and each.url]
-        if not spoken:
+        supported = [each for each in offers if each.binding.upper() == JSONRPC and each.url]
+        if not supported:
             named = ", ".join(sorted({each.binding for each in offers})) or "nothing"
-            raise ValueError(f"offers {named}; here only {JSONRPC} is spoken")
-        best = max(spoken, key=lambda each: _version(each) is V10)
+            raise ValueError(f"offers {named}; ci-eval only supports {JSONRPC}")
+        best = max(supported, key=lambda each: _version(each) is V10)
         return Interface(
             best.url, _version(best), best.tenant, streams=bool(self.capabilities.streaming)
         )
@@ -345,5 +345,5 @@ class Card(_Wire):
 
 
 def _version(offer: _Offer) -> Version:
-    """Return the version of an offer; one that says nothing is of 0.3."""
+    """Return the version of an offer; the default is 0.3."""
     return V10 if (offer.protocol_version or "").startswith("1") else V03

@@ -1,4 +1,4 @@
-"""What an api server of ADK can be asked: `adk api_server`, `adk web` and those made with them."""
+"""Client for ADK's API servers: `adk api_server`, `adk web` and servers built on them."""
 
 import re
 from collections.abc import AsyncGenerator, Mapping
@@ -13,9 +13,9 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
 
 MAX_EVENTS = 100_000
-"""How many events a run may have."""
+"""The most events of a run."""
 _ABSENT = (404, 405, 501)
-"""Codes of servers that do not have what is asked for."""
+"""Status codes for an endpoint or resource that does not exist."""
 
 
 class Place(NamedTuple):
@@ -27,17 +27,17 @@ class Place(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """The path of the session."""
         return f"{self.sessions}/{quote(self.session, safe='')}"
 
     @property
     def sessions(self) -> str:
-        """Where it is made."""
+        """The path of the user's sessions."""
         return f"/apps/{quote(self.app, safe='')}/users/{quote(self.user, safe='')}/sessions"
 
 
 class Api:
-    """The api server at `address`; every request carries `headers`."""
+    """The API server at `address`; every request has `headers`."""
 
     def __init__(self, net: Net, address: str, headers: Mapping[str, str]) -> None:
         self._net = net
@@ -45,10 +45,10 @@ class Api:
         self._headers = headers
 
     async def apps(self) -> list[str] | None:
-        """Return the names of the apps; `None` where the server does not tell.
+        """Return the names of the apps; `None` if the server does not list them.
 
         Raises:
-            TrialError: it cannot be reached, or answers something else.
+            TrialError: it cannot be reached, or returns something else.
 
         """
         found = await self._optional("/list-apps")
@@ -61,7 +61,7 @@ class Api:
         return found
 
     async def version(self) -> tuple[int, ...] | None:
-        """Return the version of ADK; `None` where the server does not tell.
+        """Return the version of ADK; `None` if the server does not report it.
 
         Raises:
             TrialError: it cannot be reached.
@@ -73,20 +73,20 @@ class Api:
         return (int(numbers[1]), int(numbers[2])) if numbers else None
 
     async def create(self, place: Place, state: Mapping[str, Json]) -> None:
-        """Make the session.
+        """Create the session.
 
         Raises:
-            TrialError: it cannot be made.
+            TrialError: it cannot be created.
 
         """
         body = {"sessionId": place.session, "state": dict(state)}
         (await self._net.send(self._request("POST", place.sessions, body))).json()
 
     async def state(self, place: Place) -> dict[str, Json] | None:
-        """Return the state of the session; `None` where there is no such session.
+        """Return the state of the session; `None` if it does not exist.
 
         Raises:
-            TrialError: it cannot be had.
+            TrialError: it cannot be read.
 
         """
         request = self._request("GET", place.path)
@@ -96,21 +96,21 @@ class Api:
         session = response.json()
         state = session.get("state", {}) if isinstance(session, dict) else session
         if not isinstance(state, dict):
-            message = f"{request.shown} answered {_shown(state)}, which is no session"
+            message = f"{request.shown} answered {_shown(state)}, which is not a session"
             raise TrialError("protocol", message)
         return state
 
     async def run(
         self, body: Mapping[str, Json], *, streaming: bool
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the events of a run as they come; where `streaming`, also chunks of answers.
+        """Yield the events of a run as they arrive; if `streaming`, with chunks of responses.
 
         Raises:
-            TrialError: it failed, or broke off.
+            TrialError: it failed, or the connection was lost.
 
         """
         try:
-            async with aclosing(self._sent({**body, "streaming": streaming})) as events:
+            async with aclosing(self._streamed({**body, "streaming": streaming})) as events:
                 async for event in events:
                     yield event
         except StatusError as exc:
@@ -118,10 +118,10 @@ class Api:
                 raise
         else:
             return
-        for event in await self._whole(body):  # a server that sends no events one by one
+        for event in await self._whole(body):  # a server that does not stream events
             yield event
 
-    async def _sent(self, body: Mapping[str, Json]) -> AsyncGenerator[dict[str, Any], None]:
+    async def _streamed(self, body: Mapping[str, Json]) -> AsyncGenerator[dict[str, Any], None]:
         request = self._request("POST", "/run_sse", body)
         number, last = 0, ""
         async with self._net.stream(request) as stream, aclosing(stream.events()) as sent:
@@ -131,7 +131,7 @@ class Api:
                     message = f"{request.shown} sent more than {MAX_EVENTS:,} events"
                     raise TrialError("protocol", message)
                 event = _event(request, _parsed(request, data))
-                # What an event says of artifacts comes as a second one with its id.
+                # The artifacts of an event arrive as a second event with its id.
                 if not last or event.get("id") != last or event.get("content"):
                     yield event
                 last = event.get("id") or ""
@@ -156,7 +156,7 @@ class Api:
 
 
 def is_taken(error: TrialError) -> bool:
-    """Say whether a session could not be made because there may be one of this id."""
+    """Return True if a session could not be created, perhaps because its id exists."""
     return isinstance(error, StatusError) and error.response.status in (400, 409, 500)
 
 
@@ -172,14 +172,14 @@ def _event(request: Request, found: Json) -> dict[str, Any]:
     """Return an event of a run.
 
     Raises:
-        TrialError: it is none, or tells that the agent failed.
+        TrialError: it is not an event, or reports that the agent failed.
 
     """
     if isinstance(found, dict) and "author" in found:
         return found
     if isinstance(found, dict) and "error" in found:
         raise TrialError("raised", f"the agent raised {_shown(found['error'])}")
-    raise TrialError("protocol", f"{request.shown} sent {_shown(found)}, which is no event")
+    raise TrialError("protocol", f"{request.shown} sent {_shown(found)}, which is not an event")
 
 
 def _shown(value: Json) -> str:

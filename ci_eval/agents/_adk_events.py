@@ -1,7 +1,7 @@
-"""What the events of one run of an ADK agent come to: an invocation, as `adk eval` makes it.
+"""Conversion of the events of an ADK agent's run to an invocation, as in `adk eval`.
 
-Events are ADK's, as JSON in either spelling: what the adapter answers and what an api server
-sends.  The rules are those of google-adk 2.13.0 (`EvaluationGenerator`,
+Events are ADK's, as JSON in either spelling: from the adapter or from an API server.  The rules
+are those of google-adk 2.13.0 (`EvaluationGenerator`,
 `convert_events_to_eval_invocations`) and, where they differ, of 2.3.0.
 """
 
@@ -28,7 +28,7 @@ from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
 Rules = Literal["adk", "adk@2.3"]
-"""Whose rules decide what is kept; 2.3 keeps neither the final event nor what models used."""
+"""The version whose rules apply; 2.3 keeps neither the final event nor token usage."""
 
 
 class _Actions(AdkRecord):
@@ -38,7 +38,7 @@ class _Actions(AdkRecord):
 
 
 class _Event(ModelResponse):
-    """One event, without what nothing here depends on."""
+    """The fields of an event that are used here."""
 
     author: str | None = None
     invocation_id: str | None = None
@@ -57,7 +57,7 @@ class _Event(ModelResponse):
 
     @property
     def answered(self) -> frozenset[str | None]:
-        """The ids of the calls that are answered in it."""
+        """The ids of the calls that it answers."""
         responses = (part.function_response for part in self.parts)
         return frozenset(each.id for each in responses if each)
 
@@ -67,25 +67,25 @@ def to_invocation(
     message: Content,
     *,
     rules: Rules = "adk",
-    told: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | None = None,
 ) -> Invocation:
-    """Return what the agent did on `message`, which caused `events` and no others.
+    """Convert `events`, all those caused by `message`, to an invocation.
 
-    `told` holds what events do not tell: `app_details` and durations.  Chunks of a streamed answer
-    are to be left out, as `adk eval` does not stream.
+    `details` has the data that events lack: `app_details` and durations.  Omit the chunks of a
+    streamed response, as `adk eval` does not stream.
 
     Raises:
-        TrialError: the events cannot be understood.
+        TrialError: an event is invalid.
 
     """
     read = _read(events)
-    said = [event for event in read if (event.author or "").lower() != USER]
-    final = _final(said, rules)
-    kept = [event for event in said if _is_kept(event, rules)]
+    by_agent = [event for event in read if (event.author or "").lower() != USER]
+    final = _final(by_agent, rules)
+    kept = [event for event in by_agent if _is_kept(event, rules)]
     if rules == "adk@2.3":
         kept = [event for event in kept if event is not final or event.calls]
-    told = told or {}
-    details = told.get("app_details")
+    details = details or {}
+    app_details = details.get("app_details")
     return Invocation(
         invocation_id=(read[0].invocation_id if read else None) or "",
         user_content=message,
@@ -94,17 +94,17 @@ def to_invocation(
             invocation_events=tuple(_shown(event, final, rules) for event in kept)
         ),
         creation_timestamp=read[0].timestamp if read else 0.0,
-        app_details=None if details is None else AppDetails.model_validate(details),
-        duration=told.get("duration"),
-        model_duration=told.get("model_duration"),
-        tool_duration=told.get("tool_duration"),
-        waits_for=_waiting(said),
+        app_details=None if app_details is None else AppDetails.model_validate(app_details),
+        duration=details.get("duration"),
+        model_duration=details.get("model_duration"),
+        tool_duration=details.get("tool_duration"),
+        waits_for=_waiting(by_agent),
         finish_reason=(final.finish_reason or final.error_code) if final else None,
     )
 
 
 def refuse_silence(events: Sequence[Json], found: Invocation) -> None:
-    """Refuse a run that came to nothing, which ADK would let pass as an empty response.
+    """Refuse a run without a response, which ADK would treat as an empty response.
 
     Raises:
         TrialError: there was no event, or an error instead of a response.
@@ -127,13 +127,13 @@ def _read_one(number: int, event: Json) -> _Event:
     try:
         return _Event.model_validate(event)
     except ValidationError as exc:
-        loc, told = next(iter(explain(exc, _Event)))
-        message = ": ".join(filter(None, (dotted(loc), told)))
-        raise TrialError("protocol", f"event {number} of the agent's: {message}") from None
+        loc, why = next(iter(explain(exc, _Event)))
+        message = ": ".join(filter(None, (dotted(loc), why)))
+        raise TrialError("protocol", f"event {number} of the agent: {message}") from None
 
 
 def _final(events: Iterable[_Event], rules: Rules) -> _Event | None:
-    """Return the event with the final response: the last one, but a text before mere sound."""
+    """Return the event with the final response: the last one, but prefer text to audio."""
     final: _Event | None = None
     for event in events:
         if not event.parts or not _is_final(event, rules):
@@ -167,7 +167,7 @@ def _is_kept(event: _Event, rules: Rules) -> bool:
 
 
 def _shown(event: _Event, final: _Event | None, rules: Rules) -> InvocationEvent:
-    """Return an event of the trajectory; the final response is not told twice."""
+    """Return an event of the trajectory, without the final response."""
     content = event.content if event is not final or event.calls else None
     author = event.author or AGENT
     if rules == "adk@2.3":
@@ -183,7 +183,7 @@ def _shown(event: _Event, final: _Event | None, rules: Rules) -> InvocationEvent
 
 
 def _waiting(events: Sequence[_Event]) -> tuple[FunctionCall, ...]:
-    """Return the calls that take their time, and that nobody answered in this run."""
+    """Return the long-running calls that were not answered in this run."""
     answered = frozenset[str | None]().union(*(event.answered for event in events))
     return tuple(
         call

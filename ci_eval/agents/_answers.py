@@ -1,4 +1,4 @@
-"""What the `http` agent reads from an answer: the reply that it tells of."""
+"""Reading replies from the responses of an `http` agent."""
 
 import json
 from collections.abc import Mapping
@@ -20,20 +20,20 @@ TOKENS = {
     "output_tokens": ("output_tokens", "completion_tokens"),
     "cost_usd": ("cost_usd",),
 }
-"""What usage is made of, and what services call it."""
+"""The fields of usage, with the names that services give them."""
 
 
 class _CallsAt(Record):
-    """Where tool calls are, and what each is made of."""
+    """Expressions for the list of tool calls and for the fields of each."""
 
     each: Expression
-    """Where the list is, such as `answer.steps | selectattr("kind", "equalto", "tool")`."""
+    """The list, such as `answer.steps | selectattr("kind", "equalto", "tool")`."""
     name: Expression | None = None
-    """Where each `call` has the name of the tool."""
+    """The name of the tool in each `call`."""
     args: Expression | None = None
-    """Where it has the arguments: an object, or JSON in a text."""
+    """The arguments in each `call`: an object, or JSON text."""
     result: Expression | None = None
-    """Where it has what the tool answered."""
+    """The tool's response in each `call`."""
 
 
 def _as_calls(value: Json) -> Json:
@@ -41,45 +41,45 @@ def _as_calls(value: Json) -> Json:
 
 
 CallsAt = Annotated[_CallsAt, BeforeValidator(_as_calls, json_schema_input_type=str | _CallsAt)]
-"""An expression for a list of calls, or with what each is made of."""
+"""An expression for a list of calls, or expressions for the list and its fields."""
 
 
 class Paths(Protocol):
-    """Where things are in an answer."""
+    """Expressions that locate data in an answer."""
 
     @property
     def response(self) -> str | None:
-        """The text."""
+        """The response text."""
 
     @property
     def tool_calls(self) -> CallsAt | None:
-        """The calls."""
+        """The tool calls."""
 
     @property
     def usage(self) -> str | None:
-        """What it took."""
+        """The token usage and cost."""
 
     @property
     def stream(self) -> str | None:
-        """Whether the answer was put together from pieces."""
+        """The kind of stream, if the answer is one."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One answer that is read."""
+    """Reads one answer."""
 
     request: Request
     answer: Json
 
     def reply(self, paths: Paths) -> dict[str, Json]:
-        """Return the reply as a command would give it.
+        """Return the reply in the format of a `command` agent.
 
         Raises:
-            TrialError: something is not there, or is something else.
+            TrialError: a value is missing, or has the wrong type.
 
         """
         where = paths.response or ("answer.text" if paths.stream else None)
-        reply: dict[str, Json] = {"response": self._text(where)} if where else self._own()
+        reply: dict[str, Json] = {"response": self._text(where)} if where else self._default_reply()
         if paths.tool_calls is not None:
             reply["tool_calls"] = self._calls(paths.tool_calls)
         if paths.usage is not None:
@@ -87,10 +87,10 @@ class Reading:
         return reply
 
     def state(self, where: str) -> dict[str, Json] | None:
-        """Return the state of the session; `None` where the answer has none.
+        """Return the state of the session; `None` if the answer has none.
 
         Raises:
-            TrialError: it is no object.
+            TrialError: it is not an object.
 
         """
         found = self._found(where)
@@ -99,10 +99,10 @@ class Reading:
         return found
 
     def session(self, where: str) -> str | int:
-        """Return what the service calls the session.
+        """Return the service's id of the session.
 
         Raises:
-            TrialError: it says nothing.
+            TrialError: there is none.
 
         """
         found = self._found(where)
@@ -110,11 +110,11 @@ class Reading:
             raise self._unexpected(where, found, "the id of a session")
         return found
 
-    def put_together(self, delta: str) -> Json:
-        """Return the events of a stream with the text of their pieces, which are at `delta`.
+    def joined(self, delta: str) -> Json:
+        """Return the events of a stream, and the text joined from their pieces at `delta`.
 
         Raises:
-            TrialError: a piece is no text.
+            TrialError: a piece is not text.
 
         """
         pieces = []
@@ -126,14 +126,14 @@ class Reading:
         known = [each for each in pieces if each is not None]
         return {"text": "".join(known) if known else None, "events": self.answer}
 
-    def _own(self) -> dict[str, Json]:
-        """Return a reply of the shape that nobody has to explain."""
+    def _default_reply(self) -> dict[str, Json]:
+        """Return a reply in the default format, without expressions."""
         if isinstance(self.answer, str):
             return {"response": self.answer}
         if isinstance(self.answer, dict) and "response" in self.answer:
             return {key: self.answer[key] for key in Reply.model_fields if key in self.answer}
-        where = "say with `response` of the agent where its text is"
-        message = f"{self.request.shown} answered {self._shown}, which has no 'response'; {where}"
+        hint = "set `response` of the agent to the location of its text"
+        message = f"{self.request.shown} answered {self._shown}, which has no 'response'; {hint}"
         raise TrialError("protocol", message)
 
     def _text(self, where: str) -> str:
@@ -159,8 +159,8 @@ class Reading:
         return None if found is None else [self._call(at, each) for each in found]
 
     def _call(self, at: CallsAt, call: Json) -> Json:
-        """Return one call, as a reply has it."""
-        made = _usual(call)
+        """Return one call in the format of a reply."""
+        made = _known_fields(call)
         for key, where in (("name", at.name), ("args", at.args), ("result", at.result)):
             found = self._found(where, call=call) if where else None
             if found is not None:
@@ -168,7 +168,7 @@ class Reading:
         return {**made, "args": as_args(made.get("args"))}
 
     def _found(self, where: str, **more: Json) -> Json:
-        """Return what the expression `where` finds; `None` where that is nothing."""
+        """Evaluate the expression `where`; `None` if it finds nothing."""
         try:
             found = value_of(where, {"answer": self.answer, **more})
         except ExpressionError as exc:
@@ -186,13 +186,15 @@ class Reading:
         return self.request.quoted(json.dumps(self.answer, ensure_ascii=False))
 
 
-def told(message: Content, reply: Mapping[str, Json], *, seconds: float, number: int) -> Invocation:
-    """Return the invocation that `reply` tells of, as `to_invocation` does.
+def invocation_of(
+    message: Content, reply: Mapping[str, Json], *, seconds: float, number: int
+) -> Invocation:
+    """Convert `reply` to an invocation, as `to_invocation` does.
 
-    Where the reply does not say which tools were called, there is no trajectory.
+    If the reply does not say which tools were called, there is no trajectory.
 
     Raises:
-        TrialError: the reply is not of the shape that is expected.
+        TrialError: the reply has an unexpected format.
 
     """
     found = to_invocation(message, dict(reply), seconds=seconds, number=number)
@@ -201,8 +203,8 @@ def told(message: Content, reply: Mapping[str, Json], *, seconds: float, number:
     return found
 
 
-def _usual(call: Json) -> dict[str, Json]:
-    """Return what a call has under the names of ours, or of OpenAI's."""
+def _known_fields(call: Json) -> dict[str, Json]:
+    """Return the fields of a call in our format or in OpenAI's."""
     if not isinstance(call, dict):
         return {}
     function = call.get("function")

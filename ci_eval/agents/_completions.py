@@ -1,4 +1,4 @@
-"""Chat completions of OpenAI, and of all that imitate them: what is asked and what is answered.
+"""Requests and responses of OpenAI's chat completions API, and of compatible services.
 
 https://platform.openai.com/docs/api-reference/chat and …/chat-streaming
 """
@@ -17,10 +17,10 @@ from ci_eval.records.model import Content, FunctionCall, Json, Part, Stored
 from ci_eval.runtime.http import Request
 
 MAX_TOOL_CALLS = 1000
-"""How many calls one streamed answer may have."""
-_GAVE_NONE = {
-    "length": "the answer was cut off at its longest; see `max_completion_tokens` of `settings`",
-    "content_filter": "its provider withheld the answer (content_filter)",
+"""The most tool calls of one streamed response."""
+_NO_ANSWER = {
+    "length": "it was cut off at the token limit; raise `max_completion_tokens` in `settings`",
+    "content_filter": "the provider's content filter blocked it",
 }
 
 
@@ -69,10 +69,10 @@ class _Completion(Stored):
 
 
 def read(request: Request, body: Json, model: str) -> ModelResponse:
-    """Return what `model`, asked by `request`, answered with `body`.
+    """Parse `body`, the response of `model` to `request`.
 
     Raises:
-        TrialError: it is no answer.
+        TrialError: it is not a chat completion.
 
     """
     try:
@@ -80,18 +80,18 @@ def read(request: Request, body: Json, model: str) -> ModelResponse:
     except ValidationError:
         found = _Completion()
     if found.error:
-        said = found.error.get("message") if isinstance(found.error, dict) else found.error
-        message = f"{model!r} gave no answer: {request.quoted(str(said))}"
+        error = found.error.get("message") if isinstance(found.error, dict) else found.error
+        message = f"{model!r} gave no answer: {request.quoted(str(error))}"
         raise TrialError("connection", message)
     if not found.choices:
         what = request.quoted(json.dumps(body, ensure_ascii=False))
-        raise TrialError("protocol", f"{request.shown} answered no chat completion: {what}")
+        raise TrialError("protocol", f"{request.shown} did not return a chat completion: {what}")
     choice = found.choices[0]
     text = choice.message.content or choice.message.refusal or ""
     calls = choice.message.tool_calls or ()
     reason = choice.finish_reason or ""
-    if reason in _GAVE_NONE and (calls or not text):
-        raise TrialError("raised", f"{model!r} gave no answer: {_GAVE_NONE[reason]}")
+    if reason in _NO_ANSWER and (calls or not text):
+        raise TrialError("raised", f"{model!r} gave no answer: {_NO_ANSWER[reason]}")
     return ModelResponse(
         content=Content(role="model", parts=tuple(_parts(text, calls))),
         usage_metadata=_counted(found.usage) if found.usage else None,
@@ -109,12 +109,12 @@ def _parts(text: str, calls: tuple[_Call, ...]) -> Iterator[Part]:
 
 
 def _counted(usage: _Usage) -> dict[str, Json]:
-    """Return the tokens under the names that Gemini has for them, as traces do."""
+    """Return the token counts under Gemini's names, as in traces."""
     thoughts = (usage.completion_tokens_details or _OutputDetails()).reasoning_tokens
     written = usage.completion_tokens
     counted = {
         "prompt_token_count": usage.prompt_tokens,
-        # Gemini counts thoughts beside the answer, OpenAI as a part of it.
+        # Gemini counts thoughts separately, OpenAI as a part of the output.
         "candidates_token_count": None if written is None else max(0, written - (thoughts or 0)),
         "thoughts_token_count": thoughts,
         "cached_content_token_count": (
@@ -125,14 +125,14 @@ def _counted(usage: _Usage) -> dict[str, Json]:
     return {name: count for name, count in counted.items() if count is not None}
 
 
-# --- What is sent -----------------------------------------------------------------------------
+# --- Requests ---------------------------------------------------------------------------------
 
 
 def messages(contents: Iterable[Content]) -> Iterator[dict[str, Json]]:
-    """Yield `contents` as the messages of a chat.
+    """Yield `contents` as chat messages.
 
     Raises:
-        TrialError: a part of them has no place in one.
+        TrialError: chats do not support a part of them.
 
     """
     for content in contents:
@@ -172,12 +172,12 @@ def _piece(part: Part) -> dict[str, Json]:
         url = file.uri or f"data:{file.mime_type};base64,{file.data}"
         return {"type": "image_url", "image_url": {"url": url}}
     named = ", ".join(part.model_dump(exclude_none=True))
-    message = f"a chat takes texts and images; the message has {named}"
+    message = f"a chat message can have texts and images; this one has {named}"
     raise TrialError("unsupported", message)
 
 
 def _as_text(response: Mapping[str, Json]) -> str:
-    """Return what a tool answered; a single result as it was before it was put into an object."""
+    """Return a tool's response as text, with a single `result` unwrapped."""
     value = response["result"] if response.keys() == {"result"} else dict(response)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -186,7 +186,7 @@ def _as_text(response: Mapping[str, Json]) -> str:
 
 
 class Assembly:
-    """An answer that comes in pieces."""
+    """Assembles a streamed response."""
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {"content": [], "refusal": []}
@@ -195,10 +195,10 @@ class Assembly:
         self._reason: str | None = None
         self._begun = False
         self.is_whole = False
-        """Whether the last piece was among those that came."""
+        """Whether the last piece has arrived."""
 
     def add(self, chunk: Json) -> None:
-        """Add a piece; what is not understood is passed over."""
+        """Add a piece, ignoring anything unknown."""
         if not isinstance(chunk, Mapping):
             return
         for key in ("usage", "model", "error"):
@@ -215,7 +215,7 @@ class Assembly:
 
     @property
     def body(self) -> dict[str, Json]:
-        """The answer, as it would have come at once."""
+        """The response body, as without streaming."""
         texts = {key: "".join(pieces) or None for key, pieces in self._texts.items()}
         calls = [self._calls[index] for index in sorted(self._calls)]
         choice = {"message": {**texts, "tool_calls": calls}, "finish_reason": self._reason}

@@ -1,13 +1,13 @@
-"""The language of the `http` agent: what goes into a request, and what is taken from an answer.
+"""Template and expression language of the `http` agent.
 
-It is Jinja's, in its sandbox, both ways.  JMESPath reads answers more briefly, but it cannot write
-requests, so that there would be two languages to learn; its package has no types and would be
-one more to install, while Jinja is here.  Paths with dots alone could neither choose (`answer.text
-or answer.error`) nor filter (`answer.steps | selectattr("kind", "equalto", "tool")`).
+It is sandboxed Jinja, for requests and answers.  JMESPath is shorter for answers, but cannot write
+requests, so users would have to learn two languages; and it would be another package to install,
+without types, while Jinja is a dependency already.  Dotted paths alone could neither choose
+(`answer.text or answer.error`) nor filter (`answer.steps | selectattr("kind", "equalto", "tool")`).
 
-In a request a text is a template, `Bearer {{ session.id }}`; one that is nothing but an expression,
-`{{ history }}`, becomes its value, whatever kind of JSON that is.  An answer is read by
-expressions without braces.  `a.b` is the key `b` of `a` and never one of Python's methods.
+In a request, a text is a template, `Bearer {{ session.id }}`; one that is only an expression,
+`{{ history }}`, becomes its value, of any JSON type.  Answers are read by expressions without
+braces.  `a.b` is the key `b` of `a`, never a Python method.
 """
 
 import json
@@ -25,31 +25,31 @@ from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean
 
 MAX_ELEMENTS = 100_000
-"""How many elements a list may have that an expression makes."""
+"""The most elements of a list that an expression returns."""
 SHOWN_CHARS = 200
-_WRONG = (
+_EVALUATION_ERRORS = (
     *(ArithmeticError, AttributeError, LookupError, NameError, RecursionError),
     *(TypeError, ValueError),
 )
-"""What the operators and filters of an expression may raise beside Jinja's own errors."""
+"""Exceptions that operators and filters raise, in addition to Jinja's own."""
 
 
 class ExpressionError(ValueError):
-    """An expression has no value here; says which one, and why."""
+    """An expression could not be evaluated; the message names it and the reason."""
 
 
 class Nothing:
-    """What an expression finds that leads nowhere."""
+    """The value of an expression that finds nothing."""
 
 
 # --- Expressions ------------------------------------------------------------------------------
 
 
 def value_of(expression: str, data: Mapping[str, Json]) -> Any:
-    """Return what `expression` makes of `data`: JSON, or `Nothing` where it leads nowhere.
+    """Evaluate `expression` with `data`; return JSON, or `Nothing` if it finds nothing.
 
     Raises:
-        ExpressionError: it cannot be computed.
+        ExpressionError: it cannot be evaluated.
 
     """
     from jinja2 import TemplateError, UndefinedError
@@ -58,15 +58,15 @@ def value_of(expression: str, data: Mapping[str, Json]) -> Any:
         return _plain(_compiled(expression)(**data))
     except UndefinedError:
         return Nothing
-    except (TemplateError, *_WRONG) as exc:
-        raise _wrong(expression, exc) from exc
+    except (TemplateError, *_EVALUATION_ERRORS) as exc:
+        raise _error(expression, exc) from exc
 
 
 def filled(form: Json, data: Mapping[str, Json]) -> Json:
-    """Return the JSON value `form` with every text in it filled with `data`.
+    """Render every text in the JSON value `form` with `data`.
 
     Raises:
-        ExpressionError: a text asks for what there is not.
+        ExpressionError: a text refers to a value that does not exist.
 
     """
     if isinstance(form, Mapping):
@@ -75,7 +75,7 @@ def filled(form: Json, data: Mapping[str, Json]) -> Json:
         return [filled(value, data) for value in form]
     if not isinstance(form, str):
         return form
-    alone = _alone(form)
+    alone = _single_expression(form)
     if alone is None:
         return _rendered(form, data)
     value = value_of(alone, data)
@@ -85,10 +85,10 @@ def filled(form: Json, data: Mapping[str, Json]) -> Json:
 
 
 def filled_address(address: str, data: Mapping[str, Json]) -> str:
-    """Return `address` with what is put into it percent-encoded.
+    """Render `address` with percent-encoded values.
 
     Raises:
-        ExpressionError: as `filled` does.
+        ExpressionError: as for `filled`.
 
     """
     return _rendered(address, data, "addresses")
@@ -101,18 +101,18 @@ def _rendered(
 
     try:
         made: str = _environment(of).from_string(text).render(**data)
-    except (TemplateError, *_WRONG) as exc:
-        raise _wrong(text, exc) from exc
+    except (TemplateError, *_EVALUATION_ERRORS) as exc:
+        raise _error(text, exc) from exc
     return made
 
 
-def _wrong(text: str, exc: Exception) -> ExpressionError:
-    said = one_line(str(exc), SHOWN_CHARS)
-    return ExpressionError(f"`{one_line(text, SHOWN_CHARS)}` has no value: {said}")
+def _error(text: str, exc: Exception) -> ExpressionError:
+    why = one_line(str(exc), SHOWN_CHARS)
+    return ExpressionError(f"`{one_line(text, SHOWN_CHARS)}` has no value: {why}")
 
 
 def _plain(value: Any) -> Any:
-    """Return `value` as JSON has it."""
+    """Convert `value` to JSON."""
     from jinja2 import Undefined
 
     if isinstance(value, Undefined):
@@ -128,17 +128,17 @@ def _plain(value: Any) -> Any:
         raise ValueError("it is not a finite number")
     if value is None or isinstance(value, str | int | float):
         return value
-    raise TypeError(f"it is {type(value).__name__}, which JSON has not")
+    raise TypeError(f"it is {type(value).__name__}, which is not a JSON type")
 
 
-# --- What may stand in a configuration --------------------------------------------------------
+# --- Validation of configurations -------------------------------------------------------------
 
-_OF_REQUESTS = frozenset({"message", "messages", "history", "session", "tool_mocks"})
-_OF_ANSWERS = frozenset({"answer", "event", "call"})
+_REQUEST_NAMES = frozenset({"message", "messages", "history", "session", "tool_mocks"})
+_ANSWER_NAMES = frozenset({"answer", "event", "call"})
 
 
 def asked_for(form: Json) -> set[str]:
-    """Return the names of the values that the texts in `form` ask for."""
+    """Return the names of the values that the texts in `form` refer to."""
     from jinja2.meta import find_undeclared_variables
 
     found: set[str] = set()
@@ -161,14 +161,16 @@ def _checked(form: Json, known: frozenset[str]) -> None:
     try:
         unknown = asked_for(form) - known
     except TemplateError as exc:
-        raise ValueError(f"is no template: {one_line(str(exc), SHOWN_CHARS)}") from None
+        raise ValueError(f"is not a valid template: {one_line(str(exc), SHOWN_CHARS)}") from None
     if unknown:
         name = min(unknown)
-        raise ValueError(f"asks for {name!r}, which there is not here{did_you_mean(name, known)}")
+        raise ValueError(
+            f"refers to {name!r}, which is not available here{did_you_mean(name, known)}"
+        )
 
 
 def _template(form: Json) -> Json:
-    _checked(form, _OF_REQUESTS)
+    _checked(form, _REQUEST_NAMES)
     return form
 
 
@@ -178,17 +180,17 @@ def _expression(text: str) -> str:
     try:
         _compiled(text)
     except TemplateError as exc:
-        raise ValueError(f"is no expression: {one_line(str(exc), SHOWN_CHARS)}") from None
-    _checked(f"{{{{ {text} }}}}", _OF_ANSWERS)
+        raise ValueError(f"is not a valid expression: {one_line(str(exc), SHOWN_CHARS)}") from None
+    _checked(f"{{{{ {text} }}}}", _ANSWER_NAMES)
     return text
 
 
 Form = Annotated[Json, AfterValidator(_template)]
-"""JSON for a request, whose texts are templates."""
+"""JSON of a request, whose texts are templates."""
 Template = Annotated[str, AfterValidator(_template)]
-"""A text of a request."""
+"""A template for a text of a request."""
 Expression = Annotated[str, AfterValidator(_expression)]
-"""What is read from an answer."""
+"""An expression that is evaluated on an answer."""
 
 
 # --- Jinja ------------------------------------------------------------------------------------
@@ -196,7 +198,7 @@ Expression = Annotated[str, AfterValidator(_expression)]
 
 @cache
 def _environment(of: Literal["texts", "addresses", "expressions"]) -> Any:
-    """Return the environment; the import takes a while."""
+    """Return the Jinja environment, imported on first use because it is slow."""
     from jinja2 import ChainableUndefined, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -214,7 +216,7 @@ def _environment(of: Literal["texts", "addresses", "expressions"]) -> Any:
             return super().getitem(obj, argument)
 
     environment = Environment(
-        # An expression may try what is not there, as in `answer.text or answer.error`.
+        # An expression may refer to missing values, as in `answer.text or answer.error`.
         undefined=ChainableUndefined if of == "expressions" else StrictUndefined,
         finalize=_in_address if of == "addresses" else _in_text,
     )
@@ -223,9 +225,9 @@ def _environment(of: Literal["texts", "addresses", "expressions"]) -> Any:
 
 
 def _in_text(value: Any) -> Any:
-    """Return how a value is written into a text: as itself, or as JSON."""
+    """Return a value for use in a text: unchanged if text, else as JSON."""
     if isinstance(value, str) or _plain(value) is Nothing:
-        return value  # what is undefined raises an error of its own
+        return value  # undefined values raise their own error
     return "" if value is None else json.dumps(_plain(value), ensure_ascii=False)
 
 
@@ -240,8 +242,8 @@ def _compiled(expression: str) -> Any:
 
 
 @cache
-def _alone(text: str) -> str | None:
-    """Return the expression that `text` is nothing but; `None` where there is more."""
+def _single_expression(text: str) -> str | None:
+    """Return the expression if `text` is only one expression; else `None`."""
     from jinja2.nodes import Output, TemplateData
 
     body = _environment("texts").parse(text.strip()).body

@@ -1,11 +1,10 @@
-"""Agents of frameworks: they run in worker processes, where an adapter knows the framework.
+"""Agents of frameworks, which run in worker processes with an adapter for the framework.
 
-An adapter (`ci_eval/runtime/workers/adapters`) gets `{"message": Content, "session"?}` and answers
-with `{"invocation": {…}, "error"?: {"kind", "message"}, "memento"?, "used"?}`: the fields of ADK's
-`Invocation` without the user's content and its times, what went wrong after these were seen, what
-it takes to go on in another process, and how often canned results were used.  The session is
-`{"id", "app_name", "user_id", "state", "tool_mocks"?, "memento"?}`; what its state is at last is
-the final state.
+An adapter (`ci_eval/runtime/workers/adapters`) gets `{"message": Content, "session"?}` and returns
+`{"invocation": {…}, "error"?: {"kind", "message"}, "memento"?, "used"?}`: the fields of ADK's
+`Invocation` without the user's content and its times, an error that followed, the data to continue
+in another process, and how often canned results were used.  The session is `{"id", "app_name",
+"user_id", "state", "tool_mocks"?, "memento"?}`; its last state is the final state.
 """
 
 from abc import abstractmethod
@@ -29,62 +28,62 @@ from ci_eval.text.yaml_files import dotted
 
 
 class Framework(UnderPython, Agent):
-    """An agent of a framework, in worker processes of its own."""
+    """An agent of a framework, in its own worker processes."""
 
     adapter: ClassVar[str]
-    """The file of `ci_eval/runtime/workers/adapters` that knows the framework."""
+    """The adapter's file in `ci_eval/runtime/workers/adapters`."""
 
     workers: int = Field(default=1, ge=1, le=256)
-    """How many processes share the work; more than one only helps where Python itself is busy."""
+    """Number of worker processes; more than one only helps if Python code is the bottleneck."""
 
     @abstractmethod
     def target(self, context: RunContext) -> str:
-        """Return what the adapter is to find: the agent, as its framework calls it."""
+        """Return the target for the adapter: the agent, as its framework names it."""
 
     def options(self) -> Mapping[str, Json]:
-        """Return what else the adapter is told."""
+        """Return the adapter's options."""
         return {}
 
     def invocation(self, message: Content, reply: Mapping[str, Json], seconds: float) -> Invocation:
-        """Return what the adapter answered to `message`, which took `seconds`.
+        """Convert the adapter's reply to `message`, which took `seconds`, to an invocation.
 
         Raises:
-            TrialError: it cannot be understood.
+            TrialError: the reply is invalid.
 
         """
-        return understood({"duration": seconds, **reply.get("invocation", {})}, message)
+        return validated({"duration": seconds, **reply.get("invocation", {})}, message)
 
     def opening(self, trial: Trial, session_id: str) -> dict[str, Any]:
-        """Return the session that the conversation of `trial` starts with."""
+        """Return the initial session of the conversation of `trial`."""
         return opening(trial, session_id)
 
     def memento(self, earlier: Json, reply: Mapping[str, Json], state: Json) -> Json:
-        """Return what it takes to go on after `reply`; `earlier` is what it took before."""
+        """Return the data to continue after `reply`; `earlier` is the previous memento."""
         del earlier, state
         return reply.get("memento")
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Hold conversations; leaving the context ends the workers."""
+        """Start the workers; leaving the context stops them."""
         adapter = Adapter(self.adapter, self.options())
         target = self.target(context)
         async with self.pool_of(target, context, adapter=adapter, workers=self.workers) as pool:
             yield _Running(self, pool, session_ids(context))
 
 
-def understood(fields: Mapping[str, Json], message: Content) -> Invocation:
-    """Return the invocation that an adapter told of.
+def validated(fields: Mapping[str, Json], message: Content) -> Invocation:
+    """Validate the invocation of an adapter.
 
     Raises:
-        TrialError: the adapter does not fit the version of the framework.
+        TrialError: it is invalid, as the adapter does not fit the version of the framework.
 
     """
     try:
         return Invocation.model_validate({**fields, "user_content": message})
     except ValidationError as exc:
-        loc, told = next(iter(explain(exc, Invocation)))
+        loc, why = next(iter(explain(exc, Invocation)))
         raise TrialError(
-            "protocol", f"the agent's framework told of {dotted(loc)}: {told}"
+            "protocol", f"the agent's framework returned invalid data at {dotted(loc)}: {why}"
         ) from None
 
 

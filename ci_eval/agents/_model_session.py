@@ -1,4 +1,4 @@
-"""One conversation with an agent that is a model: asked until it calls no more tools."""
+"""Conversations with a model as the agent: the loop of model calls and canned tools."""
 
 import time
 from abc import abstractmethod
@@ -28,28 +28,30 @@ from ci_eval.records.trials import Trial
 
 
 class ModelSession(Session):
-    """One conversation with a model, whose tools answer what is canned."""
+    """One conversation with a model, whose tools return canned results."""
 
-    def __init__(self, agent: Prompted, model: str, told: str, trial: Trial, memento: Json) -> None:
+    def __init__(
+        self, agent: Prompted, model: str, template: str, trial: Trial, memento: Json
+    ) -> None:
         given = trial.case.session_input
         self._state = given.state if given else {}
         self._max_calls = agent.max_calls
         self._model = model
-        self.instruction = filled_in(told, self._state)
-        """What the model is told before anything is said."""
+        self.instruction = filled_in(template, self._state)
+        """The system instruction."""
         self._details = _details(agent, self.instruction)
         self._tools = CannedTools(agent.results, trial)
         self.said = [Content.model_validate(each) for each in (memento or {}).get("said", ())]
-        """All messages up to now, whoever they are from."""
+        """All messages so far."""
         for content in self.said:
             self._tools.recall(calls_of(content))
 
     @abstractmethod
     async def ask(self) -> ModelResponse:
-        """Return the answer to all that was `said`, in which every call has an id of its own.
+        """Return the model's response to all messages in `said`; each call has a unique id.
 
         Raises:
-            TrialError: there is none; `seen` is the beginning of one that broke off.
+            TrialError: there is none; `seen` is the beginning of an incomplete one.
 
         """
 
@@ -77,8 +79,8 @@ class ModelSession(Session):
                 return turn.ended(response)
             self.said.append(self._results(calls, turn))
         message = (
-            f"the model was asked {self._max_calls} times in one invocation, and had still calls "
-            "to make; raise `max_calls` of the agent"
+            f"the model still calls tools after {self._max_calls} requests in one invocation; "
+            "raise `max_calls` of the agent"
         )
         raise TrialError("raised", message)
 
@@ -87,10 +89,10 @@ class ModelSession(Session):
             with turn.asking():
                 response = await self.ask()
         except TrialError as exc:
-            if exc.seen:  # what came before it broke off was paid for, too
-                turn.take(exc.seen)
+            if exc.seen:  # an incomplete response costs tokens, too
+                turn.add(exc.seen)
             raise
-        content = turn.take(response)
+        content = turn.add(response)
         if content:
             self.said.append(content)
         return response
@@ -103,7 +105,7 @@ class ModelSession(Session):
 
 
 def _details(agent: Prompted, instruction: str) -> AppDetails:
-    """Return what the model was told and which tools it had."""
+    """Return the model's instruction and tools."""
     declared = [tool.declared() for tool in agent.tools]
     tools = ({"function_declarations": declared},) if declared else ()
     found = AgentDetails(name=AGENT, instructions=instruction, tool_declarations=tools)
@@ -111,7 +113,7 @@ def _details(agent: Prompted, instruction: str) -> AppDetails:
 
 
 def fresh_ids(prefix: str, said: Iterable[Content]) -> Iterator[str]:
-    """Yield ids, one after the other, that no call in `said` has."""
+    """Yield ids that no call in `said` has."""
     taken = {call.id for each in said for call in calls_of(each)}
     return (made for number in count(1) if (made := f"{prefix}{number}") not in taken)
 
@@ -121,7 +123,7 @@ def fresh_ids(prefix: str, said: Iterable[Content]) -> Iterator[str]:
 
 @dataclass
 class _Turn:
-    """What becomes an invocation."""
+    """The invocation in progress."""
 
     message: Content
     details: AppDetails
@@ -133,15 +135,15 @@ class _Turn:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Take the time in which the model is asked."""
+        """Measure the duration of a model request."""
         started = time.perf_counter()
         try:
             yield
         finally:
             self.model_s += time.perf_counter() - started
 
-    def take(self, response: ModelResponse) -> Content | None:
-        """Add an answer of the model, and return what it says; `None` where that is nothing."""
+    def add(self, response: ModelResponse) -> Content | None:
+        """Add a response of the model, and return its content; `None` if it is empty."""
         content = response.content if response.content and response.content.parts else None
         self.events.append(
             InvocationEvent(
@@ -158,21 +160,21 @@ class _Turn:
         return content
 
     def ended(self, response: ModelResponse) -> Invocation:
-        """Return the invocation, of which `response` is the last answer.
+        """Return the invocation, which ends with `response`.
 
         Raises:
-            TrialError: it says nothing, and why.
+            TrialError: the response is empty.
 
         """
         final = self.events[-1].content
         if final is None and response.finish_reason != "STOP":
             raise TrialError("raised", f"the model gave no response: {response.reason}")
-        # What the model used for it still counts.
+        # Its token usage still counts.
         self.events[-1] = self.events[-1].model_copy(update={"content": None})
         return self.seen(final).model_copy(update={"finish_reason": self.events[-1].finish_reason})
 
     def seen(self, final: Content | None = None) -> Invocation:
-        """Return what there was up to now."""
+        """Return the invocation so far."""
         costs = [cost for cost in self.costs if cost is not None]
         known = len(costs) == len(self.costs) > 0
         return Invocation(
@@ -188,9 +190,9 @@ class _Turn:
 
 
 def _cost(models: Iterable[str], usage: Mapping[str, Json] | None) -> float | None:
-    """Return what an answer cost, at the price of the first of `models` that has one.
+    """Return the cost of a response, at the price of the first of `models` that has one.
 
-    It is `None` where no price is known, or not how much was read.
+    It is `None` if the price or the input tokens are unknown.
     """
     price = next((found for each in models if (found := price_of(each, {}))), None)
     if price is None or usage is None or usage.get("prompt_token_count") is None:

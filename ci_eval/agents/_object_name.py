@@ -1,4 +1,4 @@
-"""How a configuration names an object of the user's: `module:name`."""
+"""Names of Python objects in a configuration: `module:name`."""
 
 from typing import Annotated
 
@@ -13,4 +13,4 @@ def _named(value: str) -> str:
 
 
 ObjectName = Annotated[str, AfterValidator(_named)]
-"""A module and what stands in it; modules are found from the folder of the configuration."""
+"""A module and an object in it; modules are imported from the folder of the configuration."""

@@ -1,4 +1,4 @@
-"""What agents share that are a model, told what to be, and tools that are not really called."""
+"""Common options of agents that are a model with an instruction and canned tools."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,47 +25,47 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text
 
 SHOWN_CHARS = 200
-"""How much of the arguments of a call a message shows."""
+"""How much of a call's arguments a message shows, in characters."""
 
 
 class InstructionFile(Record):
-    """An instruction that stands in a file."""
+    """An instruction in a file."""
 
     file: str
-    """The file, from the folder of the configuration."""
+    """Path of the file, relative to the folder of the configuration."""
 
 
 class Tool(Record):
-    """A tool as a model sees it."""
+    """A tool declaration."""
 
     name: str = Field(min_length=1)
-    """What it is called."""
+    """Name of the tool."""
     description: str = ""
-    """What it is good for."""
+    """Description for the model."""
     parameters: dict[str, Json] | None = None
-    """The JSON schema of its arguments; left out, it takes none."""
+    """The JSON schema of its arguments; default: no arguments."""
 
     def declared(self, schema_key: str = "parameters") -> dict[str, Json]:
-        """Return it as a model is told of it, with the schema under `schema_key`."""
+        """Return the declaration for the model, with the schema under `schema_key`."""
         schema = {} if self.parameters is None else {schema_key: self.parameters}
         return {"name": self.name, "description": self.description, **schema}
 
 
 class Prompted(Record):
-    """A model that is told what to be, and has tools with canned results."""
+    """A model with an instruction, and tools with canned results."""
 
     instruction: str | InstructionFile = ""
-    """What the model is told, or `{file: PATH}` of a text. `{name}` stands for what the session's
-    state has under that name, as in ADK; `{name?}` may be missing there."""
+    """The system instruction, or `{file: PATH}`. `{name}` is replaced by that value of the session
+    state, as in ADK; `{name?}` may be missing from the state."""
     tools: tuple[Tool, ...] = ()
     """The tools that the model may call: each with `name`, `description` and `parameters`, a JSON
     schema."""
     results: CannedResults
-    """What comes back from the tools, by their name, as in `tool_mocks` of a case, which comes
-    first. Nothing is really called: a call for which nothing is given is an error, whatever
-    `unmatched` says."""
+    """Canned results of the tools by name, as in `tool_mocks` of a case, which takes precedence.
+    Tools are never really called: a call without a canned result is an error, whatever `unmatched`
+    says."""
     max_calls: int = Field(default=10, ge=1)
-    """How often the model may be asked in one invocation."""
+    """The most requests to the model in one invocation."""
 
     @field_validator("tools")
     @classmethod
@@ -77,9 +77,9 @@ class Prompted(Record):
         return tools
 
     def wrong_prompt(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the instruction and the canned results."""
+        """Yield the errors in the instruction and the canned results."""
         try:
-            self.told(context)
+            self.instruction_text(context)
         except UsageError as exc:
             yield "instruction", str(exc)
         names = [tool.name for tool in self.tools]
@@ -87,8 +87,8 @@ class Prompted(Record):
             if name not in names:
                 yield "results", f"there is no tool {name!r} in `tools`{did_you_mean(name, names)}"
 
-    def told(self, context: RunContext) -> str:
-        """Return the instruction, before anything is put into it.
+    def instruction_text(self, context: RunContext) -> str:
+        """Return the instruction, before state values are inserted.
 
         Raises:
             UsageError: its file cannot be read.
@@ -107,10 +107,10 @@ _STATE_NAME = re.compile(r"(?:(?:app|user|temp):)?[^\W\d]\w*")
 
 
 def filled_in(instruction: str, state: Mapping[str, Json]) -> str:
-    """Return `instruction` with what the session's `state` has; other braces stay as they are.
+    """Insert values of the session's `state` into `instruction`; other braces are unchanged.
 
     Raises:
-        TrialError: it names what the state does not have.
+        TrialError: it names a value that the state does not have.
 
     """
 
@@ -124,7 +124,7 @@ def filled_in(instruction: str, state: Mapping[str, Json]) -> str:
         if given != name:
             return ""
         message = f"the instruction names {{{name}}}, which the session's state does not have"
-        hint = f"give it in `session_input.state` of the case, or write {{{name}?}}"
+        hint = f"set it in the case's `session_input.state`, or write {{{name}?}}"
         raise TrialError("start", f"{message}; {hint}")
 
     return _BRACES.sub(value, instruction)
@@ -134,7 +134,7 @@ def filled_in(instruction: str, state: Mapping[str, Json]) -> str:
 
 
 class CannedTools:
-    """The tools of one conversation: what they answer, and how often they were called."""
+    """The canned tools of one conversation, which count their calls."""
 
     def __init__(self, results: CannedResults, trial: Trial) -> None:
         given = ToolMocks(tools=results)
@@ -143,24 +143,24 @@ class CannedTools:
         self._canned = Canned(given.model_dump(mode="json", exclude_unset=True)["tools"])
 
     def recall(self, calls: Iterable[FunctionCall]) -> None:
-        """Take note of calls that were answered in an earlier session."""
+        """Count calls that were answered in an earlier process."""
         for call in calls:
             self._canned.find(call.name or "", call.args or {})
 
     def answer(self, call: FunctionCall) -> FunctionResponse:
-        """Return what comes back from `call`.
+        """Return the canned response to `call`.
 
         Raises:
-            TrialError: nothing is given for it.
+            TrialError: there is none.
 
         """
         found = self._canned.find(call.name or "", call.args or {})
         if found is None:
             raise TrialError(
                 "unmocked",
-                f"the model called {_shown(call)}, for which there is no canned result; give one "
-                "in `results` of the agent or in `tool_mocks` of the case, as nothing is really "
-                "called here",
+                f"the model called {_shown(call)}, which has no canned result; add one to "
+                "`results` of the agent or `tool_mocks` of the case (this agent never really calls "
+                "tools)",
             )
         response: dict[str, Any] = as_response(found.result)
         if found.error is not None:

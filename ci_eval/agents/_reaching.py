@@ -1,4 +1,4 @@
-"""Agents behind an address: where they are, and what a request carries to be let in."""
+"""Addresses and headers of agents that are reached over the network."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,24 +12,24 @@ from ci_eval.runtime.http import address
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SENDABLE = re.compile(r"[ -~\t]*")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-"""What a header may be called (RFC 9110, 5.1)."""
+"""A valid name of a header (RFC 9110, 5.1)."""
 
 
 class Reached(Record):
-    """What is reached over the network."""
+    """An agent that is reached over the network."""
 
     headers: dict[str, str] = Field(default_factory=dict)
-    """What every request carries. `${NAME}` stands for the environment variable `NAME`, such as a
-    key; no other variable is read, and no message shows one."""
+    """HTTP headers of every request. `${NAME}` stands for the environment variable `NAME`, such as
+    an API key; no other variables are read, and messages never show their values."""
 
 
 def with_variables(text: str, env: Mapping[str, str]) -> str:
-    """Return `text` with the environment variables that it names."""
+    """Insert the environment variables that `text` names."""
     return _VARIABLE.sub(lambda found: env.get(found[1], "").strip(), text)
 
 
 def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with an address that may name variables, beside `field`."""
+    """Yield the errors in an address that may name variables, each with `field`."""
     yield from _wrong_variables(field, text, env)
     if all(env.get(name) for name in _VARIABLE.findall(text)):
         try:
@@ -40,17 +40,20 @@ def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Iterator[tup
 
 
 def wrong_headers(headers: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the headers."""
+    """Yield the errors in headers."""
     for name, text in headers.items():
         if not _NAME.fullmatch(name):
-            yield "headers", f"{name!r} cannot be the name of a header"
+            yield "headers", f"{name!r} is not a valid name of a header"
         yield from _wrong_variables("headers", text, env)
         if not _SENDABLE.fullmatch(text):
-            yield "headers", f"{name!r} holds a line break or a letter that no header can have"
+            yield (
+                "headers",
+                f"{name!r} has a line break or a character that is not allowed in a header",
+            )
 
 
 def filled_headers(headers: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers as they are sent."""
+    """Return the headers with variables inserted."""
     return {name: with_variables(text, env) for name, text in headers.items()}
 
 
@@ -68,4 +71,4 @@ def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Iterator[tu
     if not value and not never:
         yield field, f"the environment variable {name!r} is not set"
     if not _SENDABLE.fullmatch(value):
-        yield field, f"{name!r} holds a line break or a letter that no header can have"
+        yield field, f"{name!r} has a line break or a character that is not allowed in a header"

@@ -1,4 +1,4 @@
-"""What an agent answers: its reply, as JSON, to the invocation that it tells of."""
+"""Replies of agents, as JSON, and their conversion to invocations."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ EXPECTED = (
     'expected a text, or {"response": text, "tool_calls": [{"name", "args", "result"?}], '
     '"usage"?: {"input_tokens", "output_tokens", "cost_usd"}}'
 )
-"""The shape of a reply, for messages."""
+"""The format of a reply, for messages."""
 
 
 class ReplyCall(Record):
@@ -36,20 +36,20 @@ class ReplyCall(Record):
     name: str
     args: dict[str, Json] | None = None
     result: Json = None
-    """What the tool answered; left out where that is not known."""
+    """The tool's response; omitted if unknown."""
 
 
 class ReplyWait(Record):
-    """A call, in a reply, that somebody outside has to answer."""
+    """A pending call in a reply, which needs an external answer."""
 
     name: str
     args: dict[str, Json] | None = None
     id: str | None = None
-    """What its answer will be known by."""
+    """The id that the answer will refer to."""
 
 
 class ReplyUsage(Record):
-    """What a reply cost."""
+    """Token usage and cost of a reply."""
 
     input_tokens: int | None = Field(default=None, ge=0)
     output_tokens: int | None = Field(default=None, ge=0)
@@ -57,26 +57,26 @@ class ReplyUsage(Record):
 
 
 class Reply(Record):
-    """A reply that says more than a text."""
+    """A reply with more than text."""
 
     response: str
     tool_calls: tuple[ReplyCall, ...] | None = None
     usage: ReplyUsage | None = None
     nodes: tuple[str, ...] | None = None
-    """The nodes of a graph in the order of their visits."""
+    """The visited nodes of a graph, in order."""
     waits_for: tuple[ReplyWait, ...] = ()
-    """What has to be answered before it goes on; calls, too."""
+    """Pending calls to answer before the agent continues; they count as calls, too."""
     finish_reason: FinishReason = None
-    """Why the response ended, as the model's provider calls it."""
+    """The provider's finish reason of the response."""
 
 
 def to_invocation(message: Content, reply: Json, *, seconds: float, number: int = 1) -> Invocation:
-    """Return what the agent did on `message`, to which it gave `reply` after `seconds`.
+    """Convert `reply`, given to `message` after `seconds`, to an invocation.
 
-    It is the `number`-th message of the conversation, whose calls all have ids of their own.
+    It is the `number`-th message of the conversation, in which all calls have unique ids.
 
     Raises:
-        TrialError: the reply is not of the shape that is expected.
+        TrialError: the reply has an unexpected format.
 
     """
     if isinstance(reply, str):
@@ -108,9 +108,9 @@ def to_invocation(message: Content, reply: Json, *, seconds: float, number: int 
     )
 
 
-def unexpected(what: str, last_words: str = "") -> TrialError:
-    """Return the error of an agent that did `what` instead of giving a proper reply."""
-    return TrialError("protocol", f"the agent {what}; {EXPECTED}{last_words}")
+def unexpected(what: str, output_tail: str = "") -> TrialError:
+    """Return the error of an agent that did `what` instead of giving a valid reply."""
+    return TrialError("protocol", f"the agent {what}; {EXPECTED}{output_tail}")
 
 
 def _trajectory(
@@ -118,7 +118,7 @@ def _trajectory(
 ) -> IntermediateData | InvocationEvents:
     if used is None:
         return IntermediateData(tool_uses=tuple(calls), tool_responses=tuple(responses))
-    # Only events have a place for the usage.
+    # Only events can hold the usage.
     called = tuple(Part(function_call=call) for call in calls)
     answered = tuple(Part(function_response=response) for response in responses)
     usage = {
@@ -139,13 +139,13 @@ def _trajectory(
 
 
 def _calls(reply: Reply, prefix: str) -> tuple[list[FunctionCall], list[FunctionResponse]]:
-    """Return the calls, and the answers of those that have one under the same id."""
+    """Return the calls, and the responses to those that have one, with the same ids."""
     calls, responses = [], []
     for number, call in enumerate(reply.tool_calls or (), 1):
         identity = f"call-{prefix}{number}"
         calls.append(FunctionCall(id=identity, name=call.name, args=call.args or {}))
         if "result" in call.model_fields_set:
-            # ADK puts whatever is no object under this key.
+            # ADK puts values that are not objects under this key.
             found = call.result if isinstance(call.result, dict) else {"result": call.result}
             responses.append(FunctionResponse(id=identity, name=call.name, response=found))
     return calls, responses

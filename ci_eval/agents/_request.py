@@ -1,4 +1,4 @@
-"""What an agent is given: the message, and what is known of the conversation."""
+"""Inputs of agents: the message, and the session of the conversation."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -11,23 +11,23 @@ from ci_eval.runtime.context import RunContext
 
 
 def as_asked(message: Content) -> Json:
-    """Return `message` as agents get it: its text, or all of it where it is more than text."""
+    """Return `message` as agents get it: its text, or the whole content if it has more."""
     if message.is_plain_text:
         return message.text
     return message.model_dump(mode="json", exclude_none=True)
 
 
 class Attachment(NamedTuple):
-    """A file that goes along with a message: where it is, or what is in it."""
+    """A file in a message: its address or its content."""
 
     mime_type: str | None
     uri: str | None
     data: str | None
-    """Its bytes, as base64."""
+    """The content as base64."""
 
 
 def attachment(part: Part) -> Attachment | None:
-    """Return the file that `part` is, if it is one; its keys may be in either spelling."""
+    """Return the file in `part`, if any; its keys may be in either spelling."""
     found = part.inline_data or part.file_data
     if not isinstance(found, dict):
         return None
@@ -40,7 +40,7 @@ def attachment(part: Part) -> Attachment | None:
 
 
 def opening(trial: Trial, session_id: str) -> dict[str, Any]:
-    """Return the session that the conversation of `trial` starts with.
+    """Return the initial session of the conversation of `trial`.
 
     Its id is `session_id`, unless the case names one.
     """
@@ -57,35 +57,35 @@ def opening(trial: Trial, session_id: str) -> dict[str, Any]:
 
 
 def session_ids(context: RunContext) -> Iterator[str]:
-    """Yield ids for the sessions of a run that no other run has.
+    """Yield ids for the sessions of a run, unique among all runs.
 
-    What is asked may remember a session for longer than a run, and others may ask it, too.
+    A service may keep sessions for longer than a run, and have other users.
     """
     prefix = f"ci-eval-{context.now() * 1e6:.0f}-"
     return (f"{prefix}{number}" for number in count(1))
 
 
 def refuse_tool_mocks(trial: Trial, agent_type: str) -> None:
-    """Refuse a case whose tools must not really be called to an agent that calls them itself.
+    """Refuse a case with `tool_mocks` for an agent that calls its tools itself.
 
     Raises:
-        TrialError: it is such a case.
+        TrialError: the case has them.
 
     """
     mocks = trial.case.tool_mocks
     if mocks and (mocks.tools or mocks.unmatched == "error"):
         message = (
-            f"the case has `tool_mocks`, and an agent of type {agent_type!r} calls its tools by "
-            "itself, so that they would really be called"
+            f"the case has `tool_mocks`, but an agent of type {agent_type!r} calls its tools "
+            "itself, so they would really be called"
         )
         raise TrialError("unsupported", message)
 
 
 def turn_of(asked: Json, reply: Json) -> Json:
-    """Return what `history` says of a message, as an agent got it, and of the reply to it."""
-    said = reply if isinstance(reply, dict) else {"response": reply}
+    """Return the entry of `history` for a message and the reply to it."""
+    fields = reply if isinstance(reply, dict) else {"response": reply}
     return {
         "message": asked,
-        "response": said.get("response"),
-        "tool_calls": said.get("tool_calls") or [],
+        "response": fields.get("response"),
+        "tool_calls": fields.get("tool_calls") or [],
     }

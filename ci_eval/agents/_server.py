@@ -1,4 +1,4 @@
-"""A server that an agent is: where it is and, where we start it for a run, its life."""
+"""Servers of agents: their addresses, and starting and stopping them for a run."""
 
 import asyncio
 import os
@@ -18,24 +18,24 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.runtime.http import Net, Request, StatusError
 from ci_eval.runtime.paths import PathText
-from ci_eval.runtime.processes import Child, Launch, last_words
+from ci_eval.runtime.processes import Child, Launch, output_tail
 
 PORT = "{port}"
-"""What stands for the port in a command, in the environment and in an address."""
+"""The placeholder for the port in a command, an environment variable or an address."""
 _PORTS = range(20_000, 30_000)
-"""Where free ports are looked for.  Systems hand out others to whoever wants any (Linux from 32768,
-others from 49152), so hardly anybody takes one before the server does."""
-_TRIES = 3
-"""How many ports are tried where others were quicker."""
+"""The range of ports to choose from.  Systems assign ephemeral ports from other ranges (Linux from
+32768, others from 49152), so another process rarely takes one before the server does."""
+_MAX_PORTS = 3
+"""How many ports to try if another process takes one first."""
 _TAKEN = re.compile("(?i)address already in use|EADDRINUSE|only one usage of each socket")
-"""How servers say that others were quicker."""
-_ASK_EVERY_S = 0.1
-_ASK_FOR_S = 5.0
-"""How often a server is asked whether it is ready, and how long it may take to say so."""
-_DYING_S = 1.5
-"""How long after a connection broke it may turn out that the server had died."""
-_WORDS_S = 0.2
-"""How long after it answered with an error a server may take to write why."""
+"""Servers' error messages for a port in use."""
+_POLL_S = 0.1
+_READY_TIMEOUT_S = 5.0
+"""The interval between readiness checks, and the timeout of one, in seconds."""
+_EXIT_WAIT_S = 1.5
+"""How long to wait, after a lost connection, for the exit of the server."""
+_LOG_WAIT_S = 0.2
+"""How long to wait, after an error response, for the server's log."""
 
 
 def _url_path(text: str) -> str:
@@ -49,43 +49,43 @@ UrlPath = Annotated[str, AfterValidator(_url_path)]
 
 
 class Startable(Record):
-    """A server that can be started for the run, and is stopped at its end."""
+    """A server that can be started for the run, and is then stopped at its end."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
 
     launched: tuple[str, ...] | None = Field(default=None, alias="start", min_length=1)
-    """The program that is started for the run, and its arguments, in which `{port}` is a free
-    port; no shell reads them. It is stopped at the end with all that it started. Left out, the
-    server runs already."""
+    """The program to start for the run, and its arguments, run without a shell; `{port}` is
+    replaced by a free port. It is stopped at the end with its child processes. Default: the
+    server is already running."""
     ready: UrlPath | None = None
-    """The path that answers when the started server is ready, with any status below 500; left out,
-    it is ready when it can be connected to."""
+    """A path that returns a status below 500 once the started server is ready; default: the server
+    is ready when it accepts connections."""
     start_timeout_s: float = Field(default=60.0, gt=0)
-    """How long it may take to be ready, in seconds."""
+    """Seconds until the started server must be ready."""
     env: Declared = Field(default_factory=dict)
-    """Environment variables that the started server gets beside the usual ones: a list of names or
-    patterns to pass on, or names with values, in which `{port}` is the port, too."""
+    """Additional environment variables of the started server: a list of names or patterns to pass
+    on, or names with values, in which `{port}` is replaced, too."""
     cwd: PathText = "."
-    """The folder it is started in, from the folder of the configuration."""
+    """Working directory of the started server, relative to the folder of the configuration."""
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say which variables the started server is to get are not set."""
+        """Return the declared variables that are not set, as text."""
         return unset(self.env, env)
 
     def wrong_start(self, address: str | None, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with how the server at `address` is started."""
+        """Yield the errors in the options that start the server at `address`."""
         if self.launched is None:
             if address is None or PORT in address:
-                message = f"needs an address without `{PORT}`, or `start`, which starts the server"
+                message = f"needs an address without `{PORT}`, or `start` to start the server"
                 yield "start", message
             return
         for message in refused(self.env):
             yield "env", message
         if not find_program(self.launched[0], root=context.root, env=self._environment(context)):
             yield "start", f"there is no program {self.launched[0]!r}"
-        told = (*self.launched, *(value or "" for value in self.env.values()))
-        if PORT in (address or PORT) and not any(PORT in each for each in told):
-            message = f"does not tell the server its port; say it with `{PORT}`, here or in `env`"
+        texts = (*self.launched, *(value or "" for value in self.env.values()))
+        if PORT in (address or PORT) and not any(PORT in each for each in texts):
+            message = f"does not pass the port to the server; use `{PORT}` here or in `env`"
             yield "start", message
         if not (context.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}"
@@ -94,7 +94,7 @@ class Startable(Record):
     async def served(
         self, address: str | None, context: RunContext, net: Net
     ) -> AsyncIterator["Server"]:
-        """Have the server at `address`; one that is started is stopped in the end."""
+        """Provide the server at `address`; if it was started, stop it at the end."""
         server = Server(self, address or f"http://127.0.0.1:{PORT}", context, net)
         server.begin()
         try:
@@ -103,11 +103,11 @@ class Startable(Record):
             await server.stop()
 
     def launch(self, port: int, context: RunContext) -> Launch:
-        """Return how the server is started on `port`."""
+        """Return how to start the server on `port`."""
         name, *arguments = self.launched or ("",)
         env = self._environment(context)
         given = {key: value for key, value in self.env.items() if value is not None}
-        # A program that vanished after the check fails in the words of the system.
+        # If it was removed after the check, starting it fails with the system's error.
         program = find_program(name, root=context.root, env=env) or name
         return Launch(
             argv=(program, *(each.replace(PORT, str(port)) for each in arguments)),
@@ -120,44 +120,44 @@ class Startable(Record):
 
 
 class Server:
-    """A server; where we start it, it is started again once it has ended."""
+    """A server; one that we started is restarted if it ends."""
 
-    def __init__(self, how: Startable, address: str, context: RunContext, net: Net) -> None:
-        self._how = how
+    def __init__(self, options: Startable, address: str, context: RunContext, net: Net) -> None:
+        self._options = options
         self._address = address
-        self._world = context
+        self._context = context
         self._net = net
         self._child: Child | None = None
         self._starting: asyncio.Task[str] | None = None
-        self._gone = asyncio.Event()
+        self._exited = asyncio.Event()
 
     @property
     def output(self) -> str:
-        """What it wrote since it was started: the beginning and the end."""
+        """The beginning and the end of its output."""
         return self._child.stderr.text if self._child else ""
 
     def begin(self) -> None:
-        """Start it, and do not wait until it is ready."""
-        if self._how.launched is not None:
+        """Start it without waiting until it is ready."""
+        if self._options.launched is not None:
             self._starting = asyncio.create_task(self._start())
 
     async def address(self) -> str:
-        """Return where it is, without a slash at the end, once it is ready.
+        """Wait until it is ready, and return its address without a trailing slash.
 
         Raises:
-            TrialError: it never is.
+            TrialError: it does not become ready.
 
         """
         if self._starting is None:
             return self._address.rstrip("/")
-        if self._starting.done() and not self._starting.exception() and self._is_over:
+        if self._starting.done() and not self._starting.exception() and self._has_ended:
             self.begin()
-        # Who is cancelled while it starts does not spoil it for the others.
+        # Cancelling one trial must not cancel the start for others.
         return await asyncio.shield(self._starting)
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Tell of its end, where that is why it could not be reached, and of what it wrote."""
+        """Add the server's exit, if that caused a connection error, and its output to errors."""
         child = self._child
         before = child.stderr.size if child else 0
         try:
@@ -168,92 +168,94 @@ class Server:
             kind: FailureKind = exc.kind
             message = str(exc)
             if exc.kind == "raised" or isinstance(exc, StatusError):
-                await asyncio.sleep(_WORDS_S)
+                await asyncio.sleep(_LOG_WAIT_S)
             elif await self._ends():
                 kind, message = "crash", f"{exc}; the server itself {self._child.ending}"
             written = self._child.stderr.since(before if self._child is child else 0)
-            raise TrialError(kind, message + last_words(written), seen=exc.seen) from exc
+            raise TrialError(kind, message + output_tail(written), seen=exc.seen) from exc
 
     async def stop(self) -> None:
-        """End it, with all that it started."""
+        """Stop it and its child processes."""
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.wait([self._starting])
             if not self._starting.cancelled():
-                self._starting.exception()  # told already, or nobody is left to be told
+                self._starting.exception()  # reported already, or no longer of interest
         if self._child is not None:
             await self._child.stop()
 
     @property
-    def _is_over(self) -> bool:
+    def _has_ended(self) -> bool:
         return self._child is not None and self._child.exit_code is not None
 
     async def _ends(self) -> bool:
-        """Say whether it is over, or is about to be."""
+        """Return True if it has ended or ends shortly."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_DYING_S):
-                await self._gone.wait()
-        return self._is_over
+            async with asyncio.timeout(_EXIT_WAIT_S):
+                await self._exited.wait()
+        return self._has_ended
 
     async def _start(self) -> str:
-        for _ in range(_TRIES - 1):
+        for _ in range(_MAX_PORTS - 1):
             with suppress(_TakenError):
                 return await self._start_once()
         return await self._start_once()
 
     async def _start_once(self) -> str:
         port = _port(self._address)
-        self._gone.clear()
-        late = asyncio.get_running_loop().time() + self._how.start_timeout_s
-        self._child = child = Child(None, self._gone.set)
-        await child.start(self._how.launch(port, self._world))
+        self._exited.clear()
+        deadline = asyncio.get_running_loop().time() + self._options.start_timeout_s
+        self._child = child = Child(None, self._exited.set)
+        await child.start(self._options.launch(port, self._context))
         address = self._address.replace(PORT, str(port)).rstrip("/")
-        await self._until_ready(address, port, child, late)
+        await self._until_ready(address, port, child, deadline)
         return address
 
-    async def _until_ready(self, address: str, port: int, child: Child, late: float) -> None:
+    async def _until_ready(self, address: str, port: int, child: Child, deadline: float) -> None:
         while True:
-            why = await self._hindrance(address, port)
+            why = await self._not_ready_reason(address, port)
             if child.exit_code is not None:
-                await child.stop()  # so that all that it wrote has been read
-                message = f"the server {child.ending} before it was ready{child.last_words}"
+                await child.stop()  # so that all output has been read
+                message = f"the server {child.ending} before it was ready{child.stderr_tail}"
                 is_taken = PORT in self._address and _TAKEN.search(child.stderr.text)
                 raise (_TakenError if is_taken else TrialError)("start", message)
             if not why:
                 return
-            if asyncio.get_running_loop().time() > late:
+            if asyncio.get_running_loop().time() > deadline:
                 await child.stop()
-                message = f"the server was not ready after {self._how.start_timeout_s:g} s: {why}"
-                raise TrialError("start", f"{message}{child.last_words}")
-            await asyncio.sleep(_ASK_EVERY_S)
+                message = (
+                    f"the server was not ready after {self._options.start_timeout_s:g} s: {why}"
+                )
+                raise TrialError("start", f"{message}{child.stderr_tail}")
+            await asyncio.sleep(_POLL_S)
 
-    async def _hindrance(self, address: str, port: int) -> str:
-        """Say why it is not ready; nothing where it is."""
-        if self._how.ready is None:
+    async def _not_ready_reason(self, address: str, port: int) -> str:
+        """Return why it is not ready; empty if it is."""
+        if self._options.ready is None:
             host = urlsplit(address).hostname or ""
-            return "" if await _listens(host, port) else f"nobody listens on port {port}"
+            return "" if await _listens(host, port) else f"nothing listens on port {port}"
         try:
-            async with asyncio.timeout(_ASK_FOR_S):
-                response = await self._net.send(Request("GET", address + self._how.ready))
+            async with asyncio.timeout(_READY_TIMEOUT_S):
+                response = await self._net.send(Request("GET", address + self._options.ready))
         except TimeoutError:
-            return f"{self._how.ready} did not answer within {_ASK_FOR_S:g} s"
+            return f"{self._options.ready} did not answer within {_READY_TIMEOUT_S:g} s"
         except TrialError as exc:
             return str(exc)
-        return f"{self._how.ready} answered {response.shown}" if response.status >= 500 else ""
+        return f"{self._options.ready} answered {response.shown}" if response.status >= 500 else ""
 
 
 class _TakenError(TrialError):
-    """Another took the port before the server did."""
+    """Another process took the port before the server did."""
 
 
-_places = count(os.getpid() * 37)  # so processes that look at the same time begin elsewhere
+_offsets = count(os.getpid() * 37)  # so that concurrent processes begin at different ports
 
 
 def _port(address: str) -> int:
-    """Return the port that is meant by `address`, which is a free one.
+    """Return the port of `address`, having checked that it is free.
 
     Raises:
-        TrialError: it is taken.
+        TrialError: it is in use.
 
     """
     if PORT in address:
@@ -264,18 +266,18 @@ def _port(address: str) -> int:
         return _bound(wanted)
     except OSError as exc:
         message = f"the server cannot be started on port {wanted}: {exc.strerror}"
-        raise TrialError("start", f"{message}; with `{PORT}` it gets a free one") from exc
+        raise TrialError("start", f"{message}; use `{PORT}` for a free port") from exc
 
 
 def _free_port() -> int:
-    for place in islice(_places, len(_PORTS)):
+    for offset in islice(_offsets, len(_PORTS)):
         with suppress(OSError):
-            return _bound(_PORTS[place % len(_PORTS)])
+            return _bound(_PORTS[offset % len(_PORTS)])
     return _bound(0)
 
 
 def _bound(port: int) -> int:
-    """Return the port, which can be bound; any free one for 0."""
+    """Check that the port can be bound, and return it; for 0, return any free port."""
     with socket.socket() as found:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind(("127.0.0.1", port))
@@ -285,7 +287,7 @@ def _bound(port: int) -> int:
 
 async def _listens(host: str, port: int) -> bool:
     try:
-        async with asyncio.timeout(_ASK_FOR_S):
+        async with asyncio.timeout(_READY_TIMEOUT_S):
             _, writer = await asyncio.open_connection(host, port)
     except OSError:  # a timeout is one, too
         return False

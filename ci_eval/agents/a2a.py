@@ -1,4 +1,4 @@
-"""An agent that speaks the Agent2Agent protocol."""
+"""Agents that are reached by the Agent2Agent protocol."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
-from ci_eval.agents._a2a_task import Heard, Progress
+from ci_eval.agents._a2a_task import Progress, Received
 from ci_eval.agents._a2a_wire import (
     INPUT_REQUIRED,
     Card,
@@ -35,65 +35,65 @@ from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.model import Content, FunctionCall, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, StatusError, connecting, is_here, shown_address
+from ci_eval.runtime.http import Net, Request, StatusError, connecting, is_local, shown_address
 from ci_eval.runtime.retry import Backoff
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"
-"""Where the card is, and was before version 0.3."""
+"""The paths of the card, since version 0.3 and before."""
 BACKOFF = Backoff(first_s=0.2, longest_s=3.0)
-"""Pauses between two looks at a task that is not done."""
+"""Pauses between requests for the state of an unfinished task."""
 SAID_CHARS = 500
-_WORDS: Mapping[str, str] = {
+_FAILURES: Mapping[str, str] = {
     "failed": "the agent failed",
     "rejected": "the agent rejected the task",
     "canceled": "the task was canceled",
-    "auth-required": "the agent wants to be authorised, which `headers` may do",
+    "auth-required": "the agent requires authorization; set it in `headers`",
 }
 
 
 @agent("a2a")
 class A2A(Reached, Startable, Agent):
-    """An agent that is reached by the Agent2Agent protocol, version 0.3 or 1.0, as JSON-RPC.
+    """An agent reached by the Agent2Agent protocol, version 0.3 or 1.0, over JSON-RPC.
 
-    Its card says where messages go, in which version, and whether answers are streamed.  All
-    messages of a case share the context that the agent gave to the first.  A task that goes on is
-    looked at until it ends; its artifacts are the response, or, where it made none, what the agent
-    said last.  One that failed, or was rejected or canceled, is an error with the agent's words.
+    Its card names the address for messages, the version, and whether answers are streamed.  All
+    messages of a case share the context that the agent assigns to the first.  A running task is
+    polled until it ends; its artifacts are the response or, without artifacts, the agent's last
+    message.  A task that failed, was rejected or canceled is an error with the agent's message.
 
     An agent that requires input waits for the call `input_required`, with its question as the
-    argument `message`: `human_answers` of the case may answer it.  A server of ADK's (`to_a2a`)
-    waits for the tools themselves, and is answered as ADK's own agents are; and it tells which
-    tools were called.  Others do not, so that criteria for tools are errors.  The protocol has no
-    place for the session state of a case.
+    argument `message`: `human_answers` of the case may answer it.  ADK's servers (`to_a2a`) wait
+    for the tools themselves, and are answered like ADK's own agents; they also report their tool
+    calls.  Others do not, so criteria for tools are errors.  The protocol does not support the
+    session state of a case.
     """
 
     takes_state: ClassVar[bool] = False
 
     a2a: str
-    """The address, below which the card is, such as `http://127.0.0.1:9999`. `${NAME}` stands for
-    an environment variable, as in `headers`, and `{port}` for that of a started server."""
+    """The base address, such as `http://127.0.0.1:9999`. `${NAME}` stands for an environment
+    variable, as in `headers`, and `{port}` for the port of a started server."""
     card: UrlPath = CARD
-    """The path of the card, which is added to the address."""
+    """Path of the card, appended to the address."""
     endpoint: UrlPath | None = None
-    """The path that messages go to, where the address in the card is not the one to be used."""
+    """Path for messages, to override the address in the card."""
     stream: Literal["auto", True, False] = "auto"
-    """Whether answers are streamed; `auto`: where the card says that they can be."""
+    """Whether answers are streamed; `auto`: if the card supports it."""
     input_required: Literal["human", "user"] = "human"
-    """Who answers where the agent requires input: a human, as `human_answers` say, or the user,
-    with the next message of the case."""
+    """Who answers if the agent requires input: a `human`, by `human_answers`, or the `user`, with
+    the next message of the case."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the address, the headers and how the server is started."""
+        """Yield the errors in the address, the headers and the options to start the server."""
         yield from wrong_address("a2a", self.a2a.replace(PORT, "1"), context.env)
         yield from self.wrong_start(self.a2a, context)
         yield from wrong_headers(self.headers, context.env)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Hold conversations; leaving the context stops a server that was started for them."""
+        """Start the server, if configured; leaving the context stops it."""
         address = with_variables(self.a2a, context.env)
         headers = filled_headers(self.headers, context.env)
         async with connecting(context.env) as net, self.served(address, context, net) as server:
@@ -102,7 +102,7 @@ class A2A(Reached, Startable, Agent):
 
 
 class _Peer:
-    """The agent, as it is reached."""
+    """Connection to the agent."""
 
     def __init__(self, how: A2A, net: Net, server: Server, headers: Mapping[str, str]) -> None:
         self.server = server
@@ -111,38 +111,38 @@ class _Peer:
         self._address = ""
         self._headers = headers
         self._found: Interface | None = None
-        self._looking = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._numbers = count(1)
 
     async def interface(self) -> Interface:
-        """Return where messages go, as the card says.
+        """Return the interface that the card names.
 
         Raises:
-            TrialError: there is no card, or none that can be followed.
+            TrialError: there is no card, or it cannot be used.
 
         """
-        async with self._looking:
+        async with self._lock:
             address = await self.server.address()
             if self._found is None or self._address != address:
                 self._address = address
-                self._found = await self._look()
+                self._found = await self._read_card()
             return self._found
 
     async def call(self, method: str, params: Mapping[str, Json]) -> Update:
         """Call `method`, and return its result.
 
         Raises:
-            TrialError: there is none.
+            TrialError: the call failed.
 
         """
         request = await self._request(method, params)
         return _result(request, (await self._net.send(request)).json())
 
     async def stream(self, method: str, params: Mapping[str, Json]) -> AsyncGenerator[Update, None]:
-        """Call `method`, and yield its results as they come.
+        """Call `method`, and yield its results as they arrive.
 
         Raises:
-            TrialError: there are none, or the stream broke off.
+            TrialError: the call failed, or the connection was lost.
 
         """
         request = await self._request(method, params)
@@ -165,7 +165,7 @@ class _Peer:
         headers = {"Accept": accept, **found.version.headers, **self._headers}
         return Request("POST", found.url, body, headers)
 
-    async def _look(self) -> Interface:
+    async def _read_card(self) -> Interface:
         request = Request("GET", self._address + self._how.card, headers=self._headers)
         try:
             body = (await self._net.send(request)).json()
@@ -180,25 +180,25 @@ class _Peer:
         return self._followed(request, _interface(request, body))
 
     def _followed(self, request: Request, found: Interface) -> Interface:
-        """Return `found` with the address that is used.
+        """Return `found` with the address to use.
 
         Raises:
-            TrialError: it leads elsewhere, and our headers, which may hold a key, would go along.
+            TrialError: it is on another host, which must not get our headers with a possible key.
 
         """
         if self._how.endpoint:
             return found._replace(url=self._address + self._how.endpoint)
         url = urljoin(self._address + "/", found.url)
         if self._headers and not _is_same_host(url, self._address):
-            message = f"the card at {request.shown} leads to {shown_address(url)}, another host"
-            hint = "`headers` are not sent there; give that address, or `endpoint`"
+            message = f"the card at {request.shown} names another host, {shown_address(url)}"
+            hint = "`headers` are not sent there; use that address, or set `endpoint`"
             raise TrialError("start", f"{message}: {hint}")
         return found._replace(url=url)
 
 
 def _is_same_host(one: str, other: str) -> bool:
     hosts = {urlsplit(one).hostname, urlsplit(other).hostname}
-    return len(hosts) == 1 or (is_here(one) and is_here(other))
+    return len(hosts) == 1 or (is_local(one) and is_local(other))
 
 
 def _interface(request: Request, body: Json) -> Interface:
@@ -206,18 +206,18 @@ def _interface(request: Request, body: Json) -> Interface:
         return Card.model_validate(body).interface()
     except ValidationError:
         what = request.quoted(str(body))
-        message = f"{request.shown} is no agent card: {what}"
+        message = f"{request.shown} is not an agent card: {what}"
         raise TrialError("protocol", message) from None
     except ValueError as exc:
         raise TrialError("start", f"the agent card at {request.shown} {exc}") from None
 
 
 def _result(request: Request, body: Json) -> Update:
-    """Return the result in a response of JSON-RPC."""
+    """Return the result in a JSON-RPC response."""
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, dict):
-        said = request.quoted(f"{error.get('message')} {error.get('data') or ''}".strip())
-        message = f"{request.shown} answered the error {error.get('code')}: {said}"
+        why = request.quoted(f"{error.get('message')} {error.get('data') or ''}".strip())
+        message = f"{request.shown} answered the error {error.get('code')}: {why}"
         raise TrialError("raised", message)
     result = body.get("result") if isinstance(body, dict) else None
     try:
@@ -234,10 +234,10 @@ class _Running:
     agent: A2A
     peer: _Peer
     names: Iterator[str]
-    """What the conversations are called, one after the other."""
+    """The names of the conversations."""
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone  # nobody else is disturbed
+        del alone  # conversations never disturb each other
         refuse_tool_mocks(trial, self.agent.type_name)
         async with self.peer.server.watched():
             found = await self.peer.interface()
@@ -256,14 +256,14 @@ class _Conversation(Session):
         self._streams = found.streams if how == "auto" else how
         self._name = name
         self._numbers = count(1)
-        self._heard = Heard.model_validate(memento.get("heard", {}))
+        self._received = Received.model_validate(memento.get("heard", {}))
         self._ids: dict[str, str] = dict(memento.get("ids", {}))
-        """The context, and the task that waits for an answer."""
+        """The ids of the context and of the task that waits for an answer."""
 
     @property
     def memento(self) -> Json:
-        heard = self._heard.model_dump(mode="json", by_alias=True, exclude_none=True)
-        return {"ids": self._ids, "heard": heard}
+        received = self._received.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return {"ids": self._ids, "heard": received}
 
     @property
     def output(self) -> str:
@@ -272,7 +272,7 @@ class _Conversation(Session):
     async def send(self, message: Content) -> Invocation:
         identity = f"{self._name}-{next(self._numbers)}"
         asked = self._version.message(message, {"messageId": identity, **self._ids})
-        progress = Progress(self._heard)
+        progress = Progress(self._received)
         started = time.perf_counter()
         try:
             async with self._running.peer.server.watched():
@@ -288,13 +288,13 @@ class _Conversation(Session):
         return found
 
     async def _work(self, asked: dict[str, Json], progress: Progress) -> None:
-        """Send the message, and wait until the agent is done with it."""
+        """Send the message, and wait until its task is settled."""
         peer, version = self._running.peer, self._version
         if self._streams:
             async with aclosing(peer.stream(version.stream, {"message": asked})) as updates:
                 async for update in updates:
                     progress.add(update)
-                    # That of a whole task may be the state before our message.
+                    # A whole task may have the state before our message.
                     if progress.is_settled and not isinstance(update, Task):
                         break
         else:
@@ -313,12 +313,12 @@ class _Conversation(Session):
 
 
 def _require_success(progress: Progress) -> None:
-    if progress.state not in _WORDS:
+    if progress.state not in _FAILURES:
         return
-    words = _WORDS[progress.state]
-    said = one_line(progress.said, SAID_CHARS)
+    failure = _FAILURES[progress.state]
+    detail = one_line(progress.status_text, SAID_CHARS)
     kind: FailureKind = "unsupported" if progress.state == "auth-required" else "raised"
-    raise TrialError(kind, f"{words}: {said}" if said else words)
+    raise TrialError(kind, f"{failure}: {detail}" if detail else failure)
 
 
 def _is_question(calls: tuple[FunctionCall, ...]) -> bool:

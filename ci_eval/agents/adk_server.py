@@ -1,4 +1,4 @@
-"""An agent of Google ADK behind an api server."""
+"""Agents of Google ADK behind an API server."""
 
 import asyncio
 import time
@@ -32,41 +32,40 @@ from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean
 
 OPEN_S = 60.0
-"""How long it may take until a session is begun, on a server that is ready."""
+"""Timeout for opening a session on a server that is ready."""
 OLD = (2, 3)
-"""The version of ADK that keeps less of a run, and those before it."""
+"""The last version of ADK that keeps less of a run."""
 
 
 @agent("adk_server")
 class AdkServer(Reached, Startable, Agent):
-    """An agent of Google ADK that an api server has: `adk api_server`, `adk web`, or one of yours.
+    """An agent of Google ADK behind an API server: `adk api_server`, `adk web`, or your own.
 
-    A server that runs already is asked at its address; with `start` one is started for the run,
-    such as `[adk, api_server, --port, "{port}", --session_service_uri, "memory://", agents]`, which
-    leaves no file behind.
-    Each case gets a session of its own with the state that it starts from and, where the case
-    names none, a user of its own.  The session is not deleted.  The state that it has at last is
-    the final state.
+    Name the address of a running server, or start one for the run with `start`, such as
+    `[adk, api_server, --port, "{port}", --session_service_uri, "memory://", agents]`, which leaves
+    no files behind.
+    Each case gets its own session with its initial state and, unless the case names a user, its
+    own user.  The session is not deleted.  Its last state is the final state.
 
-    What is observed is what the `adk` agent observes, but for the instruction and the tools that
-    the models were given: servers do not tell.  Nothing can be canned there.  A run that broke off
-    is an error, which keeps what came before.
+    The trace is as with the `adk` agent, but without the models' instructions and tools, which
+    servers do not report.  Tools cannot be canned.  A run whose connection was lost is an error,
+    with the events received before.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
 
     adk_server: str | None
-    """The address, such as `http://127.0.0.1:8000`. With `start` it may be empty, or hold `{port}`;
+    """The address, such as `http://127.0.0.1:8000`. With `start` it may be empty, or have `{port}`;
     `${NAME}` stands for an environment variable, as in `headers`."""
     app: str | None = Field(default=None, min_length=1)
-    """The app that is asked; left out, the only one that the server has."""
+    """Name of the app; default: the server's only app."""
     stream: bool = False
-    """Whether the models are to answer in chunks, as for a user who watches."""
+    """Whether models stream their responses, as for an interactive user."""
     ready: UrlPath | None = "/health"
-    """The path that answers when the started server is ready, with any status below 500."""
+    """A path that returns a status below 500 once the started server is ready."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the address, the headers and how the server is started."""
+        """Yield the errors in the address, the headers and the options to start the server."""
         yield from self.wrong_start(self.adk_server, context)
         yield from wrong_headers(self.headers, context.env)
         if self.adk_server is not None:
@@ -75,35 +74,35 @@ class AdkServer(Reached, Startable, Agent):
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Hold conversations; leaving the context stops a server that was started for them."""
+        """Start the server, if configured; leaving the context stops it."""
         address = self.adk_server and with_variables(self.adk_server, context.env)
         async with connecting(context.env) as net, self.served(address, context, net) as server:
             yield _Running(self, context, net, server)
 
 
 class _About(NamedTuple):
-    """What a server says of itself."""
+    """The app and the rules of a server."""
 
     app: str
     rules: Rules
 
 
 class _Running:
-    """An api server."""
+    """Connection to an API server."""
 
-    def __init__(self, said: AdkServer, context: RunContext, net: Net, server: Server) -> None:
+    def __init__(self, options: AdkServer, context: RunContext, net: Net, server: Server) -> None:
         self.server = server
-        self.is_streamed = said.stream
-        self._wanted = said.app
+        self.is_streamed = options.stream
+        self._wanted = options.app
         self._net = net
-        self._headers = filled_headers(said.headers, context.env)
-        self._is_ours = said.launched is not None
+        self._headers = filled_headers(options.headers, context.env)
+        self._is_ours = options.launched is not None
         self._session_ids = session_ids(context)
         self._about: _About | None = None
-        self._asking = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone  # the server is not ours to divide
+        del alone  # all conversations share the server
         refuse_tool_mocks(trial, "adk_server")
         async with self.server.watched():
             api = Api(self._net, await self.server.address(), self._headers)
@@ -111,11 +110,11 @@ class _Running:
                 async with asyncio.timeout(OPEN_S):
                     return await self._open(api, trial, memento)
             except TimeoutError:
-                message = f"the server did not begin a session within {OPEN_S:g} s"
+                message = f"the server did not open a session within {OPEN_S:g} s"
                 raise TrialError("connection", message) from None
 
     async def _open(self, api: Api, trial: Trial, memento: Json) -> Session:
-        about = await self._told(api)
+        about = await self._describe(api)
         if memento is None:
             session = opening(trial, next(self._session_ids))
             user = session["user_id"] if trial.case.session_input else session["id"]
@@ -124,17 +123,17 @@ class _Running:
             return _Conversation(self, api, place, about.rules)
         place = Place(*memento["place"])
         if await api.state(place) is None:
-            message = f"the server does not have the session {place.session!r} any more"
-            raise TrialError("start", f"{message}; leave out --resume")
-        return _Conversation(self, api, place, about.rules, asked=memento["asked"])
+            message = f"the server no longer has the session {place.session!r}"
+            raise TrialError("start", f"{message}; run without --resume")
+        return _Conversation(self, api, place, about.rules, pending=memento["asked"])
 
     @property
     def keeps_sessions(self) -> bool:
-        """Whether the sessions are there after the run."""
+        """Whether sessions outlive the run."""
         return not self._is_ours
 
-    async def _told(self, api: Api) -> _About:
-        async with self._asking:
+    async def _describe(self, api: Api) -> _About:
+        async with self._lock:
             if self._about is None:
                 version = await api.version()
                 rules: Rules = "adk@2.3" if version and version <= OLD else "adk"
@@ -143,10 +142,10 @@ class _Running:
 
 
 def _chosen(wanted: str | None, apps: list[str] | None) -> str:
-    """Return the app that is asked.
+    """Return the app to use.
 
     Raises:
-        TrialError: there is no such app, or nothing says which one.
+        TrialError: there is no such app, or it is ambiguous.
 
     """
     if wanted is not None and (apps is None or wanted in apps):
@@ -154,18 +153,18 @@ def _chosen(wanted: str | None, apps: list[str] | None) -> str:
     if wanted is None and apps and len(apps) == 1:
         return apps[0]
     if apps is None:
-        message = "the server does not say which apps it has; name one with `app`"
+        message = "the server does not list its apps; set `app`"
     else:
         names = ", ".join(apps) or "none"
-        message = f"the server has these apps: {names}; say with `app` which one is meant"
+        message = f"the server has these apps: {names}; set `app` to one of them"
         if wanted is not None:
             guess = did_you_mean(wanted, apps)
-            message = f"the server has no app {wanted!r}, but {names}{guess}"
+            message = f"the server has no app {wanted!r}, only {names}{guess}"
     raise TrialError("start", message)
 
 
 async def _begin(api: Api, place: Place, state: dict[str, Json], trial: Trial) -> None:
-    """Make the session, unless the case names one that is there."""
+    """Create the session, unless the case names one that exists."""
     try:
         await api.create(place, state)
     except TrialError as exc:
@@ -181,22 +180,22 @@ class _Conversation(Session):
     """One session on the server."""
 
     def __init__(
-        self, running: _Running, api: Api, place: Place, rules: Rules, asked: Json = None
+        self, running: _Running, api: Api, place: Place, rules: Rules, pending: Json = None
     ) -> None:
         self._running = running
         self._api = api
         self._place = place
         self._rules = rules
-        self._asked: dict[str, list[str]] = dict(asked or {})
-        """For each call that waits, the ids of its event and of its invocation."""
+        self._pending: dict[str, list[str]] = dict(pending or {})
+        """The ids of event and invocation of each pending call."""
         self._is_whole = True
-        """Whether every run was observed to its end."""
+        """Whether every run was received to its end."""
 
     @property
     def memento(self) -> Json:
         if not self._running.keeps_sessions:
             return None
-        return {"place": list(self._place), "asked": self._asked}
+        return {"place": list(self._place), "asked": self._pending}
 
     @property
     def output(self) -> str:
@@ -217,7 +216,7 @@ class _Conversation(Session):
             exc.seen = exc.seen or received.seen()
             raise
         self._is_whole = True
-        self._note_asked(received.events, found)
+        self._note_pending(received.events, found)
         return found
 
     async def close(self) -> dict[str, Json] | None:
@@ -236,13 +235,13 @@ class _Conversation(Session):
         }
         answers = (part.function_response for part in message.parts or ())
         for each in answers:
-            if each and each.id in self._asked:
-                body["functionCallEventId"], body["invocationId"] = self._asked[each.id]
+            if each and each.id in self._pending:
+                body["functionCallEventId"], body["invocationId"] = self._pending[each.id]
         return body
 
-    def _note_asked(self, events: list[dict[str, Any]], found: Invocation) -> None:
+    def _note_pending(self, events: list[dict[str, Any]], found: Invocation) -> None:
         waiting = {call.id for call in found.waits_for}
-        self._asked = {
+        self._pending = {
             call["id"]: [str(event.get("id", "")), str(event.get("invocationId", ""))]
             for event in events
             for part in (event.get("content") or {}).get("parts") or ()
@@ -251,7 +250,7 @@ class _Conversation(Session):
 
 
 class _Received:
-    """What came of a run up to now."""
+    """The events of a run so far."""
 
     def __init__(self, message: Content, rules: Rules) -> None:
         self.events: list[dict[str, Any]] = []
@@ -259,10 +258,10 @@ class _Received:
         self._rules = rules
         self._started = time.perf_counter()
         self._chunks: dict[tuple[Json, Json], list[dict[str, Any]]] = {}
-        """Of answers that are not complete, by who gives them: several agents may at once."""
+        """Chunks of incomplete responses, by agent and branch, as several may respond at once."""
 
     def add(self, event: dict[str, Any]) -> None:
-        """Take the next event."""
+        """Add the next event."""
         who = str(event.get("author")), str(event.get("branch"))
         if not event.get("partial"):
             self.events.append(event)
@@ -272,46 +271,48 @@ class _Received:
             self._chunks.setdefault(who, []).append(event)
 
     def ended(self) -> Invocation:
-        """Return what the whole run came to.
+        """Return the invocation of the completed run.
 
         Raises:
-            TrialError: it was not whole, or came to nothing.
+            TrialError: the run is incomplete, or has no response.
 
         """
         found = self._invocation(self.events)
         if self.events or not self._chunks:
             refuse_silence(self.events, found)
         if self._chunks:
-            raise TrialError("connection", "the stream ended within an answer of the model")
+            raise TrialError("connection", "the stream ended in the middle of a model response")
         last = found.events[-1].content if found.events else None
         waiting = {call.id for call in found.waits_for}
         for call in calls_of(last):
             if call.id not in waiting and found.final_response is None:
                 shown = one_line(call.name or "", SHOWN_CHARS)
-                raise TrialError("connection", f"the run ended before the call of {shown!r} did")
+                raise TrialError(
+                    "connection", f"the run ended before the call of {shown!r} returned"
+                )
         return found
 
     def seen(self) -> Invocation | None:
-        """Return what there was of a run that broke off: what cannot be read is left out."""
+        """Return the invocation of an incomplete run, without data that cannot be read."""
         pieces: list[dict[str, Any]] = []
         with suppress(TrialError, ValidationError):
-            pieces = [_together(chunks) for chunks in self._chunks.values()]
+            pieces = [_joined(chunks) for chunks in self._chunks.values()]
         with suppress(TrialError):
             return self._invocation([*self.events, *pieces])
         return None
 
     def _invocation(self, events: list[dict[str, Any]]) -> Invocation:
-        told = {"duration": time.perf_counter() - self._started}
-        return to_invocation(events, self._message, rules=self._rules, told=told)
+        details = {"duration": time.perf_counter() - self._started}
+        return to_invocation(events, self._message, rules=self._rules, details=details)
 
 
-def _together(chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the beginning of an answer as one event, which is not final."""
+def _joined(chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Join the chunks of an incomplete response to one event, which is not final."""
     numbers = count(1)
     made = Aggregator(lambda: f"{MADE_BY_US}{next(numbers)}")
     for chunk in chunks:
         made.add(ModelResponse.model_validate(chunk))
     whole = made.close()
-    told = whole.model_dump(exclude_none=True) if whole else {}
+    fields = whole.model_dump(exclude_none=True) if whole else {}
     first = {"author": chunks[0]["author"], "invocation_id": chunks[0].get("invocationId")}
-    return {**told, **first, "partial": True}
+    return {**fields, **first, "partial": True}

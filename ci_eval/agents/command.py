@@ -1,4 +1,4 @@
-"""An agent that is any command, spoken to in lines of JSON."""
+"""Commands as agents, which exchange lines of JSON."""
 
 import asyncio
 import time
@@ -21,42 +21,42 @@ from ci_eval.runtime.processes import Child, Excerpt, Launch
 from ci_eval.runtime.workers.wire import encode, read_json, shown
 
 GRACE_S = 1.0
-"""How long a command may live on when its input has ended."""
+"""How long a command may run after the end of its input."""
 
 
 @agent("command")
 class Command(Agent):
-    """Any command: it reads a line of JSON for each message, and answers with one.
+    """Any command that reads a line of JSON for each message, and answers with a line of JSON.
 
     It reads `{"message", "history", "session"}` from standard input: the user's message (a text;
-    ADK's content object where there is more than text), what was said before (a list of
+    ADK's content object if there is more than text), the previous turns (a list of
     `{"message", "response", "tool_calls"}`), and `{"id", "app_name", "user_id", "state"}`.  It
     writes to standard output, on one line, a JSON text or `{"response": text, "tool_calls":
     [{"name", "args", "result"?}], "usage"?: {"input_tokens", "output_tokens", "cost_usd"}}`.
-    Whatever else it has to say belongs on standard error.
+    All other output belongs on standard error.
 
-    Where it cannot go on before somebody outside has answered, it writes `"waits_for": [{"name",
-    "args", "id"?}]` as well.  The next message then holds the answers: a content object with one
+    If it needs an external answer to continue, it also writes `"waits_for": [{"name", "args",
+    "id"?}]`.  The next message then has the answers: a content object with one
     `function_response` for each, `{"id", "name", "response"}`.
 
-    A run that is resumed goes on with a conversation that was under way where there is one
-    process for each `message`, with the same `history` and `session`; else it begins anew.
+    With `per: message`, a resumed run continues an unfinished conversation with the same `history`
+    and `session`; otherwise, the conversation starts over.
     """
 
     command: tuple[str, ...] = Field(min_length=1)
-    """The program and its arguments; no shell reads them. A program with a slash is a path from
-    the folder of the configuration."""
+    """The program and its arguments, run without a shell. A program with a slash is a path
+    relative to the folder of the configuration."""
     per: Literal["session", "message"] = "session"
-    """`session`: one process for a whole conversation. `message`: one for each message, which
-    ends when it has answered."""
+    """`session`: one process per conversation. `message`: one process per message, which must
+    exit after its answer."""
     env: Declared = Field(default_factory=dict)
-    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
-    on, or names with values."""
+    """Additional environment variables: a list of names or patterns to pass on, or names with
+    values."""
     cwd: PathText = "."
-    """The folder it is started in, from the folder of the configuration."""
+    """Working directory, relative to the folder of the configuration."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the program, the folder and the environment."""
+        """Yield the errors in the program, the folder and the environment."""
         for message in refused(self.env):
             yield "env", message
         if not self._find_program(context):
@@ -65,13 +65,13 @@ class Command(Agent):
             yield "cwd", f"there is no folder {self.cwd!r}"
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say which variables it is to get are not set."""
+        """Return the declared variables that are not set, as text."""
         return unset(self.env, env)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Hold conversations; leaving the context ends every process."""
-        # A program that vanished after the check fails in the words of the system.
+        """Accept conversations; leaving the context ends all processes."""
+        # If it was removed after the check, starting it fails with the system's error.
         program = self._find_program(context) or self.command[0]
         launch = Launch(
             argv=(program, *self.command[1:]),
@@ -90,7 +90,7 @@ class Command(Agent):
 
 
 class _Commands:
-    """Holds conversations, each with processes of its own."""
+    """Conversations, each with its own processes."""
 
     def __init__(
         self, launch: Launch, *, per: Literal["session", "message"], ids: Iterator[str]
@@ -101,7 +101,7 @@ class _Commands:
         self._processes: set[_Process] = set()
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone  # they always are
+        del alone  # it always is
         refuse_tool_mocks(trial, "command")
         session = opening(trial, next(self._ids))
         if self._per == "session":
@@ -125,29 +125,29 @@ class _Commands:
 
 
 class _Process:
-    """One run of the command."""
+    """One process of the command."""
 
     def __init__(self) -> None:
-        self.child = Child(self._hear, self._gone)
+        self.child = Child(self._on_line, self._on_end)
         self._lines: list[bytes] = []
-        self._spoke = asyncio.Event()
+        self._answered = asyncio.Event()
         self._ended = asyncio.Event()
 
     async def ask(self, question: dict[str, Any], *, last: bool) -> Json:
-        """Return the answer to `question`; after the `last` one, when the process has ended.
+        """Return the answer to `question`; for the `last` one, wait for the process to end.
 
         Raises:
-            TrialError: there is none, or more than one, or it is not JSON.
+            TrialError: there is no answer, more than one, or it is not JSON.
 
         """
         if self._lines:
-            raise unexpected(f"wrote {shown(_text(self._lines[0]))} without being asked")
+            raise unexpected(f"wrote {shown(_text(self._lines[0]))} without a request")
         self.child.write_line(encode(question))
         if last:
             self.child.end_input()
         if not self._ended.is_set():
-            self._spoke.clear()
-        await (self._ended if last else self._spoke).wait()
+            self._answered.clear()
+        await (self._ended if last else self._answered).wait()
         lines, self._lines = self._lines, []
         if len(lines) > 1:
             texts = ", then ".join(shown(_text(line)) for line in lines)
@@ -156,27 +156,27 @@ class _Process:
             raise self._failure("after its answer" if lines else "without an answer")
         return _parsed(lines[0])
 
-    def _hear(self, line: bytes) -> None:
+    def _on_line(self, line: bytes) -> None:
         if not line.strip():
             return
         self._lines.append(line)
-        self._spoke.set()
+        self._answered.set()
         if len(self._lines) > 1:
-            self.child.kill()  # it would go on, and nothing could come of it
+            self.child.kill()  # its answers are useless from now on
 
-    def _gone(self) -> None:
+    def _on_end(self) -> None:
         self._ended.set()
-        self._spoke.set()
+        self._answered.set()
 
     def _failure(self, when: str) -> TrialError:
         what = f"{self.child.ending} {when}"
         if self.child.exit_code and not self.child.fault:
-            return TrialError("crash", f"the agent {what}{self.child.last_words}")
-        return unexpected(what, self.child.last_words)
+            return TrialError("crash", f"the agent {what}{self.child.stderr_tail}")
+        return unexpected(what, self.child.stderr_tail)
 
 
 class _Conversation(Session):
-    """One conversation; `process` is `None` where each message gets one of its own."""
+    """One conversation; `process` is `None` if each message gets its own process."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""An agent that is a model of Google's, with an instruction and canned tools."""
+"""Google's models as agents, with an instruction and canned tools."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -43,13 +43,13 @@ REFUSED: Mapping[str, str] = {
     "speech_config": _TEXT,
     "image_config": _TEXT,
 }
-"""Settings that would undo the agent, and why."""
+"""Settings that conflict with the agent's options, and why."""
 NewId = Callable[[], str]
-"""Makes up the id of a call to which the model gave none."""
+"""Returns a new id for a call without one."""
 
 
 class _Settings(GeminiSettings):
-    """The settings of an agent, which may want a form for its answer."""
+    """The settings of an agent, including the format of its response."""
 
     response_mime_type: str | None = None
     response_schema: dict[str, Json] | None = None
@@ -59,15 +59,15 @@ class _Settings(GeminiSettings):
 
 @agent("gemini")
 class Gemini(Prompted, GeminiAccess, Agent):
-    """A model of Google's with an instruction and tools whose results are canned.
+    """One of Google's models, with an instruction and tools with canned results.
 
-    To try a prompt and the declarations of tools before there is an agent around them.  The
-    environment says how the model is reached, with the variables that google-genai reads, as for
-    the [judge](judges.md#gemini); what is set here comes before it.  A call that fails in passing
-    (the codes 408, 409, 425, 429 and from 500 on, or no answer) is made up to four times.
+    Use it to test a prompt and tool declarations before there is an agent around them.  The model
+    is accessed by the environment variables that google-genai reads, as for the
+    [judge](judges.md#gemini); options set here take precedence.  A call that fails temporarily
+    (status 408, 409, 425, 429 or 500 and above, or no response) is attempted up to four times.
 
-    Every answer of the model is an event, with its usage.  One that was cut off is final where it
-    says something, and an error, with the model's reason, where it does not.
+    Each model response is an event with its usage.  A response that was cut off is final if it has
+    content, and otherwise an error with the model's reason.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
@@ -75,10 +75,10 @@ class Gemini(Prompted, GeminiAccess, Agent):
     gemini: str = Field(min_length=1)
     """The model, such as `gemini-2.5-flash`."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
-    """Settings of a call, as google-genai's `GenerateContentConfig` names them: `temperature`,
+    """Settings of a call, with the names of google-genai's `GenerateContentConfig`: `temperature`,
     `top_p`, `max_output_tokens`, `seed`, `thinking_config`, `tool_config` …"""
     stream: bool = False
-    """Whether answers come in chunks, which are put together as ADK does it."""
+    """Whether responses are streamed, and joined as in ADK."""
 
     @field_validator("settings")
     @classmethod
@@ -87,21 +87,21 @@ class Gemini(Prompted, GeminiAccess, Agent):
         return settings
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the instruction and the canned results."""
+        """Yield the errors in the instruction and the canned results."""
         yield from self.wrong_prompt(context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Connect, and close the connection at the end."""
-        told = self.told(context)
+        instruction = self.instruction_text(context)
         async with reaching(self, context, named_by="'gemini' of the agent") as client:
-            yield _Running(self, client, told, self.missing(context.env))
+            yield _Running(self, client, instruction, self.missing(context.env))
 
     def config(self) -> "types.GenerateContentConfig":
-        """Return what every call says beside the messages and the instruction.
+        """Return the config of every call, without the instruction.
 
         Raises:
-            TrialError: the settings are wrong.
+            TrialError: the settings are invalid.
 
         """
         given: dict[str, Any] = checked(_Settings, self.settings, REFUSED).model_dump(
@@ -113,56 +113,56 @@ class Gemini(Prompted, GeminiAccess, Agent):
         try:
             return google_config(given)
         except ValueError as exc:
-            raise TrialError("start", f"the settings of the agent are wrong: {exc}") from None
+            raise TrialError("start", f"the settings of the agent are invalid: {exc}") from None
 
 
 class _Running:
-    """A model that can be talked to."""
+    """Connection to the model."""
 
-    def __init__(self, agent: Gemini, client: GeminiClient, told: str, missing: str) -> None:
+    def __init__(self, agent: Gemini, client: GeminiClient, template: str, missing: str) -> None:
         self.agent = agent
-        self.told = told
+        self.template = template
         self._client = client
         self._missing = missing
         self._config: types.GenerateContentConfig | None = None
-        """What holds for all conversations."""
-        self._hopeless = ""
-        """Why it is not worth asking any more."""
+        """The config shared by all conversations."""
+        self._fatal = ""
+        """The error that makes further requests useless."""
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone  # they always are alone
+        del alone  # it always is
         if self._missing:
             raise TrialError("start", f"the agent lacks {self._missing}")
-        if self._hopeless:
-            raise TrialError("start", self._hopeless)
+        if self._fatal:
+            raise TrialError("start", self._fatal)
         return _Conversation(self, trial, memento)
 
     def config(self, instruction: str) -> "types.GenerateContentConfig":
-        """Return what every call of a conversation says beside the messages.
+        """Return the config of every call of a conversation.
 
         Raises:
-            TrialError: the settings are wrong.
+            TrialError: the settings are invalid.
 
         """
         if self._config is None:
             self._config = self.agent.config()
-        told = {"system_instruction": instruction or None}
-        return self._config.model_copy(update=told)
+        update = {"system_instruction": instruction or None}
+        return self._config.model_copy(update=update)
 
     async def ask(
         self, contents: "list[types.Content]", config: "types.GenerateContentConfig", new_id: NewId
     ) -> ModelResponse:
-        """Return the model's answer, asked for as often as it takes.
+        """Return the model's response, with retries.
 
         Raises:
-            TrialError: there is none; `seen` is what there was of it.
+            TrialError: there is none; `seen` is an incomplete one.
 
         """
         try:
             return await retried(lambda: self._ask_once(contents, config, new_id), _wait)
         except JudgeError as exc:
             if exc.hopeless:
-                self._hopeless = str(exc)
+                self._fatal = str(exc)
             kind: FailureKind = "start" if exc.hopeless else "connection"
             raise TrialError(kind, str(exc), seen=exc.seen) from exc
 
@@ -200,7 +200,7 @@ class _Running:
 
 
 def _wait(error: TrialError) -> float | None:
-    """Return how long Google wants to be left alone; `None` where that is of no use."""
+    """Return the minimum pause before a retry; `None` if a retry is useless."""
     if isinstance(error, JudgeError) and error.passing:
         return error.after_s or 0.0
     return None
@@ -214,7 +214,7 @@ class _Conversation(ModelSession):
 
     def __init__(self, running: _Running, trial: Trial, memento: Json) -> None:
         agent = running.agent
-        super().__init__(agent, agent.gemini, running.told, trial, memento)
+        super().__init__(agent, agent.gemini, running.template, trial, memento)
         self._running = running
         self._new_id = partial(next, fresh_ids(MADE_BY_US, self.said))
         self._config = running.config(self.instruction)
@@ -225,7 +225,7 @@ class _Conversation(ModelSession):
 
 
 def _sendable(content: Content) -> "types.Content":
-    """Return `content` as google-genai takes it, without the ids that we made up.
+    """Return `content` for google-genai, without the ids that we generated.
 
     Raises:
         TrialError: it cannot be sent.
@@ -239,8 +239,8 @@ def _sendable(content: Content) -> "types.Content":
             if str(part.get(key, {}).get("id", "")).startswith(MADE_BY_US):
                 del part[key]["id"]
     try:
-        # Only from a text are bytes read as base64.
+        # Bytes are only decoded from base64 when parsed from text.
         return types.Content.model_validate_json(json.dumps(given))
     except ValidationError as exc:
-        said = one_line(exc.errors()[0]["msg"], 200)
-        raise TrialError("unsupported", f"a message cannot be sent to the model: {said}") from None
+        why = one_line(exc.errors()[0]["msg"], 200)
+        raise TrialError("unsupported", f"a message cannot be sent to the model: {why}") from None

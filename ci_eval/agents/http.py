@@ -1,4 +1,4 @@
-"""An agent that is any service which answers over HTTP."""
+"""HTTP services as agents."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from ci_eval.agents._answers import CallsAt, Reading, told
+from ci_eval.agents._answers import CallsAt, Reading, invocation_of
 from ci_eval.agents._expressions import (
     Expression,
     ExpressionError,
@@ -43,67 +43,67 @@ DEFAULT_BODY: Mapping[str, Json] = {
     "session": "{{ session }}",
 }
 MAX_EVENTS = 100_000
-"""How many events a streamed answer may have."""
+"""The most events of a streamed answer."""
 _ORIGIN = re.compile(r"https?://[^/?#]*")
 END = "[DONE]"
-"""What many services send as the last event, which is no JSON."""
+"""The last event of many services, which is not JSON."""
 
 
 @agent("http")
 class Http(Reached, Startable, Agent):
-    """A service that answers over HTTP: one request for each message, of any shape.
+    """An HTTP service that gets one request per message, in any JSON format.
 
     The address and the texts of the body are templates: `{{ message }}` is the user's message (a
-    text; ADK's content object where there is more than text), `{{ messages }}` the whole
-    conversation with it, as `[{"role": "user" | "assistant", "content"}]`, `{{ history }}` what was
-    said before, as `[{"message", "response", "tool_calls"}]`, `{{ session }}` the object `{"id",
-    "app_name", "user_id", "state"}`.  A text that is nothing but such an expression keeps its kind
-    of JSON: `"{{ history }}"` is a list.  A case with `tool_mocks` is refused, unless the body
-    hands them on as `{{ tool_mocks }}` to a service that heeds them.
+    text; ADK's content object if there is more than text), `{{ messages }}` the conversation
+    including it, as `[{"role": "user" | "assistant", "content"}]`, `{{ history }}` the previous
+    turns, as `[{"message", "response", "tool_calls"}]`, `{{ session }}` the object `{"id",
+    "app_name", "user_id", "state"}`.  A text that is only an expression keeps its JSON type:
+    `"{{ history }}"` is a list.  A case with `tool_mocks` is refused, unless the body passes them
+    as `{{ tool_mocks }}` to a service that uses them.
 
-    What comes back is read by expressions without braces, such as `answer.choices[0].message.text`:
-    `answer` is the body.  Where none is given, the body is a text, or what a [command](#command)
-    answers, `{"response", "tool_calls"?, "usage"?}`.  Both are in the language of
+    The response is read by expressions without braces, such as `answer.choices[0].message.text`,
+    where `answer` is the body.  By default, the body is a text, or the answer of a
+    [command](#command), `{"response", "tool_calls"?, "usage"?}`.  Templates and expressions are
     [Jinja](https://jinja.palletsprojects.com/en/stable/templates/#expressions), with its filters.
 
-    A service that does not say which tools were called has no trajectory, which is not the same as
-    an empty one: criteria for tools are errors.  Redirects are not followed, no cookies are kept,
-    and failed requests are made again only as `run.retries` says.
+    A service that does not report its tool calls has no trajectory, which differs from an empty
+    one: criteria for tools are errors.  Redirects are not followed, no cookies are kept, and failed
+    requests are only retried by `run.retries`.
     """
 
     http: Template
-    """The address, such as `https://example.com/chat/{{ session.id }}`; what is put in is
+    """The address, such as `https://example.com/chat/{{ session.id }}`; inserted values are
     percent-encoded. `${NAME}` stands for an environment variable, as in `headers`, and `{port}` for
-    that of a started server."""
+    the port of a started server."""
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
-    """How it is asked; with `GET` no body is sent."""
+    """The HTTP method; `GET` sends no body."""
     body: Form = Field(default_factory=lambda: dict(DEFAULT_BODY))
-    """The JSON that is sent; left out, `{"message", "history", "session"}`, which a command gets,
-    too."""
+    """The JSON body of the request; default: `{"message", "history", "session"}`, as for a
+    command."""
     response: Expression | None = None
-    """Where the text of the answer is; what is no text is written as JSON."""
+    """The response text in the answer; other values are converted to JSON."""
     tool_calls: CallsAt | None = None
-    """Where the tool calls are: a list of `{"name", "args", "result"?}` or of calls as OpenAI has
-    them; or `{each, name, args, result}`, which says what each is made of. Where nothing is found,
-    nothing is known of them; `answer.calls or []` says that there were none."""
+    """The tool calls in the answer: a list of `{"name", "args", "result"?}` or in OpenAI's format;
+    or `{each, name, args, result}`, with expressions for the fields of each. If it finds nothing,
+    the tool calls are unknown; `answer.calls or []` means that there were none."""
     usage: Expression | None = None
-    """Where the object with `input_tokens` and `output_tokens` (or `prompt_tokens` and
-    `completion_tokens`) and `cost_usd` is. Tokens are counted only where `tool_calls` is known,
-    beside which a trace keeps them."""
+    """The object with `input_tokens` and `output_tokens` (or `prompt_tokens` and
+    `completion_tokens`) and `cost_usd`. Tokens are only counted if the tool calls are known, as a
+    trace stores them together."""
     state: Expression | None = None
-    """Where the state of the session is, an object; the last one is the final state."""
+    """The session state, an object; the last one is the final state."""
     session: Expression | None = None
-    """Where the first answer names the session; until then `session.id` is null."""
+    """The session id in the first answer; until then `session.id` is null."""
     stream: Literal["sse"] | None = None
     """`sse`: the answer is a stream of server-sent events. `answer` is then `{"text", "events"}`:
-    what the events add up to, and the data of each, as JSON where it is JSON."""
+    the joined text, and the data of each event, parsed if it is JSON."""
     delta: Expression = "event.delta"
-    """Where each `event` of a stream has its piece of the text; most have none."""
+    """The piece of text in each `event` of a stream, if any."""
     timeout_s: float | None = Field(default=None, gt=0)
-    """How long one answer may take, in seconds; left out, as long as the trial may."""
+    """Timeout of one answer in seconds; default: that of the trial."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the address, the headers and how the server is started."""
+        """Yield the errors in the address, the headers and the options to start the server."""
         plain = re.sub("{{.*?}}", "x", self.http).replace(PORT, "1")
         yield from wrong_address("http", plain, context.env)
         yield from self.wrong_start(self.http, context)
@@ -111,17 +111,19 @@ class Http(Reached, Startable, Agent):
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Hold conversations; leaving the context stops a server that was started for them."""
+        """Start the server, if configured; leaving the context stops it."""
         address = with_variables(self.http, context.env)
         found = _ORIGIN.match(address)
         origin = found[0] if found else ""
-        way = _Way(address.removeprefix(origin), filled_headers(self.headers, context.env))
+        endpoint = _Endpoint(
+            address.removeprefix(origin), filled_headers(self.headers, context.env)
+        )
         async with connecting(context.env) as net, self.served(origin, context, net) as server:
-            yield _Running(self, net, server, way, session_ids(context))
+            yield _Running(self, net, server, endpoint, session_ids(context))
 
 
-class _Way(NamedTuple):
-    """What requests have beside the server."""
+class _Endpoint(NamedTuple):
+    """Path and headers of requests."""
 
     path: str
     """A template."""
@@ -130,20 +132,20 @@ class _Way(NamedTuple):
 
 @dataclass(frozen=True)
 class _Running:
-    """The service, as it is reached."""
+    """Connection to the service."""
 
     agent: Http
     net: Net
     server: Server
-    way: _Way
+    endpoint: _Endpoint
     session_ids: Iterator[str]
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone  # nobody else is disturbed
+        del alone  # conversations never disturb each other
         asked = asked_for([self.agent.http, self.agent.body])
         if "tool_mocks" not in asked:
             refuse_tool_mocks(trial, self.agent.type_name)
-        await self.server.address()  # to start takes no time of the trial's
+        await self.server.address()  # the start of the server does not count as time of the trial
         session = opening(trial, next(self.session_ids))
         if self.agent.session:
             session["id"] = None
@@ -176,10 +178,10 @@ class _Conversation(Session):
         reading = Reading(request, answer)
         reply = reading.reply(self._agent)
         before = self._known["history"]
-        invocation = told(message, reply, seconds=took, number=len(before) + 1)
+        invocation = invocation_of(message, reply, seconds=took, number=len(before) + 1)
         history = [*before, turn_of(asked, reply)]
         self._known = {**self._known, "history": history}
-        self._take_session(reading)
+        self._update_session(reading)
         return invocation
 
     async def close(self) -> dict[str, Json] | None:
@@ -190,18 +192,18 @@ class _Conversation(Session):
         return self._running.server.output
 
     async def _request(self, asked: Json) -> Request:
-        agent, way = self._agent, self._running.way
+        agent, endpoint = self._agent, self._running.endpoint
         data = {**self._known, "message": asked, "messages": _messages(self._known, asked)}
         try:
-            path = filled_address(way.path, data)
+            path = filled_address(endpoint.path, data)
             body = None if agent.method == "GET" else filled(agent.body, data)
         except ExpressionError as exc:
-            raise TrialError("unsupported", f"the request cannot be made: {exc}") from exc
+            raise TrialError("unsupported", f"the request cannot be created: {exc}") from exc
         url = await self._running.server.address() + path
-        return Request(agent.method, url, body, way.headers)
+        return Request(agent.method, url, body, endpoint.headers)
 
     async def _answer(self, request: Request) -> Json:
-        """Return what comes back: JSON, or the text that it is."""
+        """Return the answer: JSON or text."""
         limit = self._agent.timeout_s
         try:
             async with asyncio.timeout(limit):
@@ -209,7 +211,9 @@ class _Conversation(Session):
                     return await self._streamed(request)
                 response = await self._running.net.send(request)
         except TimeoutError:
-            raise TrialError("timeout", f"{request.shown} gave no answer in {limit:g} s") from None
+            raise TrialError(
+                "timeout", f"{request.shown} did not answer within {limit:g} s"
+            ) from None
         if response.headers.get("Content-Type", "").startswith("text/plain"):
             response.require_success()
             return response.text
@@ -219,17 +223,17 @@ class _Conversation(Session):
         events: list[Json] = []
         async with (
             self._running.net.stream(request) as stream,
-            aclosing(stream.events()) as coming,
+            aclosing(stream.events()) as stream_events,
         ):
-            async for data in coming:
+            async for data in stream_events:
                 if len(events) == MAX_EVENTS:
                     message = f"{request.shown} sent more than {MAX_EVENTS:,} events"
                     raise TrialError("protocol", message)
                 if data != END:
                     events.append(_event(data))
-        return Reading(request, events).put_together(self._agent.delta)
+        return Reading(request, events).joined(self._agent.delta)
 
-    def _take_session(self, reading: Reading) -> None:
+    def _update_session(self, reading: Reading) -> None:
         if self._agent.state:
             self._state = reading.state(self._agent.state)
         if self._agent.session and self._known["session"]["id"] is None:

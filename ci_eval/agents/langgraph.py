@@ -1,4 +1,4 @@
-"""An agent that is a graph of LangGraph."""
+"""Graphs of LangGraph as agents."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -14,31 +14,29 @@ from ci_eval.runtime.context import RunContext
 
 @agent("langgraph")
 class LangGraph(Framework):
-    """A graph of LangGraph, `module:name`, in worker processes of its own.
+    """A graph of LangGraph, `module:name`, in its own worker processes.
 
-    The messages that its nodes put into the state are the trajectory, each under the name of its
-    node; `parent/node` is a node of a graph within the graph.  `nodes` are those that wrote into
-    the state, in the order in which they were done.  Each conversation is a thread of its own:
-    of the graph's checkpointer, or of one in memory where it has none.  The session state of the
-    case begins the thread, as far as the graph's state has such keys; what JSON can hold of the
-    state is the final state.  A graph that is interrupted waits for an answer to
-    `interrupt(value=…)`, at a breakpoint to `interrupt(before=[…])`.
+    The trajectory is the messages that its nodes write to the state, each with the name of its
+    node; `parent/node` is a node of a subgraph.  `nodes` are those that wrote to the state, in the
+    order in which they finished.  Each conversation is a separate thread of the graph's
+    checkpointer, or of one in memory if it has none.  The thread begins with the keys of the case's
+    session state that the graph's state has; the final state is the state as JSON.  An interrupted
+    graph waits for an answer to `interrupt(value=…)`, at a breakpoint to `interrupt(before=[…])`.
     """
 
     adapter: ClassVar[str] = "langgraph"
 
     langgraph: ObjectName
-    """The graph, such as `app.graph:graph`, compiled or not, or a function without arguments,
-    sync or async, that makes it. Modules are found from the folder of the configuration, which
-    is the working directory, too."""
+    """The graph, such as `app.graph:graph`, compiled or not, or a sync or async function without
+    arguments that returns it. Modules are imported from the folder of the configuration, which is
+    also the working directory."""
     input: str = Field(default="messages", min_length=1)
-    """The key of the state that the user's message belongs to; where it is not `messages`, that
-    is given a text."""
+    """The state key for the user's message; any key other than `messages` gets it as text."""
     output: str | None = Field(default=None, min_length=1)
-    """The key of the state that holds the final response; left out, the one of `input`. Of
-    `messages`, it is the last one."""
+    """The state key with the final response; default: that of `input`. With `messages`, it is the
+    last message."""
     config: Mapping[str, Json] = Field(default_factory=dict)
-    """What else the graph is invoked with, such as `recursion_limit` and `configurable`."""
+    """The config that the graph is invoked with: `recursion_limit`, `configurable` …"""
 
     def target(self, context: RunContext) -> str:
         """Return the name of the graph."""
@@ -46,5 +44,5 @@ class LangGraph(Framework):
         return self.langgraph
 
     def options(self) -> Mapping[str, Json]:
-        """Return where messages belong, and what else the graph is invoked with."""
+        """Return the state keys of input and output, and the graph's config."""
         return {"input": self.input, "output": self.output, "config": dict(self.config)}

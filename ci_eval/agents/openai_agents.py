@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK."""
+"""Agents of the OpenAI Agents SDK."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -14,25 +14,25 @@ from ci_eval.runtime.context import RunContext
 
 @agent("openai_agents")
 class OpenAIAgents(Framework):
-    """An agent of the OpenAI Agents SDK, `module:name`, in worker processes of its own.
+    """An agent of the OpenAI Agents SDK, `module:name`, in its own worker processes.
 
-    The items of a run are the trajectory, each under the name of its agent; a handoff is a call
-    of its tool, `transfer_to_…`.  The next message goes to the agent that spoke last, with all
-    that was said.  A call that needs an approval waits to be answered with `true` or `false`.
-    Nothing is traced.
+    The trajectory is the items of a run, each with the name of its agent; a handoff is a call of
+    its tool, `transfer_to_…`.  The next message goes to the agent that responded last, with the
+    whole conversation.  A call that needs approval waits for the answer `true` or `false`.
+    The SDK's tracing is disabled.
     """
 
     adapter: ClassVar[str] = "openai_agents"
 
     openai_agents: ObjectName
-    """The agent, such as `app.agents:triage`, or a function without arguments, sync or async,
-    that makes it. Modules are found from the folder of the configuration, which is the working
-    directory, too."""
+    """The agent, such as `app.agents:triage`, or a sync or async function without arguments that
+    returns it. Modules are imported from the folder of the configuration, which is also the
+    working directory."""
     context: ObjectName | None = None
     """A function that gets the session state, a dictionary, and returns the context of the run;
-    left out, the dictionary is it. What JSON can hold of the context is the final state."""
+    default: the dictionary itself. The final state is the context as JSON."""
     max_turns: int = Field(default=10, ge=1)
-    """How often models may be asked on one message."""
+    """The most model calls for one message."""
 
     def target(self, context: RunContext) -> str:
         """Return the name of the agent."""
@@ -40,5 +40,5 @@ class OpenAIAgents(Framework):
         return self.openai_agents
 
     def options(self) -> Mapping[str, Json]:
-        """Return what makes the context, and the limit."""
+        """Return the context function and the limit."""
         return {"context": self.context, "max_turns": self.max_turns}

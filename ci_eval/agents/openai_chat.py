@@ -1,4 +1,4 @@
-"""An agent that is a model asked in OpenAI's way, with an instruction and canned tools."""
+"""Models with OpenAI's chat API as agents, with an instruction and canned tools."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -25,48 +25,50 @@ from ci_eval.runtime.retry import retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 OPENAI = "https://api.openai.com/v1"
-_PASSING = frozenset({408, 409, 429})
-"""What says "later", beside the codes from 500 on."""
-_HOPELESS = frozenset({401, 403, 404})
-"""What says that no other request would fare better."""
-_OURS = ("model", "messages", "tools", "stream", "stream_options", "n")
+_TEMPORARY = frozenset({408, 409, 429})
+"""Status codes of temporary errors, in addition to 500 and above."""
+_FATAL = frozenset({401, 403, 404})
+"""Status codes of errors that every request would have."""
+_RESERVED = ("model", "messages", "tools", "stream", "stream_options", "n")
 
 
-def _not_ours(settings: dict[str, Json]) -> dict[str, Json]:
-    taken = [name for name in settings if name in _OURS]
-    if taken:
-        raise ValueError(f"{taken[0]!r} is no setting: the agent itself says it")
+def _without_reserved(settings: dict[str, Json]) -> dict[str, Json]:
+    reserved = [name for name in settings if name in _RESERVED]
+    if reserved:
+        raise ValueError(f"{reserved[0]!r} cannot be in `settings`: the agent sets it")
     return settings
 
 
 @agent("openai_chat")
 class OpenAIChat(Prompted, Reached, Agent):
-    """A model that is asked in OpenAI's way, with an instruction and tools with canned results.
+    """A model with OpenAI's chat API, an instruction, and tools with canned results.
 
-    To try a prompt and the schemas of tools before there is an agent around them.  Any service
-    with `/chat/completions` will do: OpenAI, vLLM, Ollama, a gateway; no package is needed.  A
-    request that fails in passing (408, 409, 429 and from 500 on) is made up to four times, as late
-    as the service says.
+    Use it to test a prompt and tool schemas before there is an agent around them.  Any service
+    with `/chat/completions` works: OpenAI, vLLM, Ollama, a gateway; no package is needed.  A
+    request that fails temporarily (status 408, 409, 429 or 500 and above) is attempted up to four
+    times, after the pause that the service asks for.
 
-    Every answer of the model is an event, with its usage, and costs what is known of the price of
-    the model.  A refusal is a response.  An answer that was cut off, or filtered, is final where
-    it says something, and an error where it does not.
+    Each model response is an event with its usage, and with its cost if the model's price is known.
+    A refusal is a response.  A response that was cut off or filtered is final if it has content,
+    and otherwise an error.
     """
 
     openai_chat: str = Field(min_length=1)
     """The model, such as `gpt-4o-mini`."""
     base_url: Address = OPENAI
-    """Where requests go; `/chat/completions` is added."""
+    """Base address of the API; `/chat/completions` is appended."""
     api_key_env: str | None = Field(default=None, min_length=1)
-    """The variable that holds the key; left out, `OPENAI_API_KEY` for OpenAI itself, and no key is
-    sent to others."""
-    settings: Annotated[dict[str, Json], AfterValidator(_not_ours)] = Field(default_factory=dict)
-    """What a request says beside that, such as `{temperature: 0, max_completion_tokens: 500}`."""
+    """The environment variable with the API key; default: `OPENAI_API_KEY` for OpenAI, and no key
+    for other services."""
+    settings: Annotated[dict[str, Json], AfterValidator(_without_reserved)] = Field(
+        default_factory=dict
+    )
+    """Other parameters of a request, such as `{temperature: 0, max_completion_tokens: 500}`."""
     stream: bool = False
-    """Whether answers come in pieces, which are put together."""
+    """Whether responses are streamed, and then joined."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the key, the headers, the instruction and the results."""
+        """Yield the errors in the key, the headers, the instruction and the results."""
         if self._key_name:
             yield from wrong_variable("api_key_env", self._key_name, context.env)
         yield from wrong_headers(self.headers, context.env)
@@ -74,12 +76,12 @@ class OpenAIChat(Prompted, Reached, Agent):
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Hold conversations; leaving the context closes the connections."""
+        """Open the connections; leaving the context closes them."""
         headers = filled_headers(self.headers, context.env)
         if self._key_name:
             headers["Authorization"] = f"Bearer {context.env.get(self._key_name, '').strip()}"
         async with connecting(context.env) as net:
-            yield _Running(self, net, context, headers, self.told(context))
+            yield _Running(self, net, context, headers, self.instruction_text(context))
 
     @property
     def _key_name(self) -> str | None:
@@ -88,14 +90,14 @@ class OpenAIChat(Prompted, Reached, Agent):
         return self.api_key_env or ("OPENAI_API_KEY" if is_openai else None)
 
     def body(self, instruction: str, said: list[Content]) -> dict[str, Json]:
-        """Return what is sent after `said`.
+        """Return the request body for the messages `said`.
 
         Raises:
-            TrialError: a part of it has no place in a chat.
+            TrialError: chats do not support a part of them.
 
         """
-        told = [{"role": "system", "content": instruction}] if instruction else []
-        body = {"model": self.openai_chat, "messages": [*told, *messages(said)], **self.settings}
+        system = [{"role": "system", "content": instruction}] if instruction else []
+        body = {"model": self.openai_chat, "messages": [*system, *messages(said)], **self.settings}
         if self.tools:
             declared = [tool.declared() for tool in self.tools]
             body["tools"] = [{"type": "function", "function": each} for each in declared]
@@ -106,23 +108,23 @@ class OpenAIChat(Prompted, Reached, Agent):
 
 @dataclass(frozen=True)
 class _Running:
-    """The model, as it is reached."""
+    """Connection to the model."""
 
     agent: OpenAIChat
     net: Net
     context: RunContext
     headers: Mapping[str, str]
-    told: str
+    template: str
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone  # they always are alone
+        del alone  # it always is
         return _Conversation(self, trial, memento)
 
     async def ask(self, body: dict[str, Json]) -> ModelResponse:
-        """Return what the model answers, asked as often as it takes.
+        """Return the model's response, with retries.
 
         Raises:
-            TrialError: there is no answer.
+            TrialError: there is none.
 
         """
         url = f"{self.agent.base_url.rstrip('/')}/chat/completions"
@@ -130,7 +132,7 @@ class _Running:
         try:
             return await retried(lambda: self._ask_once(request), self._wait)
         except StatusError as exc:
-            if exc.response.status in _HOPELESS:
+            if exc.response.status in _FATAL:
                 raise TrialError("start", str(exc)) from exc
             raise
 
@@ -143,21 +145,21 @@ class _Running:
         assembly = Assembly()
         async with self.net.stream(request) as stream, aclosing(stream.events()) as events:
             async for data in events:
-                with suppress(NotJsonError):  # `[DONE]`, and what keeps the connection awake
+                with suppress(NotJsonError):  # `[DONE]`, and keep-alive messages
                     assembly.add(parse_json(data))
         if not assembly.is_whole:
-            raise TrialError("connection", f"{request.shown} broke off in the middle of an answer")
+            raise TrialError("connection", f"{request.shown} ended in the middle of a response")
         return assembly.body
 
     def _wait(self, error: TrialError) -> float | None:
-        """Return how long the service wants to be left alone; `None` where that is of no use."""
+        """Return the minimum pause before a retry; `None` if a retry is useless."""
         if error.kind != "connection":
             return None
         if not isinstance(error, StatusError):
             return 0.0
         response = error.response
-        is_passing = response.status in _PASSING or response.status >= 500
-        if not is_passing or "insufficient_quota" in response.text:
+        is_temporary = response.status in _TEMPORARY or response.status >= 500
+        if not is_temporary or "insufficient_quota" in response.text:
             return None
         return retry_after(response.headers, self.context.now()) or 0.0
 
@@ -167,18 +169,18 @@ class _Conversation(ModelSession):
 
     def __init__(self, running: _Running, trial: Trial, memento: Json) -> None:
         agent = running.agent
-        super().__init__(agent, agent.openai_chat, running.told, trial, memento)
+        super().__init__(agent, agent.openai_chat, running.template, trial, memento)
         self._running = running
 
     async def ask(self) -> ModelResponse:
         body = self._running.agent.body(self.instruction, self.said)
         response = await self._running.ask(body)
-        content = response.content and _identified(response.content, self.said)
+        content = response.content and _with_unique_ids(response.content, self.said)
         return response.model_copy(update={"content": content})
 
 
-def _identified(content: Content, said: list[Content]) -> Content:
-    """Return `content` with an id for every call that none in `said` has; not all give one."""
+def _with_unique_ids(content: Content, said: list[Content]) -> Content:
+    """Return `content` with an id for every call that is unique in `said`; not all have one."""
     taken = {call.id for each in said for call in calls_of(each)} | {None}
     fresh = fresh_ids("call-", [*said, content])
     parts = []

@@ -1,4 +1,4 @@
-"""An agent of Pydantic AI."""
+"""Agents of Pydantic AI."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -12,24 +12,23 @@ from ci_eval.runtime.context import RunContext
 
 @agent("pydantic_ai")
 class PydanticAI(Framework):
-    """An agent of Pydantic AI, `module:name`, in worker processes of its own.
+    """An agent of Pydantic AI, `module:name`, in its own worker processes.
 
-    The messages of a run are the trajectory; the call of an output tool is none, it is the final
-    response.  An output that is no text is a text of JSON.  A call that needs an approval waits
-    to be answered with `true` or `false`, a deferred one with what its tool would return, where
-    the agent's `output_type` has `DeferredToolRequests`.  A canned `error` is what a tool says
-    with `ToolFailed`.
+    The trajectory is the messages of a run; the call of an output tool is the final response
+    instead.  An output that is not text is converted to JSON.  If the agent's `output_type` has
+    `DeferredToolRequests`, a call that needs approval waits for the answer `true` or `false`, and a
+    deferred call for its tool's result.  A canned `error` is raised as `ToolFailed`.
     """
 
     adapter: ClassVar[str] = "pydantic_ai"
 
     pydantic_ai: ObjectName
-    """The agent, such as `app.agents:support`, or a function without arguments, sync or async,
-    that makes it. Modules are found from the folder of the configuration, which is the working
-    directory, too."""
+    """The agent, such as `app.agents:support`, or a sync or async function without arguments that
+    returns it. Modules are imported from the folder of the configuration, which is also the
+    working directory."""
     deps: ObjectName | None = None
     """A function that gets the session state, a dictionary, and returns the dependencies of the
-    run; left out, the dictionary is it. What JSON can hold of them is the final state."""
+    run; default: the dictionary itself. The final state is the dependencies as JSON."""
 
     def target(self, context: RunContext) -> str:
         """Return the name of the agent."""
@@ -37,5 +36,5 @@ class PydanticAI(Framework):
         return self.pydantic_ai
 
     def options(self) -> Mapping[str, Json]:
-        """Return what makes the dependencies."""
+        """Return the function for the dependencies."""
         return {"deps": self.deps}

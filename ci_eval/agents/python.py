@@ -1,4 +1,4 @@
-"""An agent that is a Python callable."""
+"""Python callables as agents."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -21,36 +21,36 @@ from ci_eval.runtime.workers.wire import shown
 
 @agent("python")
 class Python(PythonTarget, Agent):
-    """A Python callable, `module:callable`, sync or async, in worker processes of its own.
+    """A Python callable, `module:callable`, sync or async, in its own worker processes.
 
-    It is called with the user's message (a text; ADK's content object where there is more than
-    text) and, if its signature names them, with `history` (what was said before: a list of
+    It is called with the user's message (a text; ADK's content object if there is more than text)
+    and, if its signature names them, with `history` (the previous turns: a list of
     `{"message", "response", "tool_calls"}`) and `session` (`{"id", "app_name", "user_id",
     "state"}`: one dictionary for the whole conversation, whose `state` it may change).  It
     returns a text, or `{"response": text, "tool_calls": [{"name", "args", "result"?}],
     "usage"?: {"input_tokens", "output_tokens", "cost_usd"}}`.
 
-    Where it cannot go on before somebody outside has answered, it returns `"waits_for": [{"name",
-    "args", "id"?}]` as well.  The next message then holds the answers: a content object with one
+    If it needs an external answer to continue, it also returns `"waits_for": [{"name", "args",
+    "id"?}]`.  The next message then has the answers: a content object with one
     `function_response` for each, `{"id", "name", "response"}`.
 
-    A run that is resumed goes on with a conversation that was under way, in another process and
-    with the same `history` and `session`; see `resumable`.
+    A resumed run continues an unfinished conversation in another process, with the same `history`
+    and `session`; see `resumable`.
     """
 
     threads: int | None = Field(default=None, ge=1)
-    """How many conversations a worker may hold at once; 1 for a callable that is not safe to
-    call from two threads. Left out, as many as `run.concurrency` allows."""
+    """The most concurrent conversations per worker; 1 for a callable that is not thread-safe.
+    Default: as many as `run.concurrency` allows."""
     workers: int = Field(default=1, ge=1, le=256)
-    """How many processes share the work; more than one only helps where Python itself is busy."""
+    """Number of worker processes; more than one only helps if Python code is the bottleneck."""
 
     resumable: bool = True
-    """Whether `history` and `session` are all that it knows of a conversation. `false` for a
-    callable that remembers more by itself: a run that is resumed begins the conversation anew."""
+    """Whether `history` and `session` are its whole state. Set `false` for a callable that keeps
+    other state: a resumed run then starts its conversations over."""
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Hold conversations; leaving the context ends the workers."""
+        """Start the workers; leaving the context stops them."""
         async with self.pool(context, workers=self.workers, threads=self.threads) as pool:
             yield _Running(pool, session_ids(context), resumable=self.resumable)
 

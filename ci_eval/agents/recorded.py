@@ -1,4 +1,4 @@
-"""Conversations that already took place, read from a file."""
+"""Recorded conversations as agents, read from a file."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -27,47 +27,45 @@ from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted, reading
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""The longest line of a recording."""
+"""The longest line of a recording, in bytes."""
 MAX_PROBLEMS = 100
-"""Reading a recording stops after so many problems."""
+"""The most problems reported of a recording."""
 
 
 @agent("recorded")
 class Recorded(Agent):
-    """Conversations that were recorded: by `run --record`, by another tool, or by your own.
+    """Recorded conversations: from `run --record`, another tool, or your own.
 
-    The file holds one JSON object a line, `{"eval_id", "invocations": [ADK Invocation, …]}`
-    with `agent`, `evalset`, `repeat`, `final_state` and `error` where there is something to say.
-    Or it is of one of the formats that `ci-eval list recordings` names, such as traces of
-    OpenTelemetry; its content tells which.  Such files may have up to 64 MiB, lines of our own
-    any number.
+    The file has one JSON object per line, `{"eval_id", "invocations": [ADK Invocation, …]}`,
+    optionally with `agent`, `evalset`, `repeat`, `final_state` and `error`.  Or it has one of the
+    formats that `ci-eval list recordings` names, such as OpenTelemetry traces, detected from its
+    content.  Such files may have up to 64 MiB; our own format has no limit.
 
-    A conversation belongs to the case whose id it has.  Where a file gives no ids of cases, it
-    belongs to the case whose id is that of the conversation or session; else to every case
-    with exactly the same messages of the user in the same order.  Several conversations of a
-    case are its repeats 0, 1, 2 … in the order of the file, in every format.  A line of our own
-    that gives `repeat` is that one, and takes the place of an earlier line that gives the same.
-    Where lines name several agents, those count that name the agent as the configuration does.
-    What belongs to no case is not used.
+    A conversation belongs to the case with its id.  In a file without case ids, it belongs to the
+    case whose id is that of the conversation or session, else to every case with exactly the same
+    user messages in the same order.  Several conversations of a case are its repeats 0, 1, 2 … in
+    the order of the file, in every format.  A line of our own format with `repeat` is that repeat,
+    and replaces an earlier line with the same number.  If lines name several agents, those with
+    the agent's name in the configuration are used.  Conversations of no case are ignored.
     """
 
     converses: ClassVar[bool] = False
 
     recorded: str = Field(min_length=1)
-    """The file, from the folder of the configuration, or an object, `gs://bucket/name`."""
+    """Path relative to the folder of the configuration, or an object, `gs://bucket/name`."""
     gcs: GcsOptions = GcsOptions()
-    """How Cloud Storage is reached; left out, as `gcs` of the configuration says."""
+    """Connection settings for Cloud Storage; default: `gcs` of the configuration."""
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
-        """Read where each conversation stands."""
+        """Index the conversations, and open the file."""
         with self._found(context) as path:
             index = self._index(path, context)
             with path.open("rb") as file:
                 yield _Replay(file, self.recorded, index)
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the file."""
+        """Yield the errors in the file."""
         try:
             with self._found(context) as path:
                 self._index(path, context)
@@ -77,11 +75,11 @@ class Recorded(Agent):
 
     @contextmanager
     def _found(self, context: RunContext) -> Iterator[Path]:
-        """Give the file, or a copy of the object for as long as it is used."""
+        """Yield the path of the file, or of a temporary copy of the object."""
         if is_place(self.recorded):
             copy = Storage(self.gcs, context.env).copy(Place.parse(self.recorded))
             yield copy.path
-            del copy  # it was there until here
+            del copy  # it is needed until here
         else:
             yield contained(context.root, self.recorded)
 
@@ -94,7 +92,7 @@ class Recorded(Agent):
 
 
 class _Place(NamedTuple):
-    """Where a conversation stands: an offset in the file, or the conversation itself."""
+    """Location of a conversation: an offset in the file, or the conversation itself."""
 
     offset: int
     value: Recording | None = None
@@ -102,19 +100,19 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class _Index:
-    """Which conversations there are."""
+    """Index of the conversations."""
 
     by_case: dict[Try, _Place] = field(default_factory=dict)
     """By agent, evalset, case and repeat."""
     agents: dict[str | None, None] = field(default_factory=dict)
-    """Who was observed; `None` where a line does not say."""
+    """The recorded agents; `None` for lines that name none."""
     by_session: dict[str, list[Recording]] = field(default_factory=dict)
-    """Those that name no case, by what the file calls them."""
+    """Conversations without a case, by their session in the file."""
     by_texts: dict[tuple[str, ...], list[Recording]] = field(default_factory=dict)
-    """Those that name no case, by the messages of the user."""
+    """Conversations without a case, by the user's messages."""
 
     def add(self, found: Iterable[Recording]) -> None:
-        """Take up conversations that were read."""
+        """Add conversations."""
         for each in found:
             if each.eval_id is not None:
                 self.put((None, each.evalset, each.eval_id, each.repeat or 0), _Place(0, each))
@@ -126,15 +124,15 @@ class _Index:
                 self.by_texts.setdefault(texts, []).append(each)
 
     def put(self, key: Try, place: _Place) -> None:
-        """Take up one that names its case."""
+        """Add the location of a conversation with a case."""
         self.agents[key[0]] = None
         self.by_case[key] = place
 
     def find(self, trial: Trial, shown: str) -> _Place | None:
-        """Return what was recorded for `trial`; the user calls the file `shown`.
+        """Return the recording for `trial`; `shown` is the path that the user sees.
 
         Raises:
-            TrialError: it is there of several agents, none of which is that of the trial.
+            TrialError: several agents were recorded, but not that of the trial.
 
         """
         key = trial.key
@@ -147,7 +145,7 @@ class _Index:
             }
             if len(found) > 1 and not is_named:
                 names = ", ".join(repr(agent) for agent in found)
-                message = f"{shown} has this case of several agents, {names}, {_WHO}"
+                message = f"{shown} has this case from several agents, {names}, {_UNKNOWN_AGENT}"
                 raise TrialError("not_recorded", message)
             if found:
                 return next(iter(found.values()))
@@ -159,9 +157,9 @@ class _Index:
 
 @lru_cache(maxsize=8)
 def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
-    """Return where each conversation stands, having checked them all.
+    """Validate all conversations, and return their index.
 
-    Time and size of the file are arguments so that a changed file is read again.
+    The time and size of the file are arguments so that a changed file is read again.
     """
     head = _head(path, shown)
     reader = _reader(path, head)
@@ -174,7 +172,7 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
     if head is not None and (odd or not _has_lines(path)):
         known = ", ".join(points.recording)
         message = (
-            "is no recording that is known here (a JSON object with 'eval_id' and 'invocations' "
+            "is not in a known recording format (a JSON object with 'eval_id' and 'invocations' "
             f"on each line, or {known}): found {odd or known_files.described(head)}"
         )
         raise UsageError(problems=[Problem(message, shown, 1)])
@@ -182,7 +180,7 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
 
 
 def _other(head: Json) -> str:
-    """Return what a document is that is no recording for certain; empty where it may be."""
+    """Describe a document that is certainly not a recording; empty if it may be one."""
     found = known_files.recognised(head)
     formats = points.evalset if isinstance(head, dict) and not found else ()
     name = next((name for name in formats if points.evalset[name].sniff(head)), None)
@@ -190,7 +188,7 @@ def _other(head: Json) -> str:
 
 
 def _head(path: Path, shown: str) -> Json:
-    """Return the beginning of the one document, or of the first; nothing where it is broken."""
+    """Return the beginning of the first document; `None` if it is invalid."""
     try:
         return JsonFile(path, shown=shown).head()
     except UsageError:
@@ -198,9 +196,9 @@ def _head(path: Path, shown: str) -> Json:
 
 
 def _reader(path: Path, head: Json) -> type[RecordingReader] | None:
-    """Return the reader of recordings that begin like `head`, if there is one.
+    """Return the reader of recordings that begin like `head`, if any.
 
-    Where a name promises lines, what stands on the first may be the one document, too.
+    If the file name implies lines, the first line may be the only document, too.
     """
     begins: list[tuple[Syntax, Json]] = [("json", head)]
     if syntax_of(path) == "jsonl":
@@ -210,7 +208,7 @@ def _reader(path: Path, head: Json) -> type[RecordingReader] | None:
 
 
 def _has_lines(path: Path) -> bool:
-    """Say whether the first line that is not blank is JSON on its own."""
+    """Return True if the first non-blank line is valid JSON."""
     with path.open("rb") as file:
         lines = iter(lambda: file.readline(MAX_LINE_BYTES), b"")
         try:
@@ -245,7 +243,7 @@ def _index_lines(path: Path, shown: str) -> _Index:
 
 
 class _Line(Recording):
-    """One line of a recording, which says of which case it is."""
+    """One line of a recording in our own format."""
 
     eval_id: str
     agent: str | None = None
@@ -260,14 +258,16 @@ def _recording(line: bytes) -> _Line:
 
 @dataclass(frozen=True)
 class _Replay:
-    """A recording that is open."""
+    """An open recording."""
 
     file: IO[bytes]
     shown: str
     index: _Index
 
-    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> "_Held":
-        """Return the conversation that was recorded for `trial`."""
+    async def open(
+        self, trial: Trial, *, alone: bool = False, memento: Json = None
+    ) -> "_RecordedSession":
+        """Return the recorded conversation for `trial`."""
         del alone, memento
         place = self.index.find(trial, self.shown)
         if place is None:
@@ -276,7 +276,7 @@ class _Replay:
         found = place.value or self._read(place.offset)
         if found.error is not None:
             raise TrialError(failure_kind(found.error_kind), found.error)
-        return _Held(found.invocations or (), found.final_state)
+        return _RecordedSession(found.invocations or (), found.final_state)
 
     def _read(self, offset: int) -> Recording:
         self.file.seek(offset)
@@ -286,23 +286,23 @@ class _Replay:
         again = f" (repeat {repeat})" if repeat else ""
         places = self.index.by_case
         if not places and not self.index.by_session and not self.index.by_texts:
-            return f"{self.shown} holds no conversation"
+            return f"{self.shown} has no conversations"
         others = sorted({str(at[1]) for at in places if at[2] == case and at[1]} - {evalset})
         elsewhere = f", only for the evalset {', '.join(others)}" if others else ""
         unnamed = sum(map(len, self.index.by_texts.values()))
-        how = f"; {unnamed} conversations in it name no case, and {_MATCHING}" if unnamed else ""
+        how = f"; {unnamed} conversations in it name no case; {_MATCHING}" if unnamed else ""
         return f"{self.shown} has no recording of this case{again}{elsewhere}{how}"
 
 
-_WHO = "and none has the name of this agent; name the agent like the one that is meant"
+_UNKNOWN_AGENT = "but not from this agent; give this agent the name of one of them"
 _MATCHING = (
-    "such a one belongs to a case if its session has the id of the case, or if it has exactly "
-    "the same messages of the user"
+    "they are matched by the session, if it has the id of the case, or by exactly the same user "
+    "messages"
 )
 
 
-class _Held(Session):
-    """A conversation that took place."""
+class _RecordedSession(Session):
+    """A recorded conversation."""
 
     def __init__(
         self, invocations: tuple[Invocation, ...], final_state: dict[str, Json] | None
@@ -316,7 +316,7 @@ class _Held(Session):
         return self._invocations
 
     async def send(self, message: Content) -> Invocation:
-        """Never called: the conversation is over."""
+        """Never called for a recording."""
         raise NotImplementedError
 
     async def close(self) -> dict[str, Json] | None:

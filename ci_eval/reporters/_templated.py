@@ -76,7 +76,7 @@ def _theirs(
         text = _OURS.sub("&lt;!--", text)
         if fits(text):
             return text
-    raise TooLongError("makes more than there is room for")
+    raise TooLongError("its output is too long")
 
 
 def _note(template: Template, exc: TemplateError) -> str:

@@ -25,7 +25,7 @@ from ci_eval.run.report import MAX_WORST, clear, worst_results, write_report
 from ci_eval.run.rerun import Reruns
 from ci_eval.run.score import scoring
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workspace import room_for_agents
+from ci_eval.runtime.workspace import agent_workspace
 from ci_eval.text import templates
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     reruns = Reruns(plan, meta, past, outputs.progress)
     files = handed_secrets.files(plan.config, context)
     with (
-        room_for_agents(context, files) as room,
+        agent_workspace(context, files) as room,
         Collector(plan, meta, outputs, context.secrets) as collector,
     ):
         asyncio.run(_execute_and_score(plan, room, collector, reruns))

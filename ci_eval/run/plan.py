@@ -21,7 +21,7 @@ from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import contained, fault_of_path
+from ci_eval.runtime.paths import contained, path_error
 from ci_eval.storage.adk_storage import evalset_place
 from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal
@@ -214,7 +214,7 @@ class _Planner:
         single = spec.model_copy(update={"path": path, "cases": (*spec.cases, *cases)})
         if is_place(path):
             return self._objects(entry, single)
-        fault = fault_of_path(path)
+        fault = path_error(path)
         if fault:
             self._problem(fault, ("evalsets", entry))
             return {}

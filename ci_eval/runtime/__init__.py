@@ -1,4 +1,4 @@
-"""The machine under a run: context, isolated processes, environments, git, paths, HTTP, retries.
+"""Operating system and network: processes, isolation, git, paths, HTTP, retries.
 
 Imports `run_files`, `text` and below.
 """

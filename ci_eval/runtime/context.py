@@ -23,17 +23,17 @@ class RunContext:
     env: Mapping[str, str]
     """The environment variables of this process."""
     root: Path
-    """The folder of the configuration; relative paths in it start here."""
+    """The folder of the configuration; relative paths in it begin here."""
     now: Callable[[], float]
     """Seconds since the epoch."""
     folder: str = ""
-    """The same folder as the user named it; empty where that is the current one."""
+    """The same folder as the user wrote it; empty for the working directory."""
     job: str = ""
     """The name of the CI job; empty outside CI."""
     say: Callable[[str], None] = lambda _: None
     """Shows the user one line."""
     clone: Clone = NO_CLONE
-    """The clone that `root` belongs to; found when it is first used, if left out."""
+    """The clone that contains `root`; searched for on first use by default."""
     secrets: Secrets = _NO_SECRETS
     """The values that no output may hold; by default those in `env`."""
 
@@ -50,5 +50,5 @@ class RunContext:
         return in_actions(self.env)
 
     def shown(self, given: str) -> str:
-        """Return what the user calls the file that the configuration calls `given`."""
+        """Return the path that the user sees for a path in the configuration."""
         return os.path.normpath(Path(self.folder) / given)

@@ -1,8 +1,8 @@
-"""Git: the only module that starts it.
+"""Git commands: the only module that runs git.
 
-Each call names its repository by `GIT_DIR`, so git looks for none, and gets no settings but those
-that the call passes on: neither the user's files of settings nor variables of the job.  The
-repository is never the user's own once `clone` has read it, but one whose settings we wrote.
+Each call names its repository by `GIT_DIR`, so git searches for none, and has only the settings
+that the call passes: neither the user's settings files nor variables of the job.  After `clone`
+has read the user's repository, the repository is always one whose settings we wrote.
 """
 
 import os
@@ -18,10 +18,9 @@ from typing import IO
 
 TIMEOUT_S = 60
 NETWORK_TIMEOUT_S = 120
-"""Time limits of a command, and of one that talks to a remote; only a command that hangs gets
-near them."""
-_PASSED_ON = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
-_TO_REMOTES = (
+"""Timeouts of local commands, and of those that access a remote; only reached if one hangs."""
+_INHERITED = ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")
+_INHERITED_FOR_REMOTES = (
     *("HOME", "XDG_CONFIG_HOME", "USERPROFILE", "HOMEDRIVE", "HOMEPATH"),
     *("SSH_AUTH_SOCK", "SSH_ASKPASS", "GIT_ASKPASS", "GIT_SSH", "GIT_SSH_COMMAND"),
     *("GH_TOKEN", "GITHUB_TOKEN", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
@@ -29,7 +28,7 @@ _TO_REMOTES = (
     *("https_proxy", "http_proxy", "all_proxy", "no_proxy"),
     *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""Variables that a command which talks to a remote also gets; its credential helpers need them."""
+"""More variables for commands that access a remote; credential helpers need them."""
 _FIXED = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -37,7 +36,7 @@ _FIXED = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
-    # None that runs a program which an address names, as `ext::` does.
+    # Without `ext::`, whose addresses name programs to run.
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
     "LC_ALL": "C",
 }
@@ -45,26 +44,26 @@ _ALWAYS = (
     *("-c", "safe.bareRepository=explicit", "-c", "core.hooksPath=" + os.devnull),
     *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
 )
-_SAID_CHARS = 500
-"""The longest quotation of an error message of git's."""
+_MAX_ERROR_CHARS = 500
+"""How much of git's error message is quoted, in characters."""
 _ADVICE = ("hint:", "warning:")
 _LOGIN = re.compile(r"://[^/@\s]+@")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 class GitError(Exception):
-    """A git command that failed, with git's message on one line and without credentials."""
+    """A git command failed; the message is git's, on one line and without credentials."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository, by the address of its git directory."""
+    """A repository, given by its git directory."""
 
     git_dir: Path
     env: Mapping[str, str]
-    """The environment of this process; git gets a few variables of it."""
+    """The environment of this process, of which git gets a few variables."""
     extra: Mapping[str, str | None] = field(default_factory=dict)
-    """Variables of git itself, such as `GIT_INDEX_FILE`; `None` takes away one that is fixed."""
+    """Variables of git itself, such as `GIT_INDEX_FILE`; `None` removes a fixed one."""
 
     def run(
         self,
@@ -73,17 +72,17 @@ class Repository:
         remote: bool = False,
         into: IO[bytes] | None = None,
     ) -> bytes:
-        """Return the output of a git command, or write it `into` a file and return nothing.
+        """Run a git command; return its output, or write it `into` a file and return nothing.
 
-        `given` is its standard input; a `remote` command talks to another repository.
+        `given` is its standard input; a `remote` command accesses another repository.
 
         Raises:
-            GitError: it failed, took too long, or git is not installed.
+            GitError: it failed or timed out, or git is not installed.
 
         """
         limit = NETWORK_TIMEOUT_S if remote else TIMEOUT_S
         try:
-            process = subprocess.Popen(  # noqa: S603  # git itself; what is named is an argument
+            process = subprocess.Popen(  # noqa: S603  # git itself; names are arguments
                 [_program(self.env), *_ALWAYS, *args],
                 cwd=self.git_dir if self.git_dir.is_dir() else self.git_dir.parent,
                 env=self._environment(remote=remote),
@@ -94,13 +93,14 @@ class Repository:
             )
             out, err = _finish(process, given, limit)
         except subprocess.TimeoutExpired as exc:
-            raise GitError(f"git {args[0]} was not done after {limit} s") from exc
+            raise GitError(f"git {args[0]} timed out after {limit} s") from exc
         except OSError as exc:
-            raise GitError(f"git cannot be started: {exc.strerror or exc}") from exc
-        except ValueError as exc:  # a name with U+0000, or with half a character
-            raise GitError(f"git {args[0]} cannot be asked about such a name") from exc
+            raise GitError(f"cannot start git: {exc.strerror or exc}") from exc
+        except ValueError as exc:  # a name with U+0000 or a lone surrogate
+            raise GitError(f"git {args[0]}: the name has invalid characters") from exc
         if process.returncode:
-            raise GitError(_said(err) or f"git {args[0]} ended with {process.returncode}")
+            message = _error_message(err)
+            raise GitError(message or f"git {args[0]} exited with code {process.returncode}")
         return out or b""
 
     def asked(self, *args: str) -> str:
@@ -111,18 +111,18 @@ class Repository:
             return ""
 
     def commit(self, name: str) -> str | None:
-        """Return the commit that `name` stands for, or `None`."""
+        """Resolve `name` to a commit, or return `None`."""
         return (
             self.asked("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             or None
         )
 
     def holds(self, name: str) -> bool:
-        """Return whether there is an object of this name, though a partial clone may lack it."""
+        """Return True if the object exists, even if a partial clone lacks it."""
         return bool(self.asked("rev-parse", "--verify", "--quiet", "--end-of-options", name))
 
     def parents(self, commit: str) -> Sequence[str]:
-        """Return the parents that a commit names, even if a shallow clone lacks them."""
+        """Return the parents of a commit, even those that a shallow clone lacks."""
         head = self.asked("cat-file", "commit", commit).partition("\n\n")[0]
         return [
             line.removeprefix("parent ") for line in head.splitlines() if line.startswith("parent ")
@@ -142,50 +142,50 @@ class Repository:
         )
 
     def copy(self, blob: str, to: Path, *, most: int, remote: bool = False) -> None:
-        """Write a blob to a file, unless it has more than `most` bytes.
+        """Write a blob of at most `most` bytes to a file.
 
         Raises:
-            GitError: it is longer, no blob, or not available.
+            GitError: it is larger, not a blob, or not available.
 
         """
         size = int(self.run("cat-file", "-s", blob, remote=remote))
         if size > most:
-            raise GitError(f"it is longer than {most >> 20} MiB")
+            raise GitError(f"it is larger than {most >> 20} MiB")
         with to.open("wb") as file:
             self.run("cat-file", "blob", blob, remote=remote, into=file)
 
     def _environment(self, *, remote: bool) -> dict[str, str]:
-        names = (*_PASSED_ON, *(_TO_REMOTES if remote else ()))
+        names = (*_INHERITED, *(_INHERITED_FOR_REMOTES if remote else ()))
         found = {key: self.env[key] for key in names if key in self.env}
         place = {"GIT_DIR": str(self.git_dir), "PATH": os.pathsep.join(_folders(self.env))}
-        # What is missing is fetched only by commands that may talk to a remote.
+        # Only commands that may access a remote fetch missing objects.
         fixed = _FIXED if remote else {**_FIXED, "GIT_NO_LAZY_FETCH": "1"}
-        all_of_them = {**found, **fixed, **place, **self.extra}
-        return {key: value for key, value in all_of_them.items() if value is not None}
+        variables = {**found, **fixed, **place, **self.extra}
+        return {key: value for key, value in variables.items() if value is not None}
 
 
 def _folders(env: Mapping[str, str]) -> Sequence[str]:
-    """Return the folders of PATH, without those that depend on the working directory."""
+    """Return the folders of PATH, without those relative to the working directory."""
     return [each for each in env.get("PATH", "").split(os.pathsep) if Path(each).is_absolute()]
 
 
 def _program(env: Mapping[str, str]) -> str:
     """Return the path of git.
 
-    Windows would look into the working directory first, where a pull request can put a `git.exe`.
+    Windows would search the working directory first, where a pull request can put a `git.exe`.
     """
     name = "git.exe" if sys.platform == "win32" else "git"
     found = (Path(folder, name) for folder in _folders(env))
     path = next((each for each in found if os.access(each, os.X_OK) and each.is_file()), None)
     if path is None:
-        raise GitError("git is not installed, or not in a folder that PATH names")
+        raise GitError("git is not installed, or not on the PATH")
     return str(path)
 
 
 def _finish(
     process: "subprocess.Popen[bytes]", given: bytes | None, limit: float
 ) -> tuple[bytes, bytes]:
-    """Wait for a command; kill it, and all that it started, if waiting ends early."""
+    """Wait for a command; on a timeout or an interrupt, kill it and its children."""
     with process:
         try:
             return process.communicate(given, timeout=limit)
@@ -198,8 +198,8 @@ def _finish(
             raise
 
 
-def _said(err: bytes) -> str:
+def _error_message(err: bytes) -> str:
     """Return git's error message on one line, without advice, logins and control characters."""
     lines = err.decode(errors="replace").splitlines()
     kept = " ".join(line.strip() for line in lines if not line.startswith(_ADVICE))
-    return _CONTROL.sub(" ", _LOGIN.sub("://", kept)).strip()[:_SAID_CHARS]
+    return _CONTROL.sub(" ", _LOGIN.sub("://", kept)).strip()[:_MAX_ERROR_CHARS]

@@ -1,8 +1,8 @@
-"""HTTP requests of our own: the only module that makes any.
+"""HTTP client: the only module that sends our own requests.
 
-What comes back is bounded, and what goes wrong is an error that names the address without its
-query or its password, which may be secret.  Redirects are not followed: the next address would
-get our headers, which may hold a key, and a `POST` would lose its body on the way.
+Responses are limited in size, and errors name the address without query and password, which may
+be secret.  Redirects are not followed: the next address would get our headers, which may hold a
+key, and a `POST` would lose its body.
 """
 
 import asyncio
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 MAX_BODY = 16 * 1024 * 1024
-"""The longest body, and the longest stream, in bytes."""
+"""The largest body or stream, in bytes."""
 CONNECT_S = 30.0
-"""How long it may take to be connected; how long an answer may take, the trial's time says."""
+"""Timeout of connecting; the trial's timeout limits the response."""
 KEEP_ALIVE_S = 2.0
-"""How long a connection is kept that nobody uses: less than servers do (uvicorn and Node: 5 s),
-so that no request goes out on one that is just being closed."""
+"""How long an idle connection is kept: less than servers do (uvicorn and Node: 5 s), so that no
+request is sent on one that is just being closed."""
 SHOWN_CHARS = 300
 MIN_SECRET = 8
-"""Shorter values of headers are no keys, and would be found in every other word."""
+"""The shortest header value to redact; shorter ones are not keys, and appear in normal words."""
 
 
 # --- Requests and responses -------------------------------------------------------------------
 
 
 def address(text: str) -> str:
-    """Return `text`, which is where requests go.
+    """Return `text` if it is an HTTP address.
 
     Raises:
-        ValueError: it cannot be.
+        ValueError: it is not.
 
     """
     scheme, _, rest = text.partition("://")
@@ -58,11 +58,11 @@ def address(text: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(address)]
-"""Where requests go: it begins with `http://` or `https://`."""
+"""An address that begins with `http://` or `https://`."""
 
 
 def shown_address(url: str) -> str:
-    """Return `url` for messages, without what may be secret: user, password, query, fragment."""
+    """Return `url` for messages, without possible secrets: user, password, query, fragment."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -72,12 +72,12 @@ def shown_address(url: str) -> str:
 
 
 class Request(NamedTuple):
-    """What is sent."""
+    """An HTTP request."""
 
     method: str
     url: str
     json: Json = None
-    """The body; nothing is sent where it is `None`."""
+    """The body; `None` sends none."""
     headers: Mapping[str, str] = {}
 
     @property
@@ -86,7 +86,7 @@ class Request(NamedTuple):
         return shown_address(self.url)
 
     def quoted(self, text: str) -> str:
-        """Return the beginning of what the other side says, for messages, without our keys."""
+        """Return the beginning of a server's text for messages, without our keys."""
         for value in self.headers.values():
             for each in (value, *value.split()):
                 if len(each) >= MIN_SECRET:
@@ -95,7 +95,7 @@ class Request(NamedTuple):
 
 
 class StatusError(TrialError):
-    """A request failed, as the status of its response says."""
+    """A request failed with an HTTP error status."""
 
     def __init__(self, message: str, response: "Response") -> None:
         self.response = response
@@ -104,25 +104,25 @@ class StatusError(TrialError):
 
 @dataclass(frozen=True)
 class Response:
-    """What came back."""
+    """An HTTP response."""
 
     request: Request
     status: int
     headers: Mapping[str, str]
-    """Their names are the same in lower and in upper case."""
+    """Their names are case-insensitive."""
     body: bytes
 
     @cached_property
     def text(self) -> str:
-        """The body, where it is text."""
+        """The body as text."""
         return self.body.decode(errors="replace")
 
     def json(self) -> Json:
         """Return the body as JSON.
 
         Raises:
-            StatusError: the status says that the request failed.
-            TrialError: it is no JSON.
+            StatusError: the request failed.
+            TrialError: the body is not JSON.
 
         """
         self.require_success()
@@ -133,10 +133,10 @@ class Response:
             raise TrialError("protocol", message) from None
 
     def require_success(self) -> None:
-        """Go on only where the status says that all went well.
+        """Require a successful status.
 
         Raises:
-            StatusError: it says something else.
+            StatusError: the request failed.
 
         """
         if not 200 <= self.status < 300:
@@ -144,20 +144,20 @@ class Response:
 
     @property
     def shown(self) -> str:
-        """The status and the beginning of the body, or where a redirect leads."""
+        """The status and the beginning of the body, or the target of a redirect."""
         target = self.headers.get("Location", "")
         if 300 <= self.status < 400 and target:
-            there = shown_address(urljoin(self.request.url, target))
-            return f"{self.status}, a redirect to {there}; use that address"
-        said = self.request.quoted(self.text)
-        return f"{self.status}: {said}" if said else f"{self.status} and nothing else"
+            shown = shown_address(urljoin(self.request.url, target))
+            return f"{self.status}, a redirect to {shown}; use that address"
+        body = self.request.quoted(self.text)
+        return f"{self.status}: {body}" if body else f"{self.status} without a body"
 
 
 # --- Streams ----------------------------------------------------------------------------------
 
 
 class EventParser:
-    """Cuts a stream into server-sent events (WHATWG HTML, section 9.2)."""
+    """Splits a stream into server-sent events (WHATWG HTML, section 9.2)."""
 
     _ENDS = re.compile(rb"\r\n|\n|\r")
 
@@ -172,7 +172,7 @@ class EventParser:
         if not chunk:
             return
         if self._skips_line_feed:
-            # The other half of an end of line that was cut in two.
+            # The second half of a CR LF that was split between two chunks.
             chunk = chunk.removeprefix(b"\n")
         self._skips_line_feed = chunk.endswith(b"\r")
         *lines, rest = self._ENDS.split(chunk)
@@ -183,7 +183,7 @@ class EventParser:
         self._rest.append(rest)
 
     def end(self) -> Iterator[str]:
-        """Yield the data of an event that only the end of the stream ends."""
+        """Yield the data of an event that is terminated by the end of the stream."""
         yield from self._line(b"".join(self._rest))
         yield from self._line(b"")
 
@@ -200,7 +200,7 @@ class EventParser:
 
 
 class Stream:
-    """A response of server-sent events, as they come."""
+    """A streaming response of server-sent events."""
 
     def __init__(self, request: Request, response: "ClientResponse") -> None:
         self.status = response.status
@@ -211,7 +211,7 @@ class Stream:
         """Yield the data of each event.
 
         Raises:
-            TrialError: the stream broke off, or is too long.
+            TrialError: the connection was lost, or the stream is too long.
 
         """
         parser = EventParser()
@@ -224,9 +224,9 @@ class Stream:
 
 
 async def _chunks(request: Request, response: "ClientResponse") -> AsyncGenerator[bytes, None]:
-    """Yield the body as it comes."""
+    """Yield the body in chunks as it arrives."""
     size = 0
-    with _told(request):
+    with _trial_errors(request):
         async for chunk in response.content.iter_any():
             size += len(chunk)
             if size > MAX_BODY:
@@ -235,8 +235,8 @@ async def _chunks(request: Request, response: "ClientResponse") -> AsyncGenerato
 
 
 @contextmanager
-def _told(request: Request) -> Iterator[None]:
-    """Turn what goes wrong on the way into an error of the trial."""
+def _trial_errors(request: Request) -> Iterator[None]:
+    """Turn connection errors into a `TrialError`."""
     from aiohttp import ClientError
 
     try:
@@ -251,39 +251,39 @@ def _told(request: Request) -> Iterator[None]:
 
 @asynccontextmanager
 async def connecting(env: Mapping[str, str], ca_file: str = "") -> AsyncIterator["Net"]:
-    """Be ready to make requests; leaving the context closes the connections.
+    """Open an HTTP client; leaving the context closes its connections.
 
-    A proxy is used as `env` says, but never on the way to this machine.  What the authorities in
-    `ca_file` vouch for is trusted, too.
+    `env` names the proxy, which is not used for local addresses.  The certificate authorities in
+    `ca_file` are trusted, too.
 
     Raises:
-        OSError: that file cannot be read, or holds no certificates.
+        OSError: the file cannot be read, or holds no certificates.
 
     """
-    # Importing it takes a while, in which other agents are started.
+    # The import is slow; other agents start in the meantime.
     await asyncio.to_thread(importlib.import_module, "aiohttp")
     async with client_session(env, ca_file) as session, client_session({}, ca_file) as direct:
         yield Net(session, direct)
 
 
 def client_session(env: Mapping[str, str], ca_file: str = "") -> "ClientSession":
-    """Return what requests are sent with; it keeps no cookies, which conversations would share.
+    """Return a client session, without cookies, which conversations would share.
 
-    It looks at proxies and `~/.netrc`, in a thread before each request, only where `env` names a
-    proxy.
+    Only if `env` names a proxy does it look up proxies and `~/.netrc`, in a thread before each
+    request.
     """
     from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
     return ClientSession(
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_S),
-        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_trusted(ca_file)),
+        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_ssl_context(ca_file)),
         cookie_jar=DummyCookieJar(),
         trust_env=any(name.lower().endswith("_proxy") for name in env),
     )
 
 
-def _trusted(ca_file: str) -> "SSLContext | bool":
-    """Return whom to trust: those whom the machine trusts, and those in `ca_file`."""
+def _ssl_context(ca_file: str) -> "SSLContext | bool":
+    """Return the trusted certificates: the system's and those in `ca_file`."""
     if not ca_file:
         return True
     from ssl import create_default_context
@@ -293,8 +293,8 @@ def _trusted(ca_file: str) -> "SSLContext | bool":
     return context
 
 
-def is_here(url: str) -> bool:
-    """Say whether `url` leads to this machine."""
+def is_local(url: str) -> bool:
+    """Return True if `url` is on this machine."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -303,17 +303,17 @@ def is_here(url: str) -> bool:
 
 
 class Net:
-    """Makes requests, any number at a time, and keeps the connections."""
+    """HTTP client for concurrent requests, with persistent connections."""
 
     def __init__(self, session: "ClientSession", direct: "ClientSession") -> None:
         self._session = session
         self._direct = direct
 
     async def send(self, request: Request) -> Response:
-        """Send `request`, and return what comes back, whatever its status.
+        """Send `request`, and return the response, whatever its status.
 
         Raises:
-            TrialError: nothing comes back, or too much.
+            TrialError: there is no response, or it is too large.
 
         """
         async with self._opened(request) as response:
@@ -321,27 +321,27 @@ class Net:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        """Send `request`, and read what comes back as it comes.
+        """Send `request`, and stream the response.
 
         Raises:
-            StatusError: the status says that the request failed.
-            TrialError: nothing comes back, or no stream.
+            StatusError: the request failed.
+            TrialError: there is no response, or it is not a stream.
 
         """
         async with self._opened(request) as response:
-            # Some servers call their events plain text.
+            # Some servers declare their events as plain text.
             is_whole = response.content_type in ("application/json", "text/html")
             if is_whole or not 200 <= response.status < 300:
                 whole = await _whole(request, response)
                 whole.require_success()
-                message = f"{request.shown} answered {whole.shown}, which is no stream of events"
+                message = f"{request.shown} answered {whole.shown}, which is not an event stream"
                 raise TrialError("protocol", message)
             yield Stream(request, response)
 
     @asynccontextmanager
     async def _opened(self, request: Request) -> AsyncIterator["ClientResponse"]:
-        session = self._direct if is_here(request.url) else self._session
-        with _told(request):
+        session = self._direct if is_local(request.url) else self._session
+        with _trial_errors(request):
             response = await session.request(
                 request.method,
                 request.url,

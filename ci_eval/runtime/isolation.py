@@ -1,9 +1,9 @@
-"""What keeps agents apart from us: our memory on Linux, and in our image a user of their own.
+"""Isolation of agents: protected memory on Linux, and in our image a separate user.
 
-The image has the account `ci-eval-agent`.  Who started there as root goes on as the owner of the
-workspace, with no more power than to start and to end processes of that account; the way back to
-root (the saved user id) is for the moments before the first and after the last agent.  Wherever
-there is no such account, or we are not root, agents run as we do, and none of this happens.
+The image has the account `ci-eval-agent`.  A process that starts there as root continues as the
+owner of the workspace, with no more capabilities than to start and to kill processes of that
+account.  It regains root (by the saved user id) only before the first and after the last agent.
+Without that account, or if we are not root, agents run as our own user without any of this.
 """
 
 import ctypes
@@ -20,17 +20,17 @@ from typing import Any, NamedTuple
 from ci_eval.records.errors import MachineError, UsageError
 
 ACCOUNT = "ci-eval-agent"
-"""Whom agents run as; the Dockerfile makes it."""
+"""The user that agents run as; the Dockerfile creates it."""
 INTERPRETER = "CI_EVAL_INTERPRETER"
-"""The variable that names the Python for code that names none; our image does not heed it."""
+"""The variable with the default Python interpreter of agents; ignored in our image."""
 
 # From linux/prctl.h and linux/capability.h.
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_KILL, _CAP_SETGID, _CAP_SETUID = 5, 6, 7
-_OVER_AGENTS = 1 << _CAP_KILL | 1 << _CAP_SETGID | 1 << _CAP_SETUID
+_AGENT_CAPABILITIES = 1 << _CAP_KILL | 1 << _CAP_SETGID | 1 << _CAP_SETUID
 
-_SECONDS_TO_DIE = 60.0  # what a killed process may take on a machine with much to do
+_KILL_TIMEOUT_S = 60.0  # a killed process may take long on a busy machine
 
 
 class Account(NamedTuple):
@@ -42,12 +42,12 @@ class Account(NamedTuple):
 
 
 def account() -> Account | None:
-    """Return whom agents run as; `None` where they run as we do."""
+    """Return the user that agents run as; `None` if it is our own."""
     return None if sys.platform != "linux" or os.getresuid()[2] != 0 else _known_account()
 
 
 def belongs_to_agents(path: Path) -> bool:
-    """Return whether what is at `path` belongs to the account of agents, where there is one."""
+    """Return True if the account of agents, if any, owns `path`."""
     agent = _known_account()
     try:
         return agent is not None and path.lstat().st_uid == agent.uid
@@ -69,7 +69,7 @@ def _known_account() -> Account | None:
 
 
 def child_options() -> dict[str, Any]:
-    """Return what starts a child as the account of agents, in the words of `subprocess`."""
+    """Return the `subprocess` options that start a child as the account of agents."""
     agent = account()
     if agent is None:
         return {}
@@ -77,20 +77,20 @@ def child_options() -> dict[str, Any]:
 
 
 def environment(ours: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables that are otherwise for the account of agents."""
+    """Return the environment variables that differ for the account of agents."""
     agent = account()
     if agent is None:
         return {}
-    own = f"{agent.home}/.local/bin"  # where pip puts programs that are installed for one user
+    own = f"{agent.home}/.local/bin"  # where `pip install --user` puts programs
     path = os.pathsep.join(filter(None, (own, ours.get("PATH"))))
     return {"HOME": agent.home, "USER": ACCOUNT, "LOGNAME": ACCOUNT, "PATH": path}
 
 
 def interpreter(ours: Mapping[str, str]) -> str:
-    """Return the Python for code that names none.
+    """Return the default Python interpreter of agents.
 
-    In our image it is one that does not have ci-eval.  Elsewhere it is ours, or what `ours`, our
-    environment, says: on the job's own machine the action names the Python of the job.
+    In our image it is one without ci-eval.  Elsewhere it is the one that `ours`, our environment,
+    names (without the container, the action names the job's Python), or our own.
     """
     if account() is None:
         return ours.get(INTERPRETER) or sys.executable
@@ -101,38 +101,38 @@ def interpreter(ours: Mapping[str, str]) -> str:
 
 
 def close_memory() -> None:
-    """Let no other process of our user read our memory and environment, where Linux runs us."""
+    """On Linux, keep other processes of our user from reading our memory and environment."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def become_owner(workspace: Path) -> None:
-    """Go on as the owner of `workspace`, where a container runs us as root.
+    """Continue as the owner of `workspace` if a container runs us as root.
 
-    What we write can then be changed and removed by later steps and by the runner.
+    Later steps and the runner can then change and remove the files that we write.
 
     Raises:
-        UsageError: the container was not given what it takes.
+        UsageError: the container lacks a capability.
 
     """
     if sys.platform != "linux" or os.geteuid() != 0:
         return
     owner = workspace.stat()
     try:
-        # No program that agents start can make them root: not by a set-user-ID bit either.
+        # No program can make agents root, not even with a set-user-ID bit.
         ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         os.setgroups([])
         if owner.st_uid != 0:
             os.setresgid(owner.st_gid, owner.st_gid, owner.st_gid)
             os.setresuid(owner.st_uid, owner.st_uid, 0)
-            _keep_power(_OVER_AGENTS)
+            _set_capabilities(_AGENT_CAPABILITIES)
     except PermissionError as exc:
-        message = f"agents cannot be kept apart from ci-eval: {exc.strerror}"
+        message = f"agents cannot be isolated from ci-eval: {exc.strerror}"
         raise UsageError(message, hint="run the container with its usual capabilities") from exc
 
 
-def _keep_power(kept: int) -> None:
-    """Have, of all capabilities, those whose bits are set in `kept`, without being root."""
+def _set_capabilities(kept: int) -> None:
+    """Set the effective and permitted capabilities to the bits in `kept`."""
 
     class Header(ctypes.Structure):
         _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
@@ -153,7 +153,7 @@ def _keep_power(kept: int) -> None:
 
 @contextmanager
 def as_root() -> Iterator[None]:
-    """Be root for a while in which nothing else may run."""
+    """Be root temporarily, while nothing else may run."""
     if sys.platform == "win32":  # it has none
         yield
         return
@@ -164,25 +164,25 @@ def as_root() -> Iterator[None]:
     finally:
         if before != 0:
             os.seteuid(before)
-            _keep_power(_OVER_AGENTS)
+            _set_capabilities(_AGENT_CAPABILITIES)
 
 
-# --- Their end ------------------------------------------------------------------------------------
+# --- Ending agents --------------------------------------------------------------------------------
 
 
 def end_all(agent: Account) -> None:
-    """Kill every process of the account, and return when none of them runs.
+    """Kill every process of the account, and return once none is running.
 
     Raises:
-        MachineError: the system does not end them.
+        MachineError: they survive.
 
     """
-    until = time.monotonic() + _SECONDS_TO_DIE
+    until = time.monotonic() + _KILL_TIMEOUT_S
     _kill_all(agent)
     while _any_runs(agent):
         if time.monotonic() > until:
-            message = f"processes of agents still run {_SECONDS_TO_DIE:g} s after SIGKILL"
-            hint = "run the job again, and look for what holds them up in the kernel's log"
+            message = f"agent processes are still running {_KILL_TIMEOUT_S:g} s after SIGKILL"
+            hint = "rerun the job; if it happens again, see the kernel log"
             raise MachineError(message, hint=hint)
         time.sleep(0.01)
 
@@ -190,19 +190,19 @@ def end_all(agent: Account) -> None:
 def _kill_all(agent: Account) -> None:
     """Send SIGKILL to every process of the account.
 
-    One call signals all of them at once, so that none can get away by forking.  Nothing is forked
-    for it either: there may be no room for another process, and agents could kill a helper that
-    runs as they do.  The effective user of a sender says whom it may signal, but the real and the
-    saved one of a receiver who may signal it.  So these are not the agents': we cannot be killed.
+    One call signals all of them at once, so that none can escape by forking.  We do not fork for it
+    either: the process limit may be reached, and agents could kill a helper that runs as their
+    user.  The kernel compares the sender's effective user id with the receiver's real and saved
+    ones.  Our real and saved ids are not the agents', so agents cannot kill us.
     """
     if sys.platform != "linux":
         return
-    nobody = agent.uid + 1  # whoever has this real user would be killed, too
+    nobody = agent.uid + 1  # processes with this real user would be killed, too
     with as_root():
         real = os.getresuid()[0]
         os.setresuid(nobody, agent.uid, 0)
         try:
-            _keep_power(0)  # CAP_KILL would kill everybody
+            _set_capabilities(0)  # CAP_KILL would kill all processes
             os.kill(-1, signal.SIGKILL)
         except ProcessLookupError:
             return  # none is left
@@ -212,20 +212,20 @@ def _kill_all(agent: Account) -> None:
 
 
 def _any_runs(agent: Account) -> bool:
-    """Return whether a process of the account is more than an entry that waits for its parent."""
+    """Return True if a process of the account is running, not just a zombie."""
     try:
         found = [each for each in Path("/proc").iterdir() if each.name.isdecimal()]
         return any(_runs(each / "status", agent) for each in found)
-    except OSError:  # too many files are open, say: then nothing is known
+    except OSError:  # for instance, too many open files: unknown
         return True
 
 
 def _runs(status: Path, agent: Account) -> bool:
     try:
         lines = status.read_text(errors="replace").split("\n")
-    except (FileNotFoundError, ProcessLookupError):  # it ended while we looked
+    except (FileNotFoundError, ProcessLookupError):  # it ended in the meantime
         return False
     found = dict(line.partition(":\t")[::2] for line in lines)
-    # A zombie, or dead; but of one whose first thread has ended, others may run.
-    is_over = found["State"][:1] in "ZX" and int(found["Threads"]) <= 1
-    return not is_over and str(agent.uid) in found["Uid"].split()
+    # A zombie, or dead; but if only the first thread has ended, others may be running.
+    has_ended = found["State"][:1] in "ZX" and int(found["Threads"]) <= 1
+    return not has_ended and str(agent.uid) in found["Uid"].split()

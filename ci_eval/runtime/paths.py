@@ -1,4 +1,4 @@
-"""Paths that a configuration or a user names, and where they may lead."""
+"""Checks of paths in a configuration or on the command line."""
 
 import os
 from pathlib import Path
@@ -11,91 +11,91 @@ from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.isolation import account, belongs_to_agents
 
 MAX_NAME = 255
-"""The longest name of a file, in bytes, as usual file systems have it."""
+"""The longest file name of common file systems, in bytes."""
 MAX_PATH = 3000
-"""The longest path in a configuration, in bytes: Linux takes 4,096, and the folder counts."""
+"""The longest path in a configuration, in bytes: Linux allows 4,096 with the folder."""
 MAX_SHOWN = 100
-"""How much of a path is shown that is too long, in characters."""
+"""How much of a path that is too long is shown, in characters."""
 
 
 def contained(root: Path, given: str, *, written: bool = False) -> Path:
-    """Return the path `given` of a configuration, from `root`, unless it leads where it must not.
+    """Resolve the path `given` in a configuration, relative to `root`, and check where it leads.
 
-    A pull request writes the configuration, and what is read for it can be shown or sent away.  So
-    no path leads into git's own folder, and none out of the repository through a link.  Where
-    agents are kept apart from us, in the container, none leads out of it at all: there lie the
-    runner's tokens and command files.  What is `written` is in no folder that an agent made, which
-    could put a link in its place.
+    A pull request can write the configuration, and files read for it may be shown or sent away.
+    So no path may lead into `.git`, or out of the repository through a symlink.  In the container,
+    no path may lead out of the repository at all, as the runner's tokens and command files are
+    outside.  A file to be `written` must not be in a folder created by an agent, which could
+    replace the file by a symlink.
 
     Raises:
-        UsageError: it does, or `given` is no path.
+        UsageError: the path is invalid, or leads to a forbidden place.
 
     """
-    meant, inside, is_out = _resolved(root, given)
-    if is_out and account() is not None:
-        message = "is outside of the repository, where nothing is read or written in the container"
+    path, top, is_outside = _resolved(root, given)
+    if is_outside and account() is not None:
+        message = "is outside of the repository, which is not allowed in the container"
         raise UsageError(problems=[Problem(message, given)])
     if written:
-        _refuse_folders_of_agents(meant, inside, given)
-    return meant
+        _refuse_agents_folders(path, top, given)
+    return path
 
 
 def refuse_links_out(*given: str | None) -> None:
-    """Refuse outputs, by their paths from the working directory, that a link leads elsewhere.
+    """Refuse output paths, relative to the working directory, that a symlink redirects.
 
     Raises:
-        UsageError: it leads out of the repository, or into git's own folder.
+        UsageError: a path leads out of the repository, or into `.git`.
 
     """
     for each in given:
         if each is not None:
-            meant, inside, _ = _resolved(Path.cwd(), each)
-            _refuse_folders_of_agents(meant, inside, each)
+            path, top, _ = _resolved(Path.cwd(), each)
+            _refuse_agents_folders(path, top, each)
 
 
 def _resolved(root: Path, given: str) -> tuple[Path, Path, bool]:
-    """Return a path, the top of the repository, and whether the path is outside of it."""
-    if fault := fault_of_path(given):
+    """Return the path, the top of the repository, and whether the path is outside of it."""
+    if fault := path_error(given):
         shown = given if len(given) <= MAX_SHOWN else given[:MAX_SHOWN] + "…"
         raise UsageError(problems=[Problem(fault, shown)])
-    inside = top_of(root) or Path(os.path.normpath(root))
-    meant = Path(os.path.normpath(root / given))
+    top = top_of(root) or Path(os.path.normpath(root))
+    path = Path(os.path.normpath(root / given))
     try:
-        resolved, top = meant.resolve(), inside.resolve()
+        resolved, resolved_top = path.resolve(), top.resolve()
     except (OSError, ValueError, RuntimeError) as exc:  # a link to itself, in some Pythons
-        raise UsageError(problems=[Problem("leads nowhere", given)]) from exc
-    is_out = not resolved.is_relative_to(top)
-    if is_out and meant.is_relative_to(inside):
-        raise UsageError(problems=[Problem("is a link that leads out of the repository", given)])
-    within = resolved.parts if is_out else resolved.relative_to(top).parts
+        raise UsageError(problems=[Problem("is a symlink that cannot be resolved", given)]) from exc
+    is_outside = not resolved.is_relative_to(resolved_top)
+    if is_outside and path.is_relative_to(top):
+        raise UsageError(problems=[Problem("is a symlink out of the repository", given)])
+    within = resolved.parts if is_outside else resolved.relative_to(resolved_top).parts
     if any(part.lower() == ".git" for part in within):
-        raise UsageError(problems=[Problem("is in git's own folder", given)])
-    return meant, inside, is_out
+        raise UsageError(problems=[Problem("is in a .git folder", given)])
+    return path, top, is_outside
 
 
-def _refuse_folders_of_agents(meant: Path, inside: Path, given: str) -> None:
-    for folder in meant.parents:
-        if folder != inside and folder.is_relative_to(inside) and belongs_to_agents(folder):
-            message = "is in a folder that an agent made, which could have it lead elsewhere"
+def _refuse_agents_folders(path: Path, top: Path, given: str) -> None:
+    for folder in path.parents:
+        if folder != top and folder.is_relative_to(top) and belongs_to_agents(folder):
+            message = "is in a folder created by an agent, which could redirect it"
             raise UsageError(problems=[Problem(message, given)])
 
 
-def fault_of_path(given: str) -> str:
-    """Return why no file can have the path `given`; empty where one can."""
+def path_error(given: str) -> str:
+    """Return why `given` is not a valid path; empty if it is."""
     if "\0" in given:
-        return "is not a path: no path holds U+0000"
+        return "is not a path: it contains U+0000"
     data = given.encode(errors="surrogatepass")
     if max(map(len, data.split(b"/"))) > MAX_NAME:
-        return f"is not a path: no name in it may be longer than {MAX_NAME} bytes"
+        return f"is not a path: a name in it is longer than {MAX_NAME} bytes"
     return f"is not a path: it is longer than {MAX_PATH} bytes" if len(data) > MAX_PATH else ""
 
 
 def _checked_path(given: str) -> str:
-    fault = fault_of_path(given)
+    fault = path_error(given)
     if fault:
         raise ValueError(fault)
     return given
 
 
 PathText = Annotated[str, Field(min_length=1), AfterValidator(_checked_path)]
-"""A path in a configuration, of a file that may exist."""
+"""A path in a configuration that a file can have."""

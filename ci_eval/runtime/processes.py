@@ -1,10 +1,10 @@
-"""Child processes: how agents are started.
+"""Child processes, which run agents.
 
-A child leads a process group of its own and ends together with all that it started.  (A
-grandchild that makes itself the leader of another group gets away: only the sweep at the end of
-a run in our container, or the runner's own, catches it.)  In our container it runs as another user.
-What a child writes is bounded: its lines in length, its
-standard error to a beginning and an end, so that a flood neither fills memory nor blocks it.
+A child leads its own process group and is killed together with its children.  (A grandchild that
+starts another group escapes; only the cleanup at the end of a run in our container, or the
+runner's own, catches it.)  In our container it runs as another user.  Its output is limited: the
+length of lines, and standard error to a beginning and an end, so that a flood neither fills
+memory nor blocks the child.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from ci_eval.runtime import isolation
 from ci_eval.runtime.spawning import spawn
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
-"""The longest line that a child may write."""
+"""The longest line of a child's output."""
 EXCERPT_BYTES = 8 * 1024
-"""How much of the beginning, and how much of the end, of standard error is kept."""
+"""How much of the beginning and of the end of standard error is kept, each."""
 LINGER_S = 5.0
-"""How long a child that is over may keep its pipes open, or one that closed them may live: long
-enough for a busy machine to tell us of its end, for that says what happened."""
-LAST_WORDS_CHARS = 2000
-"""How much of standard error a message quotes at most."""
+"""How long an ended child may keep its pipes open, or one that closed them may live: long enough
+to learn its exit code on a busy machine, for the error message."""
+TAIL_CHARS = 2000
+"""How much of standard error a message quotes, in characters."""
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 
@@ -41,14 +41,14 @@ else:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a child is started."""
+    """Program, environment and working directory of a child."""
 
     argv: tuple[str, ...]
-    """The program and its arguments; no shell reads them."""
+    """The program and its arguments, without a shell."""
     env: Mapping[str, str]
-    """The whole environment it gets."""
+    """Its complete environment."""
     cwd: Path
-    """The folder it starts in."""
+    """Its working directory."""
 
 
 class Excerpt:
@@ -59,38 +59,38 @@ class Excerpt:
         self._head = b""
         self._tail = b""
         self.size = 0
-        """How many bytes it has had so far."""
+        """The bytes received so far."""
 
     def feed(self, data: bytes) -> None:
-        """Take what the stream goes on with."""
+        """Add data of the stream."""
         self.size += len(data)
         room = self._limit - len(self._head)
         self._head += data[:room]
         self._tail = (self._tail + data[room:][-self._limit :])[-self._limit :]
 
     def since(self, size: int) -> str:
-        """Return what came after the first `size` bytes, or as much of its end as was kept."""
+        """Return the data after the first `size` bytes, or as much of its end as was kept."""
         whole = self._head + self._tail
         kept = whole if len(whole) == self.size else self._tail
         return kept[max(len(kept) - (self.size - size), 0) :].decode(errors="replace")
 
     @property
     def text(self) -> str:
-        """What was kept, with a line that says how much is left out between."""
+        """The kept text, with a line that says how many bytes are left out."""
         left_out = self.size - len(self._head) - len(self._tail)
         gap = f"\n[{left_out} bytes left out]\n".encode() if left_out else b""
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
-def last_words(written: str, limit: int = LAST_WORDS_CHARS) -> str:
-    """Return the end of `written`, on lines of its own; nothing where nothing was."""
+def output_tail(written: str, limit: int = TAIL_CHARS) -> str:
+    """Return the end of `written`, beginning on a new line; empty if it is."""
     text = written.strip()
     cut = text[-limit:]
     return "\n" + (cut if cut == text else "…" + cut) if text else ""
 
 
 class _Lines:
-    """Cuts a stream into lines."""
+    """Splits a stream into lines."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -115,39 +115,39 @@ class _Lines:
         return ended
 
     def last(self) -> bytes:
-        """Return what stands behind the last line break."""
+        """Return the text after the last line break."""
         return b"".join(self._parts)
 
 
 class Child(asyncio.SubprocessProtocol):
-    """A child process that is written lines to and that writes lines back.
+    """A child process that exchanges lines with us.
 
-    `hear` is called with each line of standard output; without it, that is kept as standard error
-    is, and the child may close it.  `gone` is called once, when no line
-    can follow: the child is over and its output read, or it took too long over one of the two.
+    `on_line` is called with each line of standard output; without it, standard output is kept like
+    standard error, and the child may close it.  `on_end` is called once, when no line can follow:
+    the child has ended and its output was read, or one of the two took too long.
     """
 
-    def __init__(self, hear: Callable[[bytes], None] | None, gone: Callable[[], None]) -> None:
+    def __init__(self, on_line: Callable[[bytes], None] | None, on_end: Callable[[], None]) -> None:
         self.stderr = Excerpt()
-        """What it wrote to standard error."""
+        """Its standard error."""
         self.exit_code: int | None = None
-        """The exit code; minus the number of the signal that killed it; `None` while it runs."""
+        """The exit code, or minus the number of the signal that killed it; `None` while it runs."""
         self.fault = ""
-        """What it did that got it killed, as a verb phrase; empty where it did nothing."""
-        self._hear = hear
-        self._gone = gone
+        """Why we killed it, as a verb phrase; empty if we did not."""
+        self._on_line = on_line
+        self._on_end = on_end
         self._lines = _Lines()
         self._outgoing: list[bytes] = []
         self._input_ends = False
         self._open_pipes = {_STDOUT, _STDERR}
         self._exited = asyncio.Event()
         self._closed = asyncio.Event()
-        self._over = False
+        self._ended = False
         self._linger: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     async def start(self, launch: Launch) -> None:
-        """Start what `launch` says.
+        """Start the program of `launch`.
 
         Raises:
             TrialError: it cannot be started.
@@ -180,37 +180,37 @@ class Child(asyncio.SubprocessProtocol):
         return f"was killed by {name}{hint}"
 
     @property
-    def last_words(self) -> str:
-        """The end of its standard error, on lines of their own; empty where it wrote nothing."""
-        return last_words(self.stderr.text)
+    def stderr_tail(self) -> str:
+        """The end of its standard error, beginning on a new line; empty if it wrote nothing."""
+        return output_tail(self.stderr.text)
 
     def write_line(self, line: str) -> None:
-        """Send `line`; nothing happens where nobody is left to read it."""
+        """Send `line`, ignored if the child no longer reads."""
         if not self._outgoing:
-            # What is written in one turn of the loop goes out, and wakes the child, once.
+            # Lines written in one iteration of the event loop wake the child only once.
             self._loop.call_soon(self._flush)
         self._outgoing.append(line.encode() + b"\n")
 
     def end_input(self) -> None:
-        """Let it read the end of its input, once all lines are written."""
+        """Close its input once all lines are written."""
         self._input_ends = True
         self._loop.call_soon(self._flush)
 
     def kill(self) -> None:
-        """Kill it with all that it started, at once."""
+        """Kill it and its children at once."""
         if self.exit_code is None:
             self._kill_group()
 
     async def stop(self, *, grace_s: float = 0.0) -> None:
-        """End its input, and `grace_s` seconds later its life; return when it is over."""
+        """Close its input, kill it after `grace_s` seconds, and return once it has ended."""
         try:
             if grace_s and self.exit_code is None:
                 self.end_input()
-                await _happens_within(grace_s, self._exited)
+                await _wait_at_most(grace_s, self._exited)
         finally:
             self.kill()
-        await _happens_within(2 * LINGER_S, self._closed)
-        if sys.platform != "win32":  # there, asyncio would be disturbed
+        await _wait_at_most(2 * LINGER_S, self._closed)
+        if sys.platform != "win32":  # it would disturb asyncio on Windows
             self._transport.close()
 
     def _flush(self) -> None:
@@ -228,19 +228,19 @@ class Child(asyncio.SubprocessProtocol):
             try:
                 os.killpg(self._transport.get_pid(), signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
-                return  # nobody is left, or (macOS) none but the dead
+                return  # no process is left, or (macOS) only zombies
 
     # --- What asyncio calls -------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note how to reach it."""
+        """Keep the transport."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Take what it wrote."""
-        if fd == _STDERR or self._hear is None:
+        """Handle its output."""
+        if fd == _STDERR or self._on_line is None:
             self.stderr.feed(data)
-        elif not self._over:
+        elif not self._ended:
             try:
                 lines = self._lines.feed(data)
             except ValueError as exc:
@@ -248,59 +248,59 @@ class Child(asyncio.SubprocessProtocol):
                 self._finish()
                 return
             for line in lines:
-                self._hear(line)
+                self._on_line(line)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Note that it closed a pipe."""
+        """Handle a closed pipe."""
         del exc
         self._open_pipes.discard(fd)
-        if fd == _STDOUT and self._hear:
-            self._begin_to_end()
+        if fd == _STDOUT and self._on_line:
+            self._await_end()
         elif fd != _STDIN:
-            self._settle()
+            self._finish_if_ended()
 
     def process_exited(self) -> None:
-        """Note that it is over, and end what it leaves behind."""
+        """Handle its end, and kill its children."""
         self.exit_code = self._transport.get_returncode()
-        # The number still names the group: it is not given away while a member lives, and
-        # this is the turn of the loop in which we learned that the leader does not.
+        # The process group id is still valid: it is not reused while a member lives, and we only
+        # just learned, in this iteration of the event loop, that the leader has ended.
         self._kill_group()
         self._exited.set()
-        if self._over:
+        if self._ended:
             self._close()
         else:
-            self._begin_to_end()
+            self._await_end()
 
-    def _begin_to_end(self) -> None:
-        if self._linger is None and not self._over:
+    def _await_end(self) -> None:
+        if self._linger is None and not self._ended:
             self._linger = self._loop.call_later(LINGER_S, self._finish)
-        self._settle()
+        self._finish_if_ended()
 
-    def _settle(self) -> None:
+    def _finish_if_ended(self) -> None:
         if self.exit_code is not None and not self._open_pipes:
             self._finish()
 
     def _finish(self) -> None:
-        if self._over:
+        if self._ended:
             return
-        self._over = True
+        self._ended = True
         if self._linger:
             self._linger.cancel()
         last = self._lines.last()
-        if last and self._hear and not self.fault:
-            self._hear(last)
-        self._gone()
+        if last and self._on_line and not self.fault:
+            self._on_line(last)
+        self._on_end()
         self.kill()
         if self.exit_code is not None:
             self._close()
 
     def _close(self) -> None:
-        """Close our ends of the pipes, its end being known."""
+        """Close our ends of the pipes, after the child has ended."""
         self._transport.close()
         self._closed.set()
 
 
-async def _happens_within(seconds: float, event: asyncio.Event) -> None:
+async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC
-from random import Random  # noqa: TID251  # seeded; only how long to wait depends on it
+from random import Random  # noqa: TID251  # seeded; only the length of pauses depends on it
 from typing import NamedTuple
 
 _SECONDS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)s?\s*")

@@ -1,8 +1,8 @@
-"""Child processes whose end never blocks the event loop.
+"""Starting child processes without blocking the event loop at their end.
 
-asyncio waits for a child that has ended until the kernel hands over its exit code.  A process that
-traces the child can put that off for ever, and every agent can start one.  Here each look at a
-child returns at once.
+asyncio waits for an ended child until the kernel provides its exit code.  A process that traces
+the child can delay that for ever, and every agent can start one.  Here, polling a child never
+blocks.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-LOOK_S = 0.02
-"""Seconds between two looks at a child, where the kernel does not announce its end or somebody
-holds its exit code back."""
+POLL_S = 0.02
+"""Polling interval in seconds, if the kernel does not notify us of a child's end or its exit code
+is held back."""
 UNKNOWN_CODE = 255
-"""The exit code of a child whose own is lost, because our parent has us ignore SIGCHLD."""
+"""The exit code of a child whose own is lost because our parent process ignores SIGCHLD."""
 
 
 async def spawn(
@@ -32,7 +32,7 @@ async def spawn(
 ) -> None:
     """Start the program `argv` and connect its three streams with `protocol`.
 
-    `options` are those of `subprocess.Popen`.  This serves POSIX; elsewhere asyncio does.
+    `options` are those of `subprocess.Popen`.  For POSIX only; elsewhere, use asyncio.
 
     Raises:
         OSError: it cannot be started.
@@ -51,7 +51,7 @@ async def spawn(
 
 
 class _Stream(asyncio.Protocol):
-    """One of the three streams."""
+    """One of the three standard streams."""
 
     def __init__(self, number: int, protocol: asyncio.SubprocessProtocol) -> None:
         self._number = number
@@ -65,21 +65,21 @@ class _Stream(asyncio.Protocol):
 
 
 class _Spawned(asyncio.SubprocessTransport):
-    """A child that was started, as asyncio's protocols know it."""
+    """Transport of a started child, for asyncio's protocols."""
 
     def __init__(
         self, protocol: asyncio.SubprocessProtocol, argv: Sequence[str], options: dict[str, Any]
     ) -> None:
         super().__init__()
         pipe = subprocess.PIPE
-        self._popen = subprocess.Popen(  # noqa: S603  # what the configuration names is run
+        self._popen = subprocess.Popen(  # noqa: S603  # the configuration names the program
             argv, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, **options
         )
         self._protocol = protocol
         self._loop = asyncio.get_running_loop()
         self._pipes: dict[int, asyncio.BaseTransport] = {}
-        self._announcer: int | None = None
-        """The descriptor that can be read once the child has ended."""
+        self._pidfd: int | None = None
+        """A descriptor that becomes readable when the child ends."""
 
     async def connect(self) -> None:
         """Connect the streams with the protocol."""
@@ -90,26 +90,26 @@ class _Spawned(asyncio.SubprocessTransport):
             self._pipes[number] = cast("asyncio.BaseTransport", made)
 
     def watch(self) -> None:
-        """Tell the protocol when the child has ended."""
+        """Notify the protocol when the child has ended."""
         if sys.platform == "linux":
             with suppress(OSError):  # a sandbox may lack it
-                self._announcer = os.pidfd_open(self._popen.pid)
-                self._loop.add_reader(self._announcer, self._look)
+                self._pidfd = os.pidfd_open(self._popen.pid)
+                self._loop.add_reader(self._pidfd, self._poll)
                 return
-        self._look()
+        self._poll()
 
-    def _look(self) -> None:
-        if self._announcer is not None:
-            self._loop.remove_reader(self._announcer)
-            os.close(self._announcer)
-            self._announcer = None
+    def _poll(self) -> None:
+        if self._pidfd is not None:
+            self._loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
         self._popen.returncode = _exit_code(self._popen.pid)
         if self._popen.returncode is None:
-            self._loop.call_later(LOOK_S, self._look)
+            self._loop.call_later(POLL_S, self._poll)
         else:
             self._protocol.process_exited()
 
-    # --- What protocols ask for -------------------------------------------------------------------
+    # --- Methods for protocols --------------------------------------------------------------------
 
     def get_pid(self) -> int:
         return self._popen.pid
@@ -121,7 +121,7 @@ class _Spawned(asyncio.SubprocessTransport):
         return self._pipes.get(fd)
 
     def kill(self) -> None:
-        """Kill it, unless it has ended, for then its number may be somebody else's."""
+        """Kill it, unless it has ended, as its process id may then be reused."""
         if self._popen.returncode is None:
             self._popen.kill()
 
@@ -132,7 +132,7 @@ class _Spawned(asyncio.SubprocessTransport):
 
 
 def _exit_code(pid: int) -> int | None:
-    """Return the exit code of our child; `None` as long as it runs or its code is held back."""
+    """Return the exit code of a child; `None` while it runs or its code is held back."""
     if sys.platform == "win32":
         return None
     try:

@@ -1,8 +1,8 @@
-"""Fills a template of the user's: what a child process of `template_sandbox.py` runs.
+"""Rendering of user templates in a child process, started by `template_sandbox.py`.
 
-It reads one line of JSON, `{"name", "source", "page"?, "most", "memory", "cpu_s"}`, and
-writes one: `{"text"}`, or `{"error", "line"?}`, or `{"long": true}`.  Without a page nothing is
-filled in; what can be seen without it is checked.
+It reads one line of JSON, `{"name", "source", "page"?, "most", "memory", "cpu_s"}`, and writes
+one: `{"text"}`, or `{"error", "line"?}`, or `{"long": true}`.  Without a page, the template is
+only checked, not rendered.
 """
 
 import json
@@ -15,13 +15,13 @@ from ci_eval.runtime.isolation import close_memory
 from ci_eval.text import templates
 
 _KEPT = ("range", "dict", "namespace")
-"""What a template has from Jinja itself; the rest is for other purposes."""
+"""Jinja's globals that templates may use."""
 _FILES = 32
-"""How many files may be open: what Python loads, and our own templates."""
+"""The most open files: what Python loads, and our own templates."""
 
 
 class Plain:
-    """A record of a report: only its fields, and whether it counts as something."""
+    """A record of a report: only its fields and its truth value."""
 
     def __init__(self, fields: Mapping[str, Any], *, truth: bool) -> None:
         self.__dict__.update(fields)
@@ -34,30 +34,30 @@ class Plain:
         return "a record"
 
 
-Plain.__module__, Plain.__name__ = "builtins", "record"  # what Jinja's messages call it
+Plain.__module__, Plain.__name__ = "builtins", "record"  # as Jinja's messages name it
 
 
 class _TooLongError(Exception):
-    """The text is longer than anybody takes."""
+    """The rendered text is too long."""
 
 
 def main() -> None:
-    """Do what the line on standard input asks for."""
-    close_memory()  # in our container agents are of the same user
-    asked = json.loads(sys.stdin.buffer.readline())
-    environment = _environment()  # before there is little memory and few files
-    _limit(asked["memory"], asked["cpu_s"])
+    """Handle the request on standard input."""
+    close_memory()  # in our container, agents run as the same user
+    request = json.loads(sys.stdin.buffer.readline())
+    environment = _environment()  # before memory and files are limited
+    _limit(request["memory"], request["cpu_s"])
     try:
-        answer = _checked(environment, asked) or _filled(environment, asked)
+        answer = _error(environment, request) or _rendered(environment, request)
     except _TooLongError:
         answer = {"long": True}
     except MemoryError:
-        answer = {"error": f"takes more than {asked['memory'] >> 20} MiB"}
+        answer = {"error": f"takes more than {request['memory'] >> 20} MiB"}
     except RecursionError:
-        answer = {"error": "calls itself without an end"}
+        answer = {"error": "recurses without end"}
     except _errors() as exc:
-        said = getattr(exc, "message", None) or str(exc)
-        answer = {"error": said[:500], "line": _line_of(exc)}
+        message = getattr(exc, "message", None) or str(exc)
+        answer = {"error": message[:500], "line": _line_of(exc)}
     sys.stdout.write(json.dumps(answer) + "\n")
 
 
@@ -70,8 +70,8 @@ def _environment() -> Any:
 
 
 def _limit(memory: int, cpu_s: int) -> None:
-    """Take what a template does not need; there is no way back."""
-    if sys.platform == "win32":  # it has no such limits
+    """Limit the resources of this process for good."""
+    if sys.platform == "win32":  # has no such limits
         return
     import resource
 
@@ -88,37 +88,37 @@ def _limit(memory: int, cpu_s: int) -> None:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Return what a wrong template raises."""
+    """Return the exceptions that an invalid template raises."""
     from jinja2 import TemplateError
 
-    wrong = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-    return (TemplateError, *wrong)
+    other = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+    return (TemplateError, *other)
 
 
-def _checked(environment: Any, asked: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what is wrong with a template that can be seen without filling it in."""
+def _error(environment: Any, request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return an error in a template that can be found without rendering it."""
     from jinja2 import meta
 
-    tree = environment.parse(asked["source"])
+    tree = environment.parse(request["source"])
     unknown = sorted(meta.find_undeclared_variables(tree) - {"page", *_KEPT})
     if unknown:
-        return {"error": f"asks for {unknown[0]!r}; there is only 'page'"}
+        return {"error": f"unknown variable {unknown[0]!r}; only 'page' is available"}
     ours = set(environment.list_templates(filter_func=lambda name: "/" not in name))
     for name in meta.find_referenced_templates(tree):
         if name is None:
-            return {"error": "takes from a template whose name is not written down"}
+            return {"error": "imports a template whose name is not a literal"}
         if name not in ours:
-            return {"error": f"there is no template {name!r}; it can take from '_parts.md.j2'"}
-    environment.compile(asked["source"], filename="<template>")
+            return {"error": f"there is no template {name!r}; only '_parts.md.j2' can be imported"}
+    environment.compile(request["source"], filename="<template>")
     return None
 
 
-def _filled(environment: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
-    if "page" not in asked:
+def _rendered(environment: Any, request: Mapping[str, Any]) -> dict[str, Any]:
+    if "page" not in request:
         return {"text": ""}
-    page = _plain(asked["page"])
-    pieces = environment.from_string(asked["source"]).generate({"page": page})
-    return {"text": "".join(_up_to(pieces, asked["most"]))}
+    page = _plain(request["page"])
+    pieces = environment.from_string(request["source"]).generate({"page": page})
+    return {"text": "".join(_up_to(pieces, request["most"]))}
 
 
 def _up_to(pieces: Iterable[str], most: int) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _up_to(pieces: Iterable[str], most: int) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a page as templates see it; `template_sandbox.plain` wrote it down."""
+    """Decode a page, encoded by `template_sandbox.plain`, for use in templates."""
     match value:
         case {"record": fields, "is": truth}:
             inner = {name: _plain(each) for name, each in fields.items()}
@@ -144,7 +144,7 @@ def _plain(value: Any) -> Any:
 
 
 def _line_of(exc: Exception) -> int | None:
-    """Return the line of the template on which it went wrong, where that is known."""
+    """Return the line of the template that failed, if known."""
     line = getattr(exc, "lineno", None)
     if line is not None:
         return int(line)

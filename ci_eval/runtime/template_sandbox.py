@@ -1,8 +1,8 @@
-"""Templates of the user's, filled in by a process that can do nothing else.
+"""User templates, rendered in a restricted child process.
 
-Jinja's sandbox keeps a template away from the inside of Python; what it does not bound is time and
-memory.  So a child of our own interpreter does it: without an environment, with little memory,
-unable to write a file, and killed when its time is up.  It gets plain data and gives back a text.
+Jinja's sandbox keeps a template from Python's internals, but limits neither time nor memory.  So a
+child of our own interpreter renders it: without an environment, with little memory, unable to
+write files, and killed at a timeout.  It gets plain data and returns text.
 """
 
 import json
@@ -30,7 +30,7 @@ from ci_eval.text.yaml_files import read_text
 
 MAX_SOURCE = 256 * 1024
 """The longest template, in characters."""
-_TO_DIE_S = 5.0
+_KILL_TIMEOUT_S = 5.0
 """Seconds that a killed child may take to end."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _CODE = (
@@ -40,7 +40,7 @@ _CODE = (
 
 
 class TemplateError(Exception):
-    """A template of the user's could not be filled in; says why, as a sentence's end."""
+    """A user template could not be rendered; the message says why."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         self.line = line
@@ -48,95 +48,95 @@ class TemplateError(Exception):
 
 
 class TooLongError(TemplateError):
-    """What the template makes is longer than there is room for."""
+    """The rendered text is too long."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What filling in a template may take."""
+    """Resource limits for rendering a template."""
 
     cpu_s: int = 10
-    """Seconds of computing."""
+    """CPU time in seconds."""
     wall_s: float = 60.0
-    """Seconds in all, for machines that do much else."""
+    """Elapsed time in seconds; generous for busy machines."""
     memory: int = 512 * 1024 * 1024
     """Bytes of address space."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A template of the user's."""
+    """A user template."""
 
     source: str
     shown: str
-    """The file, as the user calls it."""
+    """The path that the user sees."""
     limits: Limits = Limits()
 
     def check(self) -> None:
-        """Find out what is wrong with it that can be seen without a report.
+        """Check the template without rendering it.
 
         Raises:
-            TemplateError: something is.
+            TemplateError: it is invalid.
 
         """
-        self._ask({})
+        self._request({})
 
     def fill(self, page: Json, most: int) -> str:
-        """Return what it makes of `page`, which `plain` made, of at most so many characters.
+        """Render `page`, encoded by `plain`, to at most `most` characters.
 
         Raises:
-            TooLongError: it would make more.
-            TemplateError: it is wrong, or takes too much time or memory.
+            TooLongError: the text would be longer.
+            TemplateError: the template is invalid, or takes too much time or memory.
 
         """
-        return self._ask({"page": page, "most": most})
+        return self._request({"page": page, "most": most})
 
-    def _ask(self, more: Mapping[str, Json]) -> str:
-        asked = {
+    def _request(self, more: Mapping[str, Json]) -> str:
+        request = {
             "source": self.source,
             "memory": self.limits.memory,
             "cpu_s": self.limits.cpu_s,
             **more,
         }
-        answer = _answer(json.dumps(asked).encode() + b"\n", self.limits)
+        answer = _answer(json.dumps(request).encode() + b"\n", self.limits)
         if answer.get("long"):
-            raise TooLongError("makes more than there is room for")
+            raise TooLongError("its output is too long")
         if "text" not in answer:
             raise TemplateError(str(answer.get("error")), line=answer.get("line"))
         return str(answer["text"])
 
 
 def read_template(given: str, context: RunContext) -> Template:
-    """Return the template that a configuration calls `given`.
+    """Read and check a template that the configuration names.
 
     Raises:
-        UsageError: it cannot be read, lies outside of the repository, or is wrong.
+        UsageError: it cannot be read, is outside of the repository, or is invalid.
 
     """
     shown = context.shown(given)
     path = contained(context.root, given)
-    inside = top_of(context.root) or context.root
-    if not path.is_relative_to(os.path.normpath(inside)):
-        message = "lies outside of the repository, and a template must not"
+    top = top_of(context.root) or context.root
+    if not path.is_relative_to(os.path.normpath(top)):
+        message = "is outside of the repository, which is not allowed for a template"
         raise UsageError(problems=[Problem(message, shown)])
     source = read_text(path, shown=shown)
     if len(source) > MAX_SOURCE:
-        message = f"has more than {MAX_SOURCE:,} characters, the most that a template may have"
+        message = f"has more than {MAX_SOURCE:,} characters, the limit for a template"
         raise UsageError(problems=[Problem(message, shown)])
     found = Template(source, shown)
     try:
         found.check()
     except TemplateError as exc:
-        message = f"the template cannot be filled in: {exc}"
+        message = f"the template cannot be rendered: {exc}"
         raise UsageError(problems=[Problem(message, shown, exc.line)]) from None
     return found
 
 
 def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
-    """Return what a child process answers.
+    """Return the response of a child process.
 
     Raises:
-        TemplateError: it had to be ended, or ended by itself.
+        TemplateError: it timed out or crashed.
 
     """
     child = subprocess.Popen(  # noqa: S603  # our own interpreter, with our own code
@@ -152,25 +152,25 @@ def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
     try:
         out, _ = child.communicate(line, timeout=limits.wall_s)
     except subprocess.TimeoutExpired:
-        raise TemplateError(f"was not done after {limits.wall_s:g} s") from None
+        raise TemplateError(f"timed out after {limits.wall_s:g} s") from None
     finally:
         _end(child)
     if sys.platform != "win32" and child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise TemplateError(f"was not done after {limits.cpu_s} s of computing")
+        raise TemplateError(f"used more than {limits.cpu_s} s of CPU time")
     try:
         answer = json.loads(out)
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise TemplateError("asked for more than a template is given")
+        raise TemplateError("exceeded the resource limits for templates")
     return answer
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """Kill the child, if it still runs, and close its streams.
 
-    Its end is not waited for without a limit: a process of the same user can trace the child, and
-    the kernel keeps its exit code back as long as that one likes.
+    The wait for its end has a timeout: a process of the same user can trace the child, and so make
+    the kernel hold its exit code back.
     """
     if child.returncode is None:
         if sys.platform == "win32":
@@ -179,9 +179,9 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
-            child.wait(_TO_DIE_S)
+            child.wait(_KILL_TIMEOUT_S)
     for stream in filter(None, (child.stdin, child.stdout)):
-        with suppress(BrokenPipeError):  # what was left to write
+        with suppress(BrokenPipeError):  # unsent input
             stream.close()
 
 
@@ -189,7 +189,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 
 
 def plain(value: Any) -> Json:
-    """Return `value` as plain data, each record with its fields and what it knows of itself."""
+    """Return `value` as plain data; a record as its fields, properties and truth value."""
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value) or isinstance(value, BaseModel):

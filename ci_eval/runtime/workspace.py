@@ -1,8 +1,8 @@
-"""The workspace while agents run in it as a user of their own.
+"""Workspace permissions while agents run in it as a separate user.
 
-They may make files in the folder of the configuration, and find no secrets in the workspace or
-around it.  All that root does here goes by descriptors of folders, and never through a link: what
-is changed is what was looked at, whatever somebody puts in its place meanwhile.
+Agents may create files in the folder of the configuration, and find no secrets in or around the
+workspace.  As root, this module only uses folder descriptors and follows no symlinks, so that a
+file that was checked cannot be replaced before it is changed.
 """
 
 import os
@@ -22,24 +22,24 @@ from ci_eval.runtime.isolation import Account, as_root, end_all
 from ci_eval.runtime.paths import contained
 
 OURS = ".ci-eval"
-"""The folder in which we keep things, beside the configuration."""
+"""Our folder for files, beside the configuration."""
 MAX_FILE = 1024 * 1024
-"""The longest file that is handed to agents because a variable names it, in bytes."""
+"""The largest file that is copied for agents because a variable names it, in bytes."""
 
 
 @contextmanager
-def room_for_agents(context: RunContext, files: Mapping[str, Path]) -> Iterator[RunContext]:
-    """Let agents make files in the folder of the configuration, and find no secrets round it.
+def agent_workspace(context: RunContext, files: Mapping[str, Path]) -> Iterator[RunContext]:
+    """Let agents create files in the folder of the configuration, but find no secrets around it.
 
-    `files` are those that variables name which agents get: where agents could not read one, the
-    variable of the returned `RunContext` names a copy, until the end.  Agents cannot change what is
-    in the folder already.  At the end none of their processes is left, and what
-    they made can be changed and removed by the group that the folder belongs to.
+    `files` maps variables that agents get to the files that they name.  If agents could not read
+    a file, the variable of the returned `RunContext` names a temporary copy.  Agents cannot change
+    existing files in the folder.  At the end, their processes are killed, and the group of the
+    folder may change and remove the files that they created.
 
     Raises:
-        UsageError: such a file cannot be handed over, or `.ci-eval` or what is in it is a link
-            that leads out of the repository.
-        MachineError: a process of theirs cannot be ended; what was closed to them stays closed.
+        UsageError: a file cannot be copied, or `.ci-eval` or an entry of it is a symlink out of
+            the repository.
+        MachineError: a process of an agent cannot be killed; the closed folders stay closed.
 
     """
     ours = contained(context.root, OURS)
@@ -51,7 +51,7 @@ def room_for_agents(context: RunContext, files: Mapping[str, Path]) -> Iterator[
         return
     ours.mkdir(exist_ok=True)
     with ExitStack() as stack:
-        # Read with our own rights, before anything is closed: never by root.
+        # Read with our own permissions, never as root, before folders are closed.
         contents = {name: _content(name, path) for name, path in files.items()}
         with as_root():
             for path in _private(context):
@@ -65,30 +65,30 @@ def room_for_agents(context: RunContext, files: Mapping[str, Path]) -> Iterator[
         try:
             yield replace(context, env={**context.env, **copies})
         finally:
-            closed = stack.pop_all()  # and stays closed, should one of them run on
+            closed = stack.pop_all()  # folders stay closed if a process survives
             end_all(agent)
             with as_root(), closed:
                 for problem in _hand_over(context.root, agent):
-                    context.say(f"what agents left in {context.shown('.')} stays theirs: {problem}")
+                    context.say(f"agents keep files in {context.shown('.')}: {problem}")
 
 
 # --- What agents must not read ----------------------------------------------------------------
 
 
 def _private(context: RunContext) -> Iterator[Path]:
-    """Yield the folders that may hold tokens and are no agent's business.
+    """Yield the folders that may hold tokens, which agents must not read.
 
-    The checkout leaves a token in `.git` or in the runner's folder for temporary files, and
-    steps that log in leave theirs in the home folder.
+    The checkout leaves a token in `.git` or in the runner's temporary folder, and login steps
+    leave theirs in the home folder.
     """
     env = context.env
     for name in ("HOME", "RUNNER_TEMP"):
         if env.get(name, "").startswith("/github/"):
             yield Path(env[name])
     if env.get("GITHUB_OUTPUT", "").startswith("/github/"):
-        yield Path(env["GITHUB_OUTPUT"]).parent  # where the files for commands are
+        yield Path(env["GITHUB_OUTPUT"]).parent  # command files
     if project := env.get("CI_PROJECT_DIR"):
-        yield Path(f"{project}.tmp")  # where GitLab has the variables that are files
+        yield Path(f"{project}.tmp")  # GitLab's file variables
     yield from (folder / ".git" for folder in context.root.parents)
     tops = {env.get("GITHUB_WORKSPACE"), env.get("CI_PROJECT_DIR"), context.clone.top, context.root}
     for top in {Path(each) for each in tops if each}:
@@ -96,14 +96,14 @@ def _private(context: RunContext) -> Iterator[Path]:
 
 
 def _git_folders(top: Path) -> Iterator[Path]:
-    """Yield every folder `.git` below `top`, as those of submodules and of further checkouts."""
+    """Yield every `.git` folder below `top`, such as those of submodules and other checkouts."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()
         try:
             with os.scandir(folder) as entries:
                 below = [Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
-        except OSError:  # it went away, or is no folder of ours to look into
+        except OSError:  # it is gone, or we cannot read it
             continue
         for each in below:
             if each.name.lower() == ".git":
@@ -113,7 +113,7 @@ def _git_folders(top: Path) -> Iterator[Path]:
 
 
 def _set_mode(path: Path, *, add: int = 0, remove: int = 0, stack: ExitStack) -> None:
-    """Change the mode of a folder, if there is one, until the stack is closed."""
+    """Change the mode of a folder, if it exists, until the stack is closed."""
     if sys.platform == "win32":
         return
     try:
@@ -135,23 +135,23 @@ def _all_may_read(path: Path) -> bool:
     try:
         modes = [each.stat().st_mode for each in (path, *path.parents)]
     except OSError:
-        return True  # there is nothing to copy
+        return True  # nothing to copy
     return bool(modes[0] & stat.S_IROTH) and all(mode & stat.S_IXOTH for mode in modes[1:])
 
 
 def _content(name: str, path: Path) -> bytes:
-    """Return the content of a file that a variable names; only Linux has agents apart from us.
+    """Return the content of a file that a variable names; agents are only isolated on Linux.
 
     Raises:
-        UsageError: it is too long, a link leads there, or we may not read it ourselves.
+        UsageError: it is too large, a symlink, or not readable for us.
 
     """
     if sys.platform == "win32":
         return b""
-    shown = f"{name} names {str(path)!r}, which agents are to read, and which"
-    hint = "name a regular file that the owner of the workspace can read, without links"
+    shown = f"{name} names {str(path)!r} for agents, which"
+    hint = "name a regular file that the owner of the workspace can read, without symlinks"
     if os.path.realpath(path) != os.path.normpath(path) or path.is_relative_to("/proc"):
-        raise UsageError(f"{shown} is a link", hint=hint)
+        raise UsageError(f"{shown} is a symlink", hint=hint)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -164,7 +164,7 @@ def _content(name: str, path: Path) -> bytes:
 
 
 def _copied(name: str, content: bytes, agent: Account, root: Path, stack: ExitStack) -> str:
-    """Write a copy for agents and for us, until the stack is closed; return where it is."""
+    """Write a copy for agents and us, until the stack is closed; return its path."""
     if sys.platform == "win32":
         return name
     folder = Path(tempfile.mkdtemp(prefix="ci-eval-"))
@@ -182,9 +182,9 @@ def _copied(name: str, content: bytes, agent: Account, root: Path, stack: ExitSt
 
 
 def _hand_over(root: Path, agent: Account) -> Iterator[str]:
-    """Let the group of `root` change and remove what the account made in it.
+    """Let the group of `root` change and remove the files that agents created in it.
 
-    Yield what could not be handed over, and why; it has no part in the verdict.
+    Yield the failures with their reasons; they do not affect the verdict.
     """
     if sys.platform != "linux":
         return
@@ -199,14 +199,14 @@ def _hand_over(root: Path, agent: Account) -> Iterator[str]:
             names = [each.name for each in entries]
         for name in names:
             try:
-                _give_all(name, descriptor, agent, group)
+                _give_tree(name, descriptor, agent, group)
             except (OSError, RecursionError) as exc:
                 yield f"{name!r}: {getattr(exc, 'strerror', None) or type(exc).__name__}"
     finally:
         os.close(descriptor)
 
 
-def _give_all(top: str, parent: int, agent: Account, group: int) -> None:
+def _give_tree(top: str, parent: int, agent: Account, group: int) -> None:
     if sys.platform != "linux":
         return
     status = os.lstat(top, dir_fd=parent)
@@ -220,21 +220,21 @@ def _give_all(top: str, parent: int, agent: Account, group: int) -> None:
 
 
 def _give(name: str, parent: int, agent: Account, group: int) -> None:
-    """Give the group the rights that the account has to an entry of a folder."""
+    """Give the group the account's permissions on an entry of a folder."""
     if sys.platform != "linux":
         return
     descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=parent)
     try:
         status = os.fstat(descriptor)
-        if status.st_uid != agent.uid:  # a hard link to somebody else's file
+        if status.st_uid != agent.uid:  # a hard link to another user's file
             return
         os.chown(name, -1, group, dir_fd=parent, follow_symlinks=False)
         if stat.S_ISLNK(status.st_mode):
             return
         owners = status.st_mode & stat.S_IRWXU
         if stat.S_ISDIR(status.st_mode):
-            owners = stat.S_IRWXU  # or nobody could remove what is in it
-        # No set-user-ID bit, and for others what they had.
+            owners = stat.S_IRWXU  # else nobody could remove its entries
+        # No set-user-ID bit; others keep their permissions.
         mode = owners | owners >> 3 | status.st_mode & 0o007
         Path(f"/proc/self/fd/{descriptor}").chmod(mode)
     finally:

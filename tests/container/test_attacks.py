@@ -226,7 +226,7 @@ def test_links_that_are_committed_are_not_written_through(target: Target, link: 
     given = {"config": str(target.config), "record": "record/new.jsonl" if link == "record" else ""}
     step = target.job.uses_action(given)
     assert (step.exit_code, step.outputs["verdict"]) == (4, "usage-error"), step.stderr
-    assert "is a link that leads out of the repository" in step.stderr
+    assert "is a symlink out of the repository" in step.stderr
     target.stays_as_it_was()
 
 
@@ -288,7 +288,7 @@ def test_no_token_of_the_job_is_a_key_of_a_judge(target: Target, name: str) -> N
     target.ready()
     step = target.job.uses_action({"config": str(target.config), "github-token": SECRET})
     assert (step.exit_code, step.outputs["verdict"]) == (4, "usage-error"), step.stderr
-    assert f"{name!r} is never given to an agent" in step.stderr
+    assert f"{name!r} is never passed to an agent" in step.stderr
     assert SECRET not in step.stderr + step.stdout
 
 
@@ -305,7 +305,7 @@ def test_a_file_of_credentials_that_a_pull_request_replaced_is_not_handed_over(
     target.job.env["CREDENTIALS"] = "/github/workspace/creds.json"
     step = target.job.uses_action({"config": str(target.config)})
     assert (step.exit_code, step.outputs["verdict"]) == (4, "usage-error"), step.stderr
-    assert "which is a link" in step.stderr
+    assert "which is a symlink" in step.stderr
     target.stays_as_it_was()
 
 

@@ -330,6 +330,6 @@ def test_a_set_up_makes_what_the_agent_runs_in_and_later_steps_may_do_it_again(j
     for record in ("first.jsonl", "second.jsonl"):
         step = job.uses_action({"config": WEATHER, "record": record})
         assert step.exit_code in (0, 1), step.stderr
-        assert step.stderr.count("setting up: python3 -m venv") == 1
+        assert step.stderr.count("running setup: python3 -m venv") == 1
         said = set(answers(job.workspace / record))
         assert said == {"/github/workspace/examples/weather/.venv"}

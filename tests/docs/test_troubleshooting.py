@@ -16,7 +16,7 @@ ENTRY = re.compile(r"^(?:- |  )(?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>$", re.MULTIL
 
 NOT_TOLD = {
     "… …, which is not JSON: …": "how `the agent …` goes on",
-    "returned … MiB of JSON; 16 MiB is the most": "how `the agent …` goes on",
+    "returned … MiB of JSON; the limit is 16 MiB": "how `the agent …` goes on",
     "returned what …": "how `the agent …` goes on",
     "a scenario needs a simulated user; it can only be scored from a recording": "a guard; runs "
     "have simulated users",

@@ -383,7 +383,7 @@ def test_nothing_is_written_through_a_folder_that_leads_out(repository, tmp_path
     (root / ".github").symlink_to(tmp_path / "outside")
 
     assert main(["init", "--yes"]) == ExitCode.USAGE_ERROR
-    assert "leads out of the repository" in capsys.readouterr().err
+    assert "symlink out of the repository" in capsys.readouterr().err
     assert list((tmp_path / "outside").iterdir()) == []
 
 

@@ -857,7 +857,7 @@ def test_nothing_is_written_where_a_link_leads_out_of_the_repository(
     ended = project.ci_eval("run", *arguments)
 
     assert ended.code == 4
-    assert f"{arguments[1] if arguments else link}: is a link that leads out" in ended.err
+    assert f"{arguments[1] if arguments else link}: is a symlink out" in ended.err
     assert list(outside.iterdir()) == []
 
 
@@ -869,7 +869,7 @@ def test_reports_of_a_stored_run_are_not_written_where_a_link_leads_out(project,
     ended = project.ci_eval("report", "--out", "elsewhere")
 
     assert ended.code == 4
-    assert "elsewhere: is a link that leads out of the repository" in ended.err
+    assert "elsewhere: is a symlink out of the repository" in ended.err
     assert list(outside.iterdir()) == []
 
 
@@ -881,7 +881,7 @@ def test_an_evalset_behind_a_link_out_of_the_repository_is_not_read(project, tmp
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "smoke.evalset.json: is a link that leads out of the repository" in ended.err
+    assert "smoke.evalset.json: is a symlink out of the repository" in ended.err
 
 
 def test_a_message_that_is_more_than_text_is_a_conversation_too(project):

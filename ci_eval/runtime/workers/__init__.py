@@ -1,1 +1,1 @@
-"""Code of the user's, run in processes of its own under the interpreter that it needs."""
+"""User code, run in separate processes under the interpreter with its dependencies."""

@@ -1,4 +1,4 @@
-"""One call of a user's function, made again where its neighbours in the worker cut it off."""
+"""Calls of a user's function, retried if another call took down their shared worker."""
 
 import asyncio
 from contextlib import suppress
@@ -7,21 +7,21 @@ from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.model import Json
 from ci_eval.runtime.workers.pool import Pool
 
-MAX_DISTURBANCES = 3
-"""How often a call is made again because a neighbour took its worker down."""
+MAX_RETRIES = 3
+"""The most retries of a call whose worker was taken down by another call."""
 
 
 async def call(pool: Pool, message: Json, *, name: str, timeout_s: float) -> Json:
-    """Return what the function, which messages call `name`, returns for `message`.
+    """Call the function with `message`, and return its result; messages name it `name`.
 
     Raises:
-        BadAnswerError: what it returned is no JSON.
-        TrialError: it returned nothing, or not within `timeout_s` seconds.
+        BadAnswerError: the result is not JSON.
+        TrialError: it failed, or timed out after `timeout_s` seconds.
 
     """
-    for disturbances in range(MAX_DISTURBANCES):
+    for retries in range(MAX_RETRIES):
         with suppress(DisturbedError):
-            return await _once(pool, message, name, timeout_s, alone=disturbances > 0)
+            return await _once(pool, message, name, timeout_s, alone=retries > 0)
     return await _once(pool, message, name, timeout_s, alone=True)
 
 
@@ -31,7 +31,7 @@ async def _once(pool: Pool, message: Json, name: str, timeout_s: float, *, alone
         async with asyncio.timeout(timeout_s):
             answer = await lease.ask({"message": message, "session": {}})
     except TimeoutError:
-        raise TrialError("timeout", f"{name} was not done after {timeout_s:g} s") from None
+        raise TrialError("timeout", f"{name} timed out after {timeout_s:g} s") from None
     finally:
         await lease.end()
     return answer["reply"]

@@ -1,8 +1,8 @@
-"""Which canned result a call of a tool gets.
+"""Canned tool results: matching a tool call with its result.
 
-The adapters of frameworks run this file by its path, under the agent's interpreter, and we import
-it: it is the one place where calls are matched.  So it makes do with the standard library of
-Python 3.8 and imports nothing of ci-eval.
+Framework adapters run this file by its path, under the agent's interpreter, and we import it, so
+that calls are matched in one place.  It needs only the standard library of Python 3.8 and imports
+nothing of ci-eval.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class Given(NamedTuple):
-    """What comes back from a call: a result, or the message of an error."""
+    """The outcome of a call: a result, or an error message."""
 
     result: Any = None
     error: str | None = None
 
 
 class Canned:
-    """The canned results of one conversation: `CannedResults` of a case, as JSON.
+    """The canned results of one conversation: a case's `CannedResults`, as JSON.
 
-    An entry is meant by a call that has at least its arguments, each equal as JSON values are:
-    `1` is `1.0` and is not `true`.  `used` is that of the same conversation in another process.
+    An entry matches a call that has at least its arguments, compared as JSON values: `1` equals
+    `1.0`, but not `true`.  `used` continues the counts of the same conversation in another process.
     """
 
     def __init__(
@@ -35,16 +35,16 @@ class Canned:
 
     @property
     def used(self) -> list[tuple[str, int, int]]:
-        """How often entries with several results were used: the tool, the place, the times."""
+        """How often entries with several results were used: tool, position, count."""
         return [(*place, times) for place, times in self._times.items()]
 
     def find(self, name: str, args: dict[str, Any]) -> Given | None:
-        """Return what a call of the tool `name` with `args` gets; `None` where nothing fits."""
+        """Return the outcome of a call of the tool `name`; `None` if no entry matches."""
         place = self._place(name, args)
         return None if place is None else self._given(self._tools[name][place], (name, place))
 
     def knows(self, name: str, args: dict[str, Any]) -> bool:
-        """Say whether `find` would find something; this one does not count as a call."""
+        """Return True if `find` would find an entry, without counting a call."""
         return self._place(name, args) is not None
 
     def _place(self, name: str, args: dict[str, Any]) -> int | None:
@@ -67,7 +67,7 @@ def _holds(args: dict[str, Any], least: dict[str, Any]) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Say whether two JSON values are the same."""
+    """Return True if two JSON values are equal."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):

@@ -1,7 +1,7 @@
-"""What went wrong in somebody's code, told in a few words: what was raised, and where.
+"""Short descriptions of errors in user code: the exception, and where it was raised.
 
-`worker.py` and the adapters run this file by its path, under the agent's interpreter.  So it makes
-do with the standard library of Python 3.8 and imports nothing of ci-eval.
+`worker.py` and the adapters run this file by its path, under the agent's interpreter.  It needs
+only the standard library of Python 3.8 and imports nothing of ci-eval.
 """
 
 from __future__ import annotations
@@ -20,59 +20,59 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_CHARS = 2000
 SHOWN_CHARS = 200
-"""How much of a value a message shows."""
-STEPS = 3
-"""How many lines are shown of the way to where an import failed."""
+"""How much of a value a message shows, in characters."""
+MAX_FRAMES = 3
+"""The most traceback lines shown of a failed import."""
 
 _OURS = ("<frozen", dirname(__file__) + os.sep, importlib.__file__)
 _INSTALLED = ("site-packages" + os.sep, "dist-packages" + os.sep)
 
 
 def raised(exc: BaseException, folder: str) -> str:
-    """Return what was raised and, in brackets, the last line of the code in `folder` on the way.
+    """Return the exception and, in parentheses, its innermost line of code in `folder`.
 
-    Where none of that was, the last line of anybody's stands for it.
+    Without such a line, it is the innermost line of any code.
     """
     inner: Any = getattr(exc, "exceptions", ())
     if len(inner) == 1:
-        # A group of one says nothing but that there is one.
+        # An exception group with one member adds no information.
         return raised(inner[0], folder)
-    ways = [_frames(each.__traceback__) for each in _causes(exc)]
-    own = [[at for at in way if _is_own(at[0], folder)] for way in ways]
-    for name, line in next(filter(None, own), ways[-1])[-1:]:
+    traces = [_frames(each.__traceback__) for each in _causes(exc)]
+    own = [[at for at in trace if _is_own(at[0], folder)] for trace in traces]
+    for name, line in next(filter(None, own), traces[-1])[-1:]:
         return f"{_named(exc)} ({_shortened(name, folder)}:{line})"
     return _named(exc)
 
 
 def not_loaded(target: str, exc: BaseException, folder: str) -> str:
-    """Return why `target` could not be loaded, with the last lines of the way there."""
-    steps = [
+    """Return why `target` could not be loaded, with the last lines of the traceback."""
+    lines = [
         f"\n  {_shortened(name, folder)}:{line}: {linecache.getline(name, line).strip()}"
-        for name, line in _frames(exc.__traceback__)[-STEPS:]
+        for name, line in _frames(exc.__traceback__)[-MAX_FRAMES:]
     ]
-    told = _safely(str, exc) if _is_ours(exc) else _named(exc)
+    message = _safely(str, exc) if _is_ours(exc) else _named(exc)
     if isinstance(exc, ModuleNotFoundError) and exc.name:
-        told += f"; neither the folder of the configuration nor {sys.executable} has it"
-        told += ": install it there, or name the `interpreter` that has it"
-    return f"cannot load {target!r}: {bounded(told)}" + "".join(steps)
+        message += f"; neither the folder of the configuration nor {sys.executable} has it"
+        message += ": install it, or set `interpreter` to a Python that has it"
+    return f"cannot load {target!r}: {bounded(message)}" + "".join(lines)
 
 
 def in_short(value: Any) -> str:
-    """Return the type of `value` and the beginning of how it shows itself."""
+    """Return the type of `value` and the beginning of its `repr`."""
     shown = _safely(repr, value)
     shown = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
     return "None" if value is None else f"{type(value).__name__}: {shown}"
 
 
 def bounded(message: str) -> str:
-    """Return `message`, with a gap in the middle where it is too long."""
+    """Return `message`, with the middle cut out if it is too long."""
     half = MAX_MESSAGE_CHARS // 2
     is_short = len(message) <= MAX_MESSAGE_CHARS
     return message if is_short else f"{message[:half]} … {message[-half:]}"
 
 
 def _causes(exc: BaseException) -> list[BaseException]:
-    """Return `exc` and what it was raised from, the innermost first: frameworks wrap errors."""
+    """Return `exc` and its causes, innermost first, as frameworks wrap errors."""
     found = [exc]
     while found[0].__cause__ is not None and found[0].__cause__ not in found:
         found.insert(0, found[0].__cause__)
@@ -87,18 +87,18 @@ def _named(exc: BaseException) -> str:
 def _safely(show: Callable[[Any], str], value: Any) -> str:
     try:
         return show(value)
-    except Exception:  # noqa: BLE001  # the method is a stranger's
+    except Exception:  # noqa: BLE001  # a method of user code
         return ""
 
 
 def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
-    """Return the file and the line of each frame that is neither ours nor the importer's."""
+    """Return file and line of each frame that is neither ours nor the importer's."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(trace)]
     return [at for at in frames if not at[0].startswith(_OURS)]
 
 
 def _is_ours(exc: BaseException) -> bool:
-    """Say whether one of our own files raised `exc`, which then says all."""
+    """Return True if one of our own files raised `exc`, whose message is then complete."""
     at = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(exc.__traceback__)]
     return bool(at) and at[-1].startswith(_OURS[1])
 
@@ -108,7 +108,7 @@ def _is_own(name: str, folder: str) -> bool:
 
 
 def _shortened(name: str, folder: str) -> str:
-    """Return the path from `folder`, or from where packages are installed."""
+    """Return the path relative to `folder` or to the installed packages."""
     for each in _INSTALLED:
         if each in name:
             return name.rpartition(each)[2]

@@ -1,7 +1,7 @@
-"""What one conversation writes to the standard streams that it shares with others.
+"""Output of one conversation to the standard streams that it shares with others.
 
-`worker.py` runs this file by its path, under the agent's interpreter.  So it makes do with the
-standard library of Python 3.8 and imports nothing of ci-eval.
+`worker.py` runs this file by its path, under the agent's interpreter.  It needs only the standard
+library of Python 3.8 and imports nothing of ci-eval.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from contextvars import ContextVar
 from typing import Any
 
 MAX_OUTPUT_CHARS = 4000
-"""How much of the beginning, and how much of the end, of what a conversation writes is kept."""
+"""How much of the beginning and of the end of a conversation's output is kept, each."""
 
 
 class Output:
-    """The beginning and the end of what one conversation writes."""
+    """The beginning and the end of one conversation's output."""
 
     def __init__(self) -> None:
         self._head = self._tail = ""
         self._size = 0
 
     def write(self, text: str) -> None:
-        """Take what it goes on with."""
+        """Add text to the output."""
         self._size += len(text)
         room = MAX_OUTPUT_CHARS - len(self._head)
         self._head += text[:room]
@@ -29,18 +29,18 @@ class Output:
 
     @property
     def text(self) -> str:
-        """What is kept, with a line that says how much is left out between."""
+        """The kept text, with a line that says how many characters are left out."""
         left_out = self._size - len(self._head) - len(self._tail)
         gap = f"\n[{left_out} characters left out]\n" if left_out else ""
         return self._head + gap + self._tail
 
 
 writing: ContextVar[Output | None] = ContextVar("writing", default=None)
-"""What the current task or thread writes to; threads of the callable's own have none."""
+"""The output of the current task or thread; threads that the callable starts have none."""
 
 
 class Tee:
-    """A stream, of text or bytes, that shows each conversation's part of it to that, too."""
+    """A text or byte stream that also records each conversation's output."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

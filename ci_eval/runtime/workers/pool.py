@@ -1,4 +1,4 @@
-"""Worker processes that answer for a function of the user's, several conversations at a time."""
+"""Pool of worker processes that run a user's function, for several conversations at a time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,22 +17,22 @@ from ci_eval.runtime.workers.link import Link
 from ci_eval.runtime.workers.wire import encode
 
 WORKER = str(Path(__file__).with_name("worker.py"))
-"""The file that a worker runs."""
+"""The script that a worker runs."""
 MAX_STARTS = 2
-"""How often in a row a worker may fail to start before it is not tried any more."""
+"""The most failed starts in a row before giving up."""
 
 
 class Adapter(NamedTuple):
-    """What lets a worker call something else than a function that takes a message."""
+    """A file that lets a worker run something other than a function that takes a message."""
 
     name: str
-    """The file in `adapters`, without its suffix."""
+    """The name of the file in `adapters`, without its suffix."""
     options: Mapping[str, Json] = {}
-    """What it is told."""
+    """The options it gets."""
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """The path of the file."""
         return Path(__file__).parent / "adapters" / f"{self.name}.py"
 
 
@@ -44,7 +44,7 @@ def launch(
     *,
     adapter: Adapter | None = None,
 ) -> Launch:
-    """Return how a worker for `target` is started: a `module:callable`, or what `adapter` takes."""
+    """Return how to start a worker for `target`: a `module:callable`, or as `adapter` expects."""
     root = context.root.resolve()
     adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
     return Launch(
@@ -55,18 +55,18 @@ def launch(
 
 
 @dataclass
-class _Seat:
-    """A place for one worker at a time."""
+class _Slot:
+    """A slot for one worker at a time."""
 
     load: int = 0
-    """How many conversations it has."""
+    """The number of its conversations."""
     link: asyncio.Task[Link] | None = None
 
     def leave(self) -> None:
         self.load -= 1
 
     def is_empty(self) -> bool:
-        """Say whether there is no worker, nor one to come."""
+        """Return True if there is no worker, and none is starting."""
         if self.link is None or not self.link.done():
             return self.link is None
         return self.link.cancelled() or bool(self.link.exception()) or not self.link.result().alive
@@ -75,59 +75,58 @@ class _Seat:
 class Pool:
     """Holds conversations in `workers` processes, `threads` at a time in each.
 
-    Where `threads` is `None` there are as many as are asked for.  Workers are started when they
-    are needed, and so is the replacement of one that died; `prepare` sees to it that one can be,
-    and returns how.
+    If `threads` is `None`, their number is unlimited.  Workers, and replacements of those that
+    died, are started on demand; `prepare` makes that possible, and returns how to start one.
     """
 
     def __init__(
         self, prepare: Callable[[], Awaitable[Launch]], *, workers: int, threads: int | None
     ) -> None:
         self._prepare = prepare
-        self._seats = [_Seat() for _ in range(workers)]
-        self._room = asyncio.Semaphore(workers * threads) if threads else None
-        self._single_rooms = asyncio.Semaphore(workers)
+        self._slots = [_Slot() for _ in range(workers)]
+        self._capacity = asyncio.Semaphore(workers * threads) if threads else None
+        self._single_workers = asyncio.Semaphore(workers)
         self._numbers = count(1)
         self._links: set[Link] = set()
         self._failures = 0
         self._failure = ""
 
     async def open(self, *, alone: bool = False) -> "Lease":
-        """Begin a conversation when there is room for it; `alone` in a worker of its own.
+        """Open a conversation once there is capacity; `alone` in its own worker.
 
         Raises:
-            TrialError: no worker can start.
+            TrialError: no worker can be started.
 
         """
-        async with AsyncExitStack() as leaving:
-            link = await (self._own_link(leaving) if alone else self._shared_link(leaving))
+        async with AsyncExitStack() as cleanup:
+            link = await (self._own_link(cleanup) if alone else self._shared_link(cleanup))
             number = next(self._numbers)
             link.begin(number)
-            return Lease(link, number, leaving.pop_all())
+            return Lease(link, number, cleanup.pop_all())
 
     async def stop(self) -> None:
-        """End every worker."""
-        starts = [seat.link for seat in self._seats if seat.link]
+        """Stop all workers."""
+        starts = [slot.link for slot in self._slots if slot.link]
         for start in starts:
             start.cancel()
         ends = [link.stop() for link in self._links]
         await asyncio.gather(*starts, *ends, return_exceptions=True)
 
-    async def _shared_link(self, leaving: AsyncExitStack) -> Link:
-        if self._room:
-            await leaving.enter_async_context(self._room)
-        seat = min(self._seats, key=lambda seat: seat.load)
-        seat.load += 1
-        leaving.callback(seat.leave)
-        if seat.is_empty():
-            seat.link = asyncio.create_task(self._start())
-        # A trial that is cancelled while it waits does not take the worker from the others.
-        return await asyncio.shield(cast("asyncio.Task[Link]", seat.link))
+    async def _shared_link(self, cleanup: AsyncExitStack) -> Link:
+        if self._capacity:
+            await cleanup.enter_async_context(self._capacity)
+        slot = min(self._slots, key=lambda slot: slot.load)
+        slot.load += 1
+        cleanup.callback(slot.leave)
+        if slot.is_empty():
+            slot.link = asyncio.create_task(self._start())
+        # Cancelling a trial while it waits must not cancel the start for others.
+        return await asyncio.shield(cast("asyncio.Task[Link]", slot.link))
 
-    async def _own_link(self, leaving: AsyncExitStack) -> Link:
-        await leaving.enter_async_context(self._single_rooms)
+    async def _own_link(self, cleanup: AsyncExitStack) -> Link:
+        await cleanup.enter_async_context(self._single_workers)
         link = await self._start()
-        leaving.push_async_callback(link.stop)
+        cleanup.push_async_callback(link.stop)
         return link
 
     async def _start(self) -> Link:
@@ -146,20 +145,20 @@ class Pool:
 
 @dataclass
 class Lease:
-    """One conversation, in one worker."""
+    """One conversation in one worker."""
 
     link: Link
     number: int
-    """Of the conversation, in its pool."""
-    leaving: AsyncExitStack
+    """The number of the conversation in its pool."""
+    cleanup: AsyncExitStack
     output: str = ""
-    """What the conversation wrote, once it has ended."""
+    """The output of the conversation, after its end."""
 
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return what the worker answers, as `Link.ask` does."""
+        """Return the worker's reply, as `Link.ask` does."""
         return await self.link.ask(self.number, request)
 
     async def end(self) -> None:
-        """Let the worker forget the conversation."""
+        """End the conversation."""
         self.output = self.link.finish(self.number)
-        await self.leaving.aclose()
+        await self.cleanup.aclose()

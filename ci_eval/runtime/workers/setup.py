@@ -1,4 +1,4 @@
-"""What is run once before an agent can be started: the commands of its `setup:`."""
+"""Setup commands (`setup:`), which run once before an agent is started."""
 
 import asyncio
 import json
@@ -26,19 +26,19 @@ from ci_eval.runtime.processes import Child, Launch
 from ci_eval.text.sanitize import one_line
 
 TIMEOUT_S = 1800.0
-"""How long all commands together may take."""
+"""Timeout of all commands together."""
 SHOWN_CHARS = 200
-"""How much of a command is shown."""
+"""How much of a command is shown, in characters."""
 NOTES = Path(workspace.OURS, "setup")
-"""Where it is noted what was done, from the folder of the configuration."""
-MADE_OF = (
+"""Where completed setups are recorded, relative to the folder of the configuration."""
+DEPENDENCY_FILES = (
     *("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"),
     *("requirements*.txt", "pyproject.toml", "setup.py", "setup.cfg"),
 )
-"""The files that say what is to be installed."""
+"""The files that name the dependencies to install."""
 MAX_READ = 16 * 1024 * 1024
-"""The longest of them that is read, in bytes; a longer one counts by its size and time."""
-_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # a pipe would keep us waiting for a writer
+"""The largest such file that is read, in bytes; a larger one is compared by size and time."""
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer
 
 
 def _split(value: Any) -> Any:
@@ -47,7 +47,7 @@ def _split(value: Any) -> Any:
     try:
         return shlex.split(value)
     except ValueError as exc:
-        raise ValueError(f"cannot be split as a shell would: {exc}") from None
+        raise ValueError(f"is not a valid shell command line: {exc}") from None
 
 
 Command = Annotated[
@@ -59,62 +59,62 @@ Command = Annotated[
 
 
 @dataclass
-class _Begun:
-    """The set-ups of one run: each is done once, and they do not get in each other's way."""
+class _Setups:
+    """The setups of one run; each is run once, one at a time."""
 
     tasks: dict[str, Task[None]] = field(default_factory=dict)
-    kept: Counter[str] = field(default_factory=Counter)
-    """How many may need each."""
+    users: Counter[str] = field(default_factory=Counter)
+    """The number of agents that may need each setup."""
     lock: Lock = field(default_factory=Lock)
 
 
-_begun: WeakKeyDictionary[AbstractEventLoop, _Begun] = WeakKeyDictionary()
-"""A run is one event loop."""
+_setups: WeakKeyDictionary[AbstractEventLoop, _Setups] = WeakKeyDictionary()
+"""By event loop, of which each run has one."""
 
 
 @dataclass(frozen=True)
-class SetUp:
-    """The set-up of one agent, which may be that of others, too."""
+class Setup:
+    """The setup of an agent, possibly shared with others."""
 
     commands: tuple[tuple[str, ...], ...]
     interpreter: str | None
-    """What the agent is run with, as the configuration names it."""
+    """The agent's interpreter, as the configuration names it."""
     declared: Declared
-    """The environment variables that the agent gets beside the usual ones."""
+    """The agent's additional environment variables."""
     context: RunContext
 
     @asynccontextmanager
-    async def kept(self) -> AsyncIterator[None]:
-        """Let it go on while somebody is within who may need it; the last one to leave ends it."""
-        begun, name = self._begun, self._name
-        begun.kept[name] += 1
+    async def in_use(self) -> AsyncIterator[None]:
+        """Keep the setup running until all agents that may need it have left this context."""
+        setups, name = self._setups, self._name
+        setups.users[name] += 1
         try:
             yield
         finally:
-            begun.kept[name] -= 1
-            if not begun.kept[name] and name in begun.tasks and not begun.tasks[name].done():
-                # A child that is started must not be left to the end of the loop, which cancels
-                # also what asyncio itself does for it, and then waits for that for ever.
-                task = begun.tasks.pop(name)
+            setups.users[name] -= 1
+            if not setups.users[name] and name in setups.tasks and not setups.tasks[name].done():
+                # Stop a running child here: at its end, the event loop would cancel asyncio's own
+                # task for the child, and then wait for ever.
+                task = setups.tasks.pop(name)
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
     async def done(self) -> None:
-        """Return when it is done, by whoever began it.
+        """Wait until the setup is done, and start it if necessary.
 
         Raises:
-            TrialError: it failed, for this agent and for all that have the same.
+            TrialError: it failed, for this agent and all that share it.
 
         """
-        begun = self._begun
-        if self._name not in begun.tasks:
-            begun.tasks[self._name] = asyncio.create_task(self._once(begun.lock))
-        # An agent that stops waiting does not take it from the others.
-        await asyncio.shield(begun.tasks[self._name])
+        setups = self._setups
+        if self._name not in setups.tasks:
+            setups.tasks[self._name] = asyncio.create_task(self._once(setups.lock))
+        # Cancelling one agent must not cancel the setup for others.
+        await asyncio.shield(setups.tasks[self._name])
 
     @property
-    def _begun(self) -> _Begun:
-        return _begun.setdefault(asyncio.get_running_loop(), _Begun())
+    def _setups(self) -> _Setups:
+        return _setups.setdefault(asyncio.get_running_loop(), _Setups())
 
     @property
     def _name(self) -> str:
@@ -130,7 +130,7 @@ class SetUp:
                 await self._run_all()
                 await asyncio.to_thread(self._note, note)
             except OSError as exc:
-                message = f"the set-up cannot be noted in {str(NOTES)!r}: {exc.strerror}"
+                message = f"the setup cannot be recorded in {str(NOTES)!r}: {exc.strerror}"
                 raise TrialError("start", message) from None
 
     async def _run_all(self) -> None:
@@ -140,32 +140,32 @@ class SetUp:
                 for command in self.commands:
                     await self._run(command)
         except TimeoutError:
-            message = f"the set-up was not done after {TIMEOUT_S:g} s"
+            message = f"the setup timed out after {TIMEOUT_S:g} s"
             raise TrialError("start", message) from None
-        self.context.say(f"set up in {time.monotonic() - began:.1f} s")
+        self.context.say(f"setup finished in {time.monotonic() - began:.1f} s")
 
     async def _run(self, command: tuple[str, ...]) -> None:
         shown = one_line(shlex.join(command), SHOWN_CHARS)
-        self.context.say(f"setting up: {shown}")
-        root, over = self.context.root, asyncio.Event()
+        self.context.say(f"running setup: {shown}")
+        root, ended = self.context.root, asyncio.Event()
         env = agent_environment(self.context.env, self.declared)
         program = find_program(command[0], root=root, env=env) or command[0]
-        child = Child(None, over.set)
+        child = Child(None, ended.set)
         try:
             await child.start(Launch((program, *command[1:]), env, root))
         except TrialError as exc:
-            raise TrialError("start", f"the set-up failed: {exc}") from None
+            raise TrialError("start", f"the setup failed: {exc}") from None
         try:
             child.end_input()
-            await over.wait()
+            await ended.wait()
         finally:
             await child.stop()
         if child.fault or child.exit_code:
-            message = f"the set-up failed: {shown} {child.ending}{child.last_words}"
+            message = f"the setup failed: {shown} {child.ending}{child.stderr_tail}"
             raise TrialError("start", message)
 
     def _is_noted(self, note: Path) -> bool:
-        """Say whether it was done, and nothing changed since."""
+        """Return True if the setup was done and nothing has changed since."""
         if not note.is_file() or note.read_text(encoding="utf-8") != self._state():
             return False
         if self.interpreter is None:
@@ -175,19 +175,19 @@ class SetUp:
 
     def _note(self, note: Path) -> None:
         note.parent.mkdir(parents=True, exist_ok=True)
-        # What the commands themselves changed, such as a lock file, is no reason to run again.
+        # The state after the commands, so that a lock file that they change causes no rerun.
         note.write_text(self._state(), encoding="utf-8")
 
     def _state(self) -> str:
-        """Return what tells whether it has to be done again."""
-        # In a container, what is installed outside of the workspace ends with it.
+        """Return a digest that changes whenever the setup must run again."""
+        # Packages installed in a container outside of the workspace are lost with it.
         machine = gethostname() if isolation.account() else ""
-        files = {str(path): _seen(path) for path in self._files()}
+        files = {str(path): _file_state(path) for path in self._files()}
         return _digest([machine, files])
 
     def _files(self) -> Iterator[Path]:
         named = {self.context.root / word for command in self.commands for word in command}
-        found = {path for pattern in MADE_OF for path in self.context.root.glob(pattern)}
+        found = {path for pattern in DEPENDENCY_FILES for path in self.context.root.glob(pattern)}
         yield from sorted(path for path in named | found if path.is_file())
 
 
@@ -195,9 +195,9 @@ def _digest(value: Any) -> str:
     return sha256(json.dumps(value).encode()).hexdigest()[:32]
 
 
-def _seen(path: Path) -> str | list[int]:
-    """Return the digest of a file; the size and time of change of one too long to be read."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE)) as file:
+def _file_state(path: Path) -> str | list[int]:
+    """Return the digest of a file; for a large one, its size and modification time."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NONBLOCK)) as file:
         found = os.fstat(file.fileno())
         text = file.read(MAX_READ + 1) if found.st_size <= MAX_READ else None
         if text is None or len(text) > MAX_READ:

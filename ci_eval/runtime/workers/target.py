@@ -1,4 +1,4 @@
-"""A Python callable of the user's and the interpreter that it needs."""
+"""Python callables of users, and the interpreter to run them with."""
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -13,37 +13,37 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.runtime.processes import Launch
 from ci_eval.runtime.workers.pool import Adapter, Pool, launch
-from ci_eval.runtime.workers.setup import Command, SetUp
+from ci_eval.runtime.workers.setup import Command, Setup
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class UnderPython(Record):
-    """Code that runs in worker processes under a Python of the user's choice."""
+    """Code that runs in worker processes under a chosen Python interpreter."""
 
     interpreter: str | None = None
-    """The Python that has what the callable imports, such as `.venv/bin/python`, from the folder
-    of the configuration, or a name to be found on the PATH; left out, the one of ci-eval, and in
-    the action that of its image, which has the standard library alone."""
+    """The Python that has the callable's dependencies: a path relative to the folder of the
+    configuration, such as `.venv/bin/python`, or a name on the PATH. Default: the Python of
+    ci-eval; in the action that of its image, which has only the standard library."""
     setup: tuple[Command, ...] = ()
-    """What is run once before, such as `uv sync`, in the folder of the configuration and with the
-    environment of the agent: commands, each a text that is split as a shell would (and that no
-    shell reads), or a list. They are not run again while these commands, `interpreter`, the lock
-    files, requirements and project files of the folder, and the files that the commands name are
-    as they were; `.ci-eval/setup` keeps note. All of them together may take half an hour."""
+    """Commands to run once before the agent starts, such as `uv sync`, in the folder of the
+    configuration and with the agent's environment. Each is a text, split like a shell command line
+    but run without a shell, or a list. They run again only after a change of these commands, of
+    `interpreter`, of the folder's lock files, requirements or project files, or of files that the
+    commands name; `.ci-eval/setup` records this. The timeout for all commands is 30 minutes."""
     env: Declared = Field(default_factory=dict)
-    """Environment variables it gets beside the usual ones: a list of names or patterns to pass
-    on, or names with values."""
+    """Additional environment variables: a list of names or patterns to pass on, or names with
+    values."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with the interpreter and the environment."""
+        """Yield the errors in the interpreter and the environment variables."""
         for message in refused(self.env):
             yield "env", message
         if self.interpreter and not self.setup and not self._find_interpreter(context):
             yield "interpreter", f"there is no program {self.interpreter!r}"
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Say which variables it is to get are not set."""
+        """Return the declared variables that are not set, as text."""
         return unset(self.env, env)
 
     @asynccontextmanager
@@ -56,17 +56,17 @@ class UnderPython(Record):
         workers: int = 1,
         threads: int | None = None,
     ) -> AsyncIterator[Pool]:
-        """Keep workers for `target`, which `launch` explains; leaving the context ends them."""
-        setup = SetUp(self.setup, self.interpreter, self.env, context)
+        """Provide workers for `target` (see `launch`) until the context is left."""
+        setup = Setup(self.setup, self.interpreter, self.env, context)
 
         async def prepare() -> Launch:
             if self.setup:
                 await setup.done()
-            # One that vanished after the check fails in the words of the system.
+            # If it was removed after the check, starting it fails with the system's error.
             interpreter = self._find_interpreter(context) or str(self.interpreter)
             return launch(interpreter, target, context, self.env, adapter=adapter)
 
-        async with setup.kept():
+        async with setup.in_use():
             pool = Pool(prepare, workers=workers, threads=threads)
             try:
                 yield pool
@@ -81,11 +81,11 @@ class UnderPython(Record):
 
 
 class _Named(Record):
-    """A callable by its name."""
+    """The name of a callable."""
 
     python: str
-    """The module and the callable in it, such as `agents.weather:answer`; modules are found
-    from the folder of the configuration, which is the working directory, too."""
+    """The module and the callable in it, such as `agents.weather:answer`; modules are imported
+    from the folder of the configuration, which is also the working directory."""
 
     @field_validator("python")
     @classmethod
@@ -97,19 +97,19 @@ class _Named(Record):
 
 
 class PythonTarget(UnderPython, _Named):
-    """A callable, `module:callable`, that runs in worker processes of its own."""
+    """A callable, `module:callable`, that runs in its own worker processes."""
 
     @asynccontextmanager
     async def pool(
         self, context: RunContext, *, workers: int = 1, threads: int | None = None
     ) -> AsyncIterator[Pool]:
-        """Keep workers for the callable; leaving the context ends them."""
+        """Provide workers for the callable until the context is left."""
         async with self.pool_of(self.python, context, workers=workers, threads=threads) as pool:
             yield pool
 
 
 def digest_of(module: str, context: RunContext) -> str | None:
-    """Return a digest of the source of `module`, where that is one of the repository's."""
+    """Return a digest of the source of `module`; `None` if it is not in the repository."""
     path = context.root.joinpath(*module.split("."))
     for each in (path.with_suffix(".py"), path / "__init__.py"):
         if each.is_file():

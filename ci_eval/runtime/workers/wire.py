@@ -1,4 +1,4 @@
-"""How values travel between us and the processes of users: as lines of JSON."""
+"""Wire format between us and user processes: lines of JSON."""
 
 import json
 import re
@@ -7,25 +7,25 @@ from ci_eval.records.model import Json
 from ci_eval.text.json_text import parse_json
 
 SHOWN_CHARS = 200
-"""How much of a wrong reply a message shows."""
+"""How much of an invalid reply a message shows, in characters."""
 
 _ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"  # a whole character
+    rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"  # a surrogate pair
     rb"|(?P<half>u[dD][89a-fA-F][\da-fA-F]{2})|.)"
 )
-"""A backslash in JSON, with what belongs to it."""
+"""An escape sequence in JSON."""
 
 encode = json.JSONEncoder(separators=(",", ":")).encode
-"""Write a value as one line of JSON."""
+"""Encode a value as one line of JSON."""
 
 
 def read_json(line: bytes) -> Json:
-    """Return the JSON value `line`, with U+FFFD for halves of characters.
+    """Parse `line` as JSON, with U+FFFD for lone surrogates.
 
-    Agents cut texts where they should not; a file could not hold what comes of it.
+    Agents that cut a text within a character produce them, and files cannot hold them.
 
     Raises:
-        ValueError: it is not JSON, or could not be written again; says so as a verb phrase.
+        ValueError: it is not JSON, or could not be encoded again; the message is a verb phrase.
 
     """
     if rb"\ud" in line or rb"\uD" in line:
@@ -34,6 +34,6 @@ def read_json(line: bytes) -> Json:
 
 
 def shown(value: object) -> str:
-    """Return the beginning of `value` as Python writes it."""
+    """Return the beginning of the `repr` of `value`."""
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

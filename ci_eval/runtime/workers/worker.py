@@ -1,21 +1,21 @@
-"""Runs a Python callable for ci-eval, under the interpreter that the callable needs.
+"""Worker process: runs a Python callable under the interpreter with its dependencies.
 
-ci-eval starts this file by its path, `python worker.py FOLDER TARGET [ADAPTER OPTIONS]`, and
-imports it nowhere.  So it makes do with the standard library of Python 3.8 and imports nothing of
-ci-eval.  TARGET is `module:callable`.  ADAPTER is a file beside this one, which knows a framework:
-its `adapted(target, options, load)` makes of any TARGET a callable that takes a message; OPTIONS
-are JSON, `load` finds a `module:name`.  Such a callable may have a `close(session)` and, where it
-is async, an `end()` that is awaited when all is over.
+ci-eval runs this file as `python worker.py FOLDER TARGET [ADAPTER OPTIONS]` and never imports it.
+It needs only the standard library of Python 3.8 and imports nothing of ci-eval.  TARGET is
+`module:callable`.  ADAPTER is a file beside this one for a framework: its
+`adapted(target, options, load)` turns any TARGET into a callable that takes a message; OPTIONS are
+JSON, and `load` imports a `module:name`.  Such a callable may have a `close(session)` and, if it is
+async, an `end()` that is awaited at the end.
 Both sides write lines of JSON; `id` is the number of a conversation.
 
 ======================================== ==================================================
 to the worker                            from the worker
 ======================================== ==================================================
-(it is started)                          `{"ready": true}`, or `{"failed": str}`
+(it starts)                              `{"ready": true}`, or `{"failed": str}`
 `{"id", "message", "session"?,           `{"id", "reply", "seconds", "state"?, "output"}`, or
 "history"?}`                             `{"id", "error": {"kind", "message"}, "output"}`
-`{"cancel": id}`                         `{"id", "held": true}` where another one holds the loop;
-                                         `{"id", "output"}` from a thread, which just goes on
+`{"cancel": id}`                         `{"id", "held": true}` if another call blocks the loop;
+                                         `{"id", "output"}` from a thread, which continues
 `{"close": id}`
 (its input ends)                         (it ends)
 ======================================== ==================================================
@@ -48,28 +48,28 @@ if TYPE_CHECKING:
     Runner: TypeAlias = "Loop | Threads"
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024 - 128 * 1024
-"""The longest reply; there has to be room on its line for what was written meanwhile."""
+"""The longest reply, in bytes; its line must have room for the output, too."""
 GRACE_S = 5.0
-"""How long a callable may go on when ci-eval is gone, and the process may take to end."""
+"""How long a callable may continue after ci-eval has ended, and the process may take to end."""
 
 
-def _beside(name: str) -> Any:
-    """Return what stands in a file beside this one."""
+def _run_file(name: str) -> Any:
+    """Return the names defined in a file beside this one."""
     return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
 
-_output = _beside("output.py")
+_output = _run_file("output.py")
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def main() -> int:
-    """Serve one callable until the input ends; return the exit code."""
+    """Serve one callable until the end of input; return the exit code."""
     folder, target, *adapter = sys.argv[1:]
     wire = Wire()
-    _make_room(folder, target)
+    _set_up_process(folder, target)
     try:
         agent = Agent(_adapted(target, *adapter) if adapter else _callable(target), folder)
-    except BaseException as exc:  # noqa: BLE001  # a module may end in SystemExit, too
+    except BaseException as exc:  # noqa: BLE001  # a module may raise SystemExit, too
         wire.write({"failed": _faults().not_loaded(target, exc, folder)})
         return 1
     runner = Loop(agent, wire) if agent.is_async else Threads(agent, wire)
@@ -79,20 +79,20 @@ def main() -> int:
     return 0
 
 
-def _make_room(folder: str, target: str) -> None:
-    """Let the process look as if the callable's module had been started in `folder`."""
+def _set_up_process(folder: str, target: str) -> None:
+    """Set up the process as if the callable's module had been started in `folder`."""
     if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the folder of this file, whose modules are none of the callable's
+        del sys.path[0]  # the folder of this file, whose modules are not for the callable
     sys.path.insert(0, folder)
     sys.argv[:] = [target.partition(":")[0]]
-    # What is printed just before a crash must get out; so must the place of the crash.
+    # Output just before a crash must not be lost, nor the place of the crash.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a file
-    faulthandler.enable(all_threads=False)  # the one that crashed tells
+    faulthandler.enable(all_threads=False)  # only the thread that crashed
     sys.stdout, sys.stderr = _output.Tee(sys.stdout), _output.Tee(sys.stderr)
 
 
 class Wire:
-    """The two pipes to ci-eval, out of reach of everything that reads or prints."""
+    """The two pipes to ci-eval, protected from code that reads stdin or prints."""
 
     def __init__(self) -> None:
         self.input = os.fdopen(os.dup(0), "rb")
@@ -107,7 +107,7 @@ class Wire:
     def write(self, message: dict[str, Any] | str) -> None:
         """Send `message`, which may be JSON already."""
         if os.getpid() != self._pid:
-            # The callable forked, and this is the copy: its answer is not ours to give.
+            # The callable forked, and this is the child, which must not reply.
             os._exit(0)
         line = message if isinstance(message, str) else _encode(message)
         rest = memoryview(line.encode("ascii") + b"\n")
@@ -117,7 +117,7 @@ class Wire:
 
 
 def _listen(wire: Wire, runner: Runner) -> None:
-    """Do as ci-eval says, until it ends; then let the process end, or end it."""
+    """Handle messages until the end of input; then let the process end, or kill it."""
     try:
         for message in map(json.loads, wire.input):
             if "message" in message:
@@ -130,20 +130,20 @@ def _listen(wire: Wire, runner: Runner) -> None:
         runner.end()
         time.sleep(GRACE_S)
         if sys.platform != "win32" and os.getpgrp() == os.getpid():
-            os.killpg(0, signal.SIGKILL)  # with all that the callable started
+            os.killpg(0, signal.SIGKILL)  # with its children
         os._exit(1)
 
 
 def _faults() -> Any:
-    """Return what tells of faults, which most workers never need."""
-    return _beside("faults.py")
+    """Return the module `faults`, loaded on demand."""
+    return _run_file("faults.py")
 
 
 # --- The callable -----------------------------------------------------------------------------
 
 
 def _load(name: str) -> Any:
-    """Return what stands at `module:name`."""
+    """Import the object `module:name`."""
     module, _, path = name.partition(":")
     return attrgetter(path)(importlib.import_module(module))
 
@@ -151,7 +151,7 @@ def _load(name: str) -> Any:
 def _callable(target: str) -> Callable[..., Any]:
     found = _load(target)
     if not callable(found):
-        raise TypeError(f"it is no callable but {_faults().in_short(found)}")
+        raise TypeError(f"it is not callable: {_faults().in_short(found)}")
     return found  # type: ignore[no-any-return]  # just checked
 
 
@@ -160,7 +160,7 @@ def _adapted(target: str, adapter: str, options: str) -> Callable[..., Any]:
 
 
 class Agent:
-    """The callable, and what it is to know of each conversation."""
+    """The callable, and its data about each conversation."""
 
     def __init__(self, function: Callable[..., Any], folder: str) -> None:
         self.function = function
@@ -174,7 +174,7 @@ class Agent:
         self._outputs: dict[int, Any] = {}
 
     def arguments(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return what the callable gets beside the message."""
+        """Return the callable's arguments besides the message."""
         number = request["id"]
         if "session" in request:
             self._sessions[number] = request["session"]
@@ -185,7 +185,7 @@ class Agent:
         return {name: known[name] for name in self._extras}
 
     def forget(self, number: int) -> None:
-        """Let go of a conversation that is over."""
+        """Forget a conversation that has ended."""
         session = self._sessions.pop(number, None)
         self._histories.pop(number, None)
         self._outputs.pop(number, None)
@@ -193,14 +193,14 @@ class Agent:
             self._close(session)
 
     def so_far(self, number: int) -> str:
-        """Return the line that says what was written so far."""
+        """Return the line with the output so far."""
         return _encode({"id": number, "output": self._written(number)})
 
     def _written(self, number: int) -> str:
         return str(self._outputs[number].text) if number in self._outputs else ""
 
     def answer(self, request: dict[str, Any], value: Any, seconds: float) -> str:
-        """Return the line that says that the callable returned `value`."""
+        """Return the line with the callable's result."""
         number = request["id"]
         given = {"reply": ("returned", value)}
         if "session" in self._extras:
@@ -213,14 +213,14 @@ class Agent:
                 message = f"{did} {_faults().in_short(part)}, which is not JSON: {exc}"
                 return self._error(request, "protocol", message)
         if len(line) > MAX_REPLY_BYTES:
-            message = f"returned {len(line) >> 20} MiB of JSON; 16 MiB is the most"
+            message = f"returned {len(line) >> 20} MiB of JSON; the limit is 16 MiB"
             return self._error(request, "protocol", message)
         if "history" in self._extras:
             self._note(request, value)
         return f'{line},"output":{_encode(self._written(number))}}}'
 
     def raised(self, request: dict[str, Any], exc: BaseException) -> str:
-        """Return the line that says that the callable raised `exc`."""
+        """Return the line with the callable's exception."""
         return self._error(request, "raised", _faults().raised(exc, self._folder))
 
     def _error(self, request: dict[str, Any], kind: str, message: str) -> str:
@@ -229,10 +229,10 @@ class Agent:
         return _encode({"id": number, "error": error, "output": self._written(number)})
 
     def _note(self, request: dict[str, Any], value: Any) -> None:
-        """Add a turn to the history: as it is now, whatever the callable does to it later."""
+        """Add a turn to the history, as a copy that the callable cannot change."""
         reply = value if isinstance(value, dict) else {"response": value}
-        said = {"response": reply.get("response"), "tool_calls": reply.get("tool_calls") or []}
-        turn = _encode({"message": request["message"], **said})
+        answer = {"response": reply.get("response"), "tool_calls": reply.get("tool_calls") or []}
+        turn = _encode({"message": request["message"], **answer})
         self._histories[request["id"]].append(json.loads(turn))
 
 
@@ -243,22 +243,22 @@ def _is_async(function: Any) -> bool:
 
 
 def _extras(function: Callable[..., Any]) -> list[str]:
-    """Return what the callable asks for by name, beside the message, which comes first."""
+    """Return the optional arguments that the callable declares after the message."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        return []  # built in, and without a signature
+        return []  # a builtin without a signature
     named = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY] + [
         p.name for p in parameters[1:] if p.kind == p.POSITIONAL_OR_KEYWORD
     ]
     return [name for name in ("history", "session") if name in named]
 
 
-# --- Ways to call it --------------------------------------------------------------------------
+# --- Running the callable ---------------------------------------------------------------------
 
 
 class Threads:
-    """Calls it in threads: in the main one, and in as many more as there are calls at once."""
+    """Runs the callable in the main thread, and in more threads for concurrent calls."""
 
     def __init__(self, agent: Agent, wire: Wire) -> None:
         self._agent = agent
@@ -269,7 +269,7 @@ class Threads:
         self._calls = 0
 
     def begin(self, request: dict[str, Any]) -> None:
-        """See to it that `request` is answered."""
+        """Queue `request`."""
         with self._lock:
             self._calls += 1
             too_few = self._calls > self._threads
@@ -279,11 +279,11 @@ class Threads:
             threading.Thread(target=self.run, daemon=True).start()
 
     def cancel(self, number: int) -> None:
-        """Say what was written: a thread cannot be stopped, so ci-eval will stop the process."""
+        """Report the output; ci-eval then stops the process, as a thread cannot be stopped."""
         self._wire.write(self._agent.so_far(number))
 
     def forget(self, number: int) -> None:
-        """Let go of a conversation."""
+        """Forget a conversation."""
         self._agent.forget(number)
 
     def run(self) -> None:
@@ -295,7 +295,7 @@ class Threads:
             self._wire.write(line)
 
     def end(self) -> None:
-        """Let every thread end that is not in a call."""
+        """End every idle thread."""
         for _ in range(self._threads):
             self._requests.put(None)
 
@@ -306,7 +306,7 @@ class Threads:
             value = self._agent.function(request["message"], **extras)
             if inspect.isawaitable(value):
                 value = _awaited(value)
-        except BaseException as exc:  # noqa: BLE001  # whatever it is, it is the trial's error
+        except BaseException as exc:  # noqa: BLE001  # any exception is the trial's error
             return self._agent.raised(request, exc)
         return self._agent.answer(request, value, time.perf_counter() - started)
 
@@ -321,7 +321,7 @@ def _awaited(value: Awaitable[Any]) -> Any:
 
 
 class Loop:
-    """Calls it on one event loop, in the main thread."""
+    """Runs the callable on one event loop, in the main thread."""
 
     def __init__(self, agent: Agent, wire: Wire) -> None:
         import asyncio
@@ -334,14 +334,14 @@ class Loop:
         self._ended = False
 
     def begin(self, request: dict[str, Any]) -> None:
-        """See to it that `request` is answered."""
+        """Queue `request`."""
         self._loop.call_soon_threadsafe(self._begin, request)
 
     def cancel(self, number: int) -> None:
-        """Cancel a request; say so where another one is in the way.
+        """Cancel a request; report if another one blocks the loop.
 
-        Every request waits while a task does something without yielding.  Whoever runs out of
-        time first is not the one to blame then, and only this thread is awake to see that.
+        All requests wait while a task runs without yielding.  The first one to time out is then
+        not the cause, and only this thread can detect that.
         """
         import asyncio
 
@@ -351,22 +351,22 @@ class Loop:
         self._loop.call_soon_threadsafe(self._cancel, number)
 
     def forget(self, number: int) -> None:
-        """Let go of a conversation, where its own task is run, too."""
+        """Forget a conversation, in the thread that runs its task."""
         self._loop.call_soon_threadsafe(self._agent.forget, number)
 
     def run(self) -> None:
-        """Answer requests until `end`, and not merely until a task of the agent's exits."""
+        """Answer requests until `end`, even if a task of the agent raises SystemExit."""
         import asyncio
 
         while not self._ended:
             with suppress(SystemExit, KeyboardInterrupt):
                 self._loop.run_forever()
         if self._agent.end is not None:
-            with suppress(BaseException):  # nobody is left to be told
+            with suppress(BaseException):  # nobody reads an error any more
                 self._loop.run_until_complete(asyncio.wait_for(self._agent.end(), GRACE_S))
 
     def end(self) -> None:
-        """Let `run` return."""
+        """Make `run` return."""
         self._ended = True
         self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -382,7 +382,7 @@ class Loop:
         started = time.perf_counter()
         try:
             value = await self._agent.function(request["message"], **extras)
-        except BaseException as exc:  # noqa: BLE001  # whatever it is, it is the trial's error
+        except BaseException as exc:  # noqa: BLE001  # any exception is the trial's error
             line = self._agent.raised(request, exc)
         else:
             line = self._agent.answer(request, value, time.perf_counter() - started)

@@ -155,7 +155,7 @@ def test_a_stream_that_ends_early_is_gone_on_with_by_looking(peer: Peer, place: 
         ("failed", "raised", "the agent failed: no paper"),
         ("rejected", "raised", "the agent rejected the task: no paper"),
         ("canceled", "raised", "the task was canceled: no paper"),
-        ("auth-required", "unsupported", "the agent wants to be authorised, which `headers` may"),
+        ("auth-required", "unsupported", "the agent requires authorization; set it in `headers`"),
     ],
 )
 def test_a_task_without_success_is_an_error_in_the_words_of_the_agent(
@@ -183,7 +183,7 @@ def test_the_user_may_answer_a_question(peer: Peer, place: Place) -> None:
     [
         (as_json({"error": {"code": -9, "message": "no", "data": "x"}}), "raised", "-9: no x"),
         (as_json({"result": {"kind": "poem"}}), "protocol", "which holds neither a task nor a"),
-        (as_json({"result": {"kind": "task"}}), "protocol", "none of the protocol: see 'id'"),
+        (as_json({"result": {"kind": "task"}}), "protocol", "does not fit the protocol: see 'id'"),
         (as_json([]), "protocol", "answered [], which holds neither"),
         (HTML, "protocol", "which is not JSON"),
         (as_json({"detail": KEY}, 403), "connection", 'answered 403: {"detail": "[hidden]"}'),
@@ -225,9 +225,13 @@ def test_bad_streams_are_errors(peer: Peer, place: Place, stream: bytes, said: s
     [
         (Reply(b"no", 404), "connection", "answered 404: no"),
         (HTML, "protocol", "which is not JSON"),
-        ([], "protocol", "is no agent card: []"),
-        ({"name": "a"}, "start", "offers nothing; here only JSONRPC is spoken"),
-        ({"url": "x", "preferredTransport": "GRPC"}, "start", "offers GRPC; here only JSONRPC"),
+        ([], "protocol", "is not an agent card: []"),
+        ({"name": "a"}, "start", "offers nothing; ci-eval only supports JSONRPC"),
+        (
+            {"url": "x", "preferredTransport": "GRPC"},
+            "start",
+            "offers GRPC; ci-eval only supports JSONRPC",
+        ),
     ],
 )
 def test_without_a_card_nothing_begins(
@@ -260,7 +264,7 @@ def test_a_key_does_not_follow_a_card_to_another_host(peer: Peer, place: Place) 
     kind, message = place.talk(A2A(a2a=peer.url, headers={"X-Key": KEY}), "one").failure
 
     assert kind == "start"
-    assert "leads to http://other.invalid/rpc, another host: `headers` are not sent" in message
+    assert "names another host, http://other.invalid/rpc: `headers` are not sent" in message
 
 
 def test_a_card_is_asked_for_again_after_a_failure(peer: Peer, place: Place) -> None:

@@ -209,8 +209,8 @@ def test_a_call_without_a_canned_result_ends_the_trial(version: str) -> None:
         "unmocked",
         (
             "the agent called time_in(city='Oslo', summer=True), "
-            "for which `tool_mocks` of the case give nothing; "
-            "add a result, or say `unmatched: pass`"
+            "which has no result in the case's `tool_mocks`; "
+            "add a result, or set `unmatched: pass`"
         ),
     )
     assert isinstance(talk.error, TrialError)
@@ -372,8 +372,8 @@ def test_the_nearest_env_file_counts_where_the_environment_says_nothing(place: P
 
 BROKEN = {
     "": "bot has no `app`, `root_agent` or `get_agent_async`",
-    "root_agent = 'no agent'": "`root_agent` gives no agent of google-adk but str",
-    "app = 'no app'": "`app` is no App of google-adk but str",
+    "root_agent = 'no agent'": "`root_agent` is not an agent of google-adk: str",
+    "app = 'no app'": "`app` is not an App of google-adk: str",
 }
 
 

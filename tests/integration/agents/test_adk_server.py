@@ -250,7 +250,7 @@ def test_a_session_that_is_gone_cannot_be_gone_on_with(place: Place, adk: FakeAd
         memento = {"place": ["weather", "u", "s9"], "asked": {}}
         await running.open(trial(), memento=memento)
 
-    with pytest.raises(Exception, match="does not have the session 's9' any more; leave out"):
+    with pytest.raises(Exception, match="no longer has the session 's9'; run without"):
         place.run(agent(adk), hold)
 
 
@@ -292,7 +292,7 @@ def test_what_an_event_says_of_artifacts_is_not_a_second_event(place: Place, adk
 @pytest.mark.parametrize(
     ("end", "kind", "said"),
     [
-        ([], "connection", "the stream ended within an answer of the model"),
+        ([], "connection", "the stream ended in the middle of a model response"),
         (['{"error": "no\\nluck"}'], "raised", "the agent raised no luck"),
         (
             [{"error": "ValueError: no luck", "error_details": {"error_type": "ValueError"}}],
@@ -300,12 +300,12 @@ def test_what_an_event_says_of_artifacts_is_not_a_second_event(place: Place, adk
             "the agent raised ValueError: no luck",
         ),
         (["{nonsense"], "protocol", "/run_sse sent '{nonsense', which is not JSON"),
-        (["[1]"], "protocol", "/run_sse sent [1], which is no event"),
-        ([{"id": "1"}], "protocol", "/run_sse sent {'id': '1'}, which is no event"),
+        (["[1]"], "protocol", "/run_sse sent [1], which is not an event"),
+        ([{"id": "1"}], "protocol", "/run_sse sent {'id': '1'}, which is not an event"),
         (
             [event({"text": 7})],
             "protocol",
-            "event 2 of the agent's: content.parts[0].text: expected text, found 7",
+            "event 2 of the agent: content.parts[0].text: expected text, found 7",
         ),
     ],
 )
@@ -337,7 +337,7 @@ def test_a_stream_that_ends_before_a_call_is_answered_is_not_whole(
 ) -> None:
     adk.runs = [RUN[:1]]
     talk = place.talk(agent(adk, stream=True), "hello")
-    assert talk.failure == ("connection", "the run ended before the call of 'look' did")
+    assert talk.failure == ("connection", "the run ended before the call of 'look' returned")
 
 
 # --- Runs that fail ---------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_a_stream_that_ends_before_a_call_is_answered_is_not_whole(
         ),
         (HTML, "protocol", "which is not JSON"),
         (as_json({"events": []}), "protocol", "expected a list of events"),
-        (as_json(["one"]), "protocol", "/run sent one, which is no event"),
+        (as_json(["one"]), "protocol", "/run sent one, which is not an event"),
         (as_json([]), "raised", "the agent ended its run without a single event"),
         (
             as_json([event(errorCode="SAFETY", errorMessage="Blocked.")]),
@@ -381,14 +381,14 @@ def test_a_run_that_fails_is_a_clear_error(
 @pytest.mark.parametrize(
     ("apps", "app", "said"),
     [
-        (["a", "b"], None, "the server has these apps: a, b; say with `app` which one is meant"),
-        ([], None, "the server has these apps: none; say with `app` which one is meant"),
+        (["a", "b"], None, "the server has these apps: a, b; set `app` to one of them"),
+        ([], None, "the server has these apps: none; set `app` to one of them"),
         (
             ["weather", "shop"],
             "wether",
-            "the server has no app 'wether', but weather, shop. Did you mean 'weather'?",
+            "the server has no app 'wether', only weather, shop. Did you mean 'weather'?",
         ),
-        (Reply(status=404), None, "the server does not say which apps it has; name one with `app`"),
+        (Reply(status=404), None, "the server does not list its apps; set `app`"),
     ],
 )
 def test_which_app_is_meant_has_to_be_clear(
@@ -428,7 +428,7 @@ def test_a_server_that_never_answers_is_given_up(
 ) -> None:
     monkeypatch.setattr(_adk_server, "OPEN_S", 0.2)
     adk.apps = as_json(["weather"], delay_s=60.0)
-    said = "the server did not begin a session within 0.2 s"
+    said = "the server did not open a session within 0.2 s"
     assert place.talk(agent(adk), "hello").failure == ("connection", said)
 
 
@@ -448,7 +448,7 @@ def test_tools_of_a_server_cannot_be_canned(place: Place, adk: FakeAdk) -> None:
     talk = place.talk(agent(adk), "hello", tool_mocks={"tools": {"look": [{"result": 1}]}})
     kind, message = talk.failure
     assert kind == "unsupported"
-    assert "an agent of type 'adk_server' calls its tools by itself" in message
+    assert "an agent of type 'adk_server' calls its tools itself" in message
     assert adk.requests == []
 
 
@@ -557,7 +557,7 @@ def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(place: Place
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes until a server that died is seen to be dead, it is waited for."""
-    monkeypatch.setattr(_server, "_DYING_S", LONG_S)
+    monkeypatch.setattr(_server, "_EXIT_WAIT_S", LONG_S)
 
 
 @pytest.mark.usefixtures("patient")
@@ -594,7 +594,7 @@ def test_a_port_that_is_taken_is_a_clear_error(place: Place, adk: FakeAdk) -> No
     found = started(place, adk_server=adk.url)
     kind, message = place.talk(found, "hello").failure
     assert kind == "start"
-    assert message.endswith("Address already in use; with `{port}` it gets a free one")
+    assert message.endswith("Address already in use; use `{port}` for a free port")
     assert not (place.root / "pid").exists()
 
 

@@ -150,7 +150,7 @@ def test_a_call_without_a_canned_result_is_an_error_although_the_graph_goes_on(
 ) -> None:
     kind, message = talks["unmocked"].failure
     assert kind == "unmocked"
-    assert message.startswith("the agent called listed(city='Rome'), for which `tool_mocks`")
+    assert message.startswith("the agent called listed(city='Rome'), which has no result")
 
 
 def test_conversations_at_once_do_not_mix(talks: dict[str, Talk]) -> None:

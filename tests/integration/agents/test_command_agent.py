@@ -153,7 +153,7 @@ def test_a_line_that_answers_nothing_is_not_taken_for_the_next_answer(place: Pla
         finally:
             await session.close()
 
-    with pytest.raises(TrialError, match="wrote 'by the way' without being asked"):
+    with pytest.raises(TrialError, match="wrote 'by the way' without a request"):
         place.run(command(place, code), hold)
 
 

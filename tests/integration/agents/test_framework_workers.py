@@ -115,7 +115,7 @@ def test_all_that_one_keeps_from_going_on_run_again_however_many_they_are(
                 return False
             [worker] = running.pool._links
             waiting = {*worker._waiting}
-            return waiting == {*worker._told} and len(waiting - worker._held) == 1
+            return waiting == {*worker._cancelled} and len(waiting - worker._blocked) == 1
 
         with passing(60.0, when=all_are_held):
             return await asyncio.gather(*(converse(running, each, over=place.pid) for each in said))
@@ -178,7 +178,7 @@ def test_a_set_up_that_fails_is_the_error_of_each_trial(place: Place) -> None:
     for talk in place.talks(fake(place, setup=setup), [["a"]] * 4):
         kind, message = talk.failure
         assert kind == "start"
-        assert message.startswith("the set-up failed: python3 -c ")
+        assert message.startswith("the setup failed: python3 -c ")
         assert message.endswith("exited with code 1\nno network")
     assert (place.root / "done").read_text() == "x"
 

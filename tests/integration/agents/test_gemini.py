@@ -300,7 +300,7 @@ def test_a_call_without_a_result_is_an_error_whatever_the_case_says(
     kind, message = talk.failure
     assert kind == "unmocked"
     assert message.startswith(
-        "the model called get_weather(city='Paris'), for which there is no canned result; give one"
+        "the model called get_weather(city='Paris'), which has no canned result; add one"
     )
     assert seen(talk).tool_calls == (ToolCall("get_weather", {"city": "Paris"}, None),)
 
@@ -311,7 +311,7 @@ def test_a_model_that_never_stops_calling_is_stopped(desk: Desk, google: FakeGem
     talk = desk.talk(agent, "How is it?")
     kind, message = talk.failure
     assert kind == "raised"
-    assert message.startswith("the model was asked 3 times in one invocation")
+    assert message.startswith("the model still calls tools after 3 requests in one invocation")
     assert len(seen(talk).tool_calls) == 3
 
 
@@ -424,8 +424,8 @@ def test_a_state_that_the_instruction_names_has_to_be_there(desk: Desk, google: 
     kind, message = talk.failure
     assert kind == "start"
     assert message == (
-        "the instruction names {topic}, which the session's state does not have; give it in "
-        "`session_input.state` of the case, or write {topic?}"
+        "the instruction names {topic}, which the session's state does not have; set it in the "
+        "case's `session_input.state`, or write {topic?}"
     )
 
 

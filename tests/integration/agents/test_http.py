@@ -178,7 +178,7 @@ def test_a_request_without_what_it_asks_for_is_not_made(service: Service, place:
 
     assert place.talk(agent, "x").failure == (
         "unsupported",
-        "the request cannot be made: `{{ session.state.plan }}` finds nothing",
+        "the request cannot be created: `{{ session.state.plan }}` finds nothing",
     )
     assert service.requests == []
 
@@ -309,7 +309,7 @@ def test_what_is_not_where_it_should_be_is_said(
         (
             as_json({"text": "hi"}),
             "protocol",
-            '{"text": "hi"}, which has no \'response\'; say with',
+            '{"text": "hi"}, which has no \'response\'; set',
         ),
         (as_json({"response": 5}), "protocol", "expected text, found 5"),
         (HTML, "protocol", "answered 200: <html><body>Sign in</body></html>, which is not JSON"),
@@ -317,7 +317,7 @@ def test_what_is_not_where_it_should_be_is_said(
         (Reply(b"down", 503, "text/plain"), "connection", "answered 503: down"),
         (Reply(dropped=True), "connection", "could not be reached: "),
         (Reply(b'{"resp', cut=True), "connection", "could not be reached: "),
-        (Reply(b"", 200), "protocol", "answered 200 and nothing else, which is not JSON"),
+        (Reply(b"", 200), "protocol", "answered 200 without a body, which is not JSON"),
     ],
 )
 def test_bad_answers_are_errors_that_say_what_came(
@@ -337,7 +337,7 @@ def test_a_slow_answer_has_its_own_limit(service: Service, place: Place) -> None
     service.script.append(as_json({"response": "late"}, delay_s=60))
     talk = place.talk(Http(http=service.url, timeout_s=0.05), "x")
 
-    assert talk.failure == ("timeout", f"{service.url} gave no answer in 0.05 s")
+    assert talk.failure == ("timeout", f"{service.url} did not answer within 0.05 s")
 
 
 @given(st.text() | st.binary())
@@ -410,7 +410,7 @@ def test_a_stream_without_end_is_given_up(
     [
         (sse({"text": "a"}), "expected the text of the answer at `answer.text`, found nothing"),
         (sse({"delta": 1}), "expected a piece of text at `event.delta`, found 1"),
-        (as_json({"response": "a"}), "which is no stream of events"),
+        (as_json({"response": "a"}), "which is not an event stream"),
         (Reply(b"data: {}", 200, "text/event-stream", cut=True), "could not be reached"),
     ],
 )
@@ -430,9 +430,9 @@ def test_a_stream_without_text_is_an_error(
         ({"http": "ftp://x"}, "http", "expected an address such as 'https://example.com/chat'"),
         ({"http": "${NOPE_URL}/a"}, "http", "the environment variable 'NOPE_URL' is not set"),
         ({"headers": {"A": "${NOPE}"}}, "headers", "the environment variable 'NOPE' is not set"),
-        ({"headers": {"A B": "1"}}, "headers", "'A B' cannot be the name of a header"),
-        ({"headers": {"A": "1\n2"}}, "headers", "'A' holds a line break or a letter"),
-        ({"headers": {"A": "${GITHUB_TOKEN}"}}, "headers", "'GITHUB_TOKEN' is never given"),
+        ({"headers": {"A B": "1"}}, "headers", "'A B' is not a valid name of a header"),
+        ({"headers": {"A": "1\n2"}}, "headers", "'A' has a line break or a character"),
+        ({"headers": {"A": "${GITHUB_TOKEN}"}}, "headers", "'GITHUB_TOKEN' is never passed"),
         ({"http": "http://127.0.0.1:{port}/"}, "start", "needs an address without `{port}`"),
     ],
 )
@@ -465,11 +465,11 @@ def test_a_variable_that_no_header_can_have_is_refused_unseen(
     monkeypatch.setattr("support.agent_sessions.ENVIRONMENT", {"THE_KEY": "secret\nInjected: 1"})
     [(_, message)] = Http(http="http://x", headers={"X": "${THE_KEY}"}).check(place.context)
 
-    assert message == "'THE_KEY' holds a line break or a letter that no header can have"
+    assert message == "'THE_KEY' has a line break or a character that is not allowed in a header"
 
 
 def test_a_template_that_asks_for_what_there_is_not_is_refused() -> None:
-    with pytest.raises(ValidationError, match="asks for 'sesion', which there is not here"):
+    with pytest.raises(ValidationError, match="refers to 'sesion', which is not available here"):
         Http(http="http://x/{{ sesion.id }}")
 
 

@@ -154,7 +154,7 @@ def test_a_call_without_a_canned_result_is_an_error_although_the_graph_goes_on(
     talk = talks["unmocked"]
     kind, message = talk.failure
     assert kind == "unmocked"
-    assert message.startswith("the agent called broken(city='Rome'), for which `tool_mocks`")
+    assert message.startswith("the agent called broken(city='Rome'), which has no result")
     assert isinstance(talk.error, Exception)
     seen: Invocation = talk.error.seen
     assert [call.name for call in seen.tool_calls] == ["broken"]
@@ -258,7 +258,7 @@ def test_messages_that_are_no_objects_yet_are_seen_like_those_that_are(
         (
             "app:question",
             "start",
-            "the state of the graph has no 'messages', only answer, question",
+            "the state of the graph has no key 'messages', only answer, question",
         ),
     ],
 )

@@ -139,7 +139,7 @@ def test_of_a_canned_error_a_tool_tells_in_its_own_way(talks: dict[str, Talk]) -
 def test_a_call_without_a_canned_result_is_an_error(talks: dict[str, Talk]) -> None:
     kind, message = talks["unmocked"].failure
     assert kind == "unmocked"
-    assert message.startswith("the agent called broken(city='Rome'), for which `tool_mocks`")
+    assert message.startswith("the agent called broken(city='Rome'), which has no result")
 
 
 def test_conversations_at_once_do_not_mix(talks: dict[str, Talk]) -> None:
@@ -172,7 +172,7 @@ def test_a_call_may_be_rejected_and_must_be_answered_plainly(folder: Place) -> N
 
     assert folder.run(python("app:triage"), ask) == (
         "1: too dear",
-        "an approval is answered with true or false, not with str: 'perhaps'",
+        "expected true or false as the answer to an approval, found str: 'perhaps'",
     )
 
 
@@ -184,7 +184,7 @@ def test_an_output_that_is_no_text_is_json(folder: Place) -> None:
 
 def test_something_else_is_no_agent(folder: Place) -> None:
     talk = folder.talk(python("app:number"), "hello")
-    expected = "an Agent of the OpenAI Agents SDK, or a function without arguments that makes one"
+    expected = "an Agent of the OpenAI Agents SDK, or a function without arguments that returns one"
     assert talk.failure == (
         "start",
         f"cannot load 'app:number': expected {expected}; found int: 7",

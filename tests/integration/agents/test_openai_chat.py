@@ -186,7 +186,7 @@ def test_a_call_that_nothing_is_canned_for_is_an_error(
 
     kind, message = talk.failure
     assert kind == "unmocked"
-    assert message.startswith("the model called track(order=9), for which there is no canned")
+    assert message.startswith("the model called track(order=9), which has no canned")
     assert talk.error.seen.tool_calls == (ToolCall("track", {"order": 9}, None),)
 
 
@@ -197,7 +197,7 @@ def test_a_model_that_never_stops_calling_is_stopped(
     talk = place.talk(agent(tools=TOOLS, results=RESULTS, max_calls=3), "x")
 
     assert talk.failure[0] == "raised"
-    assert "was asked 3 times in one invocation" in talk.failure[1]
+    assert "still calls tools after 3 requests in one invocation" in talk.failure[1]
     assert len(talk.error.seen.tool_calls) == 3
     assert len({call["id"] for call in _sent_calls(model.requests[2])}) == 2
 
@@ -286,7 +286,7 @@ def test_other_parts_are_refused(model: Model, agent: Any, place: Place) -> None
     kind, message = place.talk(agent(), Content(role="user", parts=(part,))).failure
 
     assert (kind, model.requests) == ("unsupported", [])
-    assert message == "a chat takes texts and images; the message has inline_data"
+    assert message == "a chat message can have texts and images; this one has inline_data"
 
 
 # --- Answers that are none --------------------------------------------------------------------
@@ -309,13 +309,16 @@ def test_an_answer_that_was_cut_off_counts_as_far_as_it_goes(
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (completion(None, "length"), ("raised", "the answer was cut off at its longest")),
-        (CUT_CALL, ("raised", "cut off at its longest")),
-        (completion("", "content_filter"), ("raised", "its provider withheld the answer")),
+        (completion(None, "length"), ("raised", "it was cut off at the token limit")),
+        (CUT_CALL, ("raised", "cut off at the token limit")),
+        (completion("", "content_filter"), ("raised", "the provider's content filter blocked it")),
         ({"error": {"message": "no such model"}}, ("connection", "gave no answer: no such model")),
-        ({"choices": []}, ("protocol", "answered no chat completion: {")),
-        ({"choices": [{"message": {"content": 5}}]}, ("protocol", "answered no chat completion")),
-        ([], ("protocol", "answered no chat completion: []")),
+        ({"choices": []}, ("protocol", "did not return a chat completion: {")),
+        (
+            {"choices": [{"message": {"content": 5}}]},
+            ("protocol", "did not return a chat completion"),
+        ),
+        ([], ("protocol", "did not return a chat completion: []")),
         (Reply(b"<html>"), ("protocol", "which is not JSON")),
     ],
 )
@@ -460,7 +463,7 @@ def test_a_call_without_a_function_is_no_answer(model: Model, agent: Any, place:
     kind, message = place.talk(agent(tools=TOOLS, stream=True), "x").failure
 
     assert kind == "protocol"
-    assert "answered no chat completion: " in message
+    assert "did not return a chat completion: " in message
 
 
 @pytest.mark.parametrize("garbage", ["5", '"a"', '{"choices": 5}', '{"choices": [{"delta": []}]}'])
@@ -506,7 +509,7 @@ def test_mistakes_are_seen_before_anything_runs(
 
 
 def test_what_the_agent_itself_says_is_no_setting() -> None:
-    with pytest.raises(ValidationError, match="'messages' is no setting"):
+    with pytest.raises(ValidationError, match="'messages' cannot be in `settings`"):
         OpenAIChat.model_validate({"openai_chat": "m", "settings": {"messages": []}})
 
 

@@ -145,7 +145,7 @@ def test_a_call_without_a_canned_result_is_an_error_with_what_was_seen(
 ) -> None:
     kind, message = talks["unmocked"].failure
     assert kind == "unmocked"
-    assert message.startswith("the agent called broken(city='Rome'), for which `tool_mocks`")
+    assert message.startswith("the agent called broken(city='Rome'), which has no result")
     seen = talks["unmocked"].error.seen
     assert [call.name for call in seen.tool_calls] == ["broken"]
 
@@ -194,7 +194,7 @@ def test_an_output_that_is_no_text_is_json_and_its_tool_is_none(folder: Place) -
 
 def test_something_else_is_no_agent(folder: Place) -> None:
     talk = folder.talk(python("app:number"), "hello")
-    expected = "an Agent of Pydantic AI, or a function without arguments that makes one"
+    expected = "an Agent of Pydantic AI, or a function without arguments that returns one"
     assert talk.failure == (
         "start",
         f"cannot load 'app:number': expected {expected}; found int: 7",

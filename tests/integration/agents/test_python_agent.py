@@ -242,7 +242,7 @@ NO_REPLIES = {
     "{'answer': 1}": "answer: unknown key",
     "object": "returned type: <class 'object'>, which is not JSON: Object of type type",
     "{'response': float('nan')}": "which is not JSON: Out of range float values",
-    "'x' * (17 << 20)": "returned 17 MiB of JSON; 16 MiB is the most",
+    "'x' * (17 << 20)": "returned 17 MiB of JSON; the limit is 16 MiB",
     "loop": "which is not JSON: Circular reference",
     "deep(201)": "returned what is nested too deep",
     "deep(9999)": "which is not JSON: maximum recursion depth exceeded",
@@ -572,7 +572,7 @@ def test_one_that_is_kept_waiting_by_another_is_not_the_one_to_blame(
         hung = asyncio.create_task(converse(running, "hang"))
         await until((place.root / "begun hang").exists)
         [link] = running.pool._links
-        with passing(GRACE_S, when=lambda: link._held):
+        with passing(GRACE_S, when=lambda: link._blocked):
             return await converse(running, "victim", over=lambda: True), await hung
 
     for talk in place.run(python(place, HANG.format("async ")), hold):
@@ -615,7 +615,7 @@ def test_an_answer_that_crosses_the_end_of_time_spares_the_worker(place: Place, 
                 await asyncio.sleep(0)
         sending.cancel()  # which the answer has not yet woken
         if first == "end":
-            link._hear(b'{"id":2,"seconds":0.1,"reply":"just now"}')
+            link._on_line(b'{"id":2,"seconds":0.1,"reply":"just now"}')
         await asyncio.wait([sending])
         await session.close()
         return before.responses, (await converse(running, "a")).responses
@@ -642,11 +642,11 @@ def test_when_all_are_cancelled_at_once_all_are_cancelled(place: Place) -> None:
 @pytest.mark.parametrize(
     ("code", "target", "said"),
     [
-        ("import numpi", "answer", "`interpreter` that has it\n  weather.py:1: import numpi"),
+        ("import numpi", "answer", "to a Python that has it\n  weather.py:1: import numpi"),
         ("import sys; sys.exit('no key')", "answer", "SystemExit: no key"),
         ("x = (", "answer", "SyntaxError: '(' was never closed (weather.py, line 1)"),
         ("", "answer", "module 'weather' has no attribute 'answer'"),
-        ("answer = 'hello'", "answer", "it is no callable but str: 'hello'"),
+        ("answer = 'hello'", "answer", "it is not callable: str: 'hello'"),
         ("print('why'); import os; os._exit(3)", "answer", "code 3 while it started\nwhy"),
     ],
 )
@@ -794,4 +794,4 @@ def test_an_interpreter_that_does_not_understand_the_worker_is_too_old(place: Pl
     agent = python(place, "def answer(message): return 1", interpreter="./old")
     kind, message = place.talk(agent, "a").failure
     assert kind == "start"
-    assert message.startswith("the `interpreter` is too old: Python 3.8 is the least")
+    assert message.startswith("the `interpreter` is too old: it must be Python 3.8 or newer")

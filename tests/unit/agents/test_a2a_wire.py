@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.agents._a2a_task import Heard, Progress
+from ci_eval.agents._a2a_task import Progress, Received
 from ci_eval.agents._a2a_wire import V03, V10, Card, Interface, Message, read_update
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Part, ToolCall
@@ -59,9 +59,9 @@ def test_a_card_says_how_its_agent_is_spoken_to(card: Any, interface: Interface)
 @pytest.mark.parametrize(
     ("card", "said"),
     [
-        ({}, "offers nothing; here only JSONRPC is spoken"),
+        ({}, "offers nothing; ci-eval only supports JSONRPC"),
         ({"url": "", "protocolVersion": "0.3"}, "offers nothing"),
-        ({"url": "x", "preferredTransport": "GRPC"}, "offers GRPC; here only JSONRPC is spoken"),
+        ({"url": "x", "preferredTransport": "GRPC"}, "offers GRPC; ci-eval only supports JSONRPC"),
     ],
 )
 def test_an_agent_that_cannot_be_spoken_to_is_told(card: Any, said: str) -> None:
@@ -144,7 +144,7 @@ def test_both_versions_mean_the_same_part(old: Any, new: Any, part: Part) -> Non
     ],
 )
 def test_other_results_are_refused(result: Any) -> None:
-    with pytest.raises(ValueError, match=r"holds neither a task|is none of the protocol"):
+    with pytest.raises(ValueError, match=r"holds neither a task|does not fit the protocol"):
         read_update(result)
 
 
@@ -244,8 +244,8 @@ def tool(kind: str, **data: Any) -> Any:
     return {"data": data, "metadata": {"adk_type": kind}}
 
 
-def progress(*results: Any, heard: Heard | None = None) -> Progress:
-    found = Progress(heard or Heard())
+def progress(*results: Any, heard: Received | None = None) -> Progress:
+    found = Progress(heard or Received())
     for each in results:
         found.add(read_update(each))
     return found
@@ -332,7 +332,7 @@ def test_what_is_told_twice_happened_once() -> None:
         "history": [{"messageId": "u", "role": "user", "parts": [{"text": "x"}]}, message],
         "artifacts": [{"artifactId": "a", "parts": [CALL, ANSWER, {"text": "In Oslo."}]}],
     }
-    heard = Heard()
+    heard = Received()
     found = progress(task, task, heard=heard).invocation(ASKED, 0)
     again = progress(task, heard=heard).invocation(ASKED, 0)
 
@@ -343,11 +343,11 @@ def test_what_is_told_twice_happened_once() -> None:
 
 
 def test_what_was_heard_survives_json() -> None:
-    heard = Heard()
+    heard = Received()
     progress(artifact("a", "x", CALL), status("working", "y", 4), heard=heard).invocation(ASKED, 0)
     text = json.dumps(heard.model_dump(mode="json", by_alias=True, exclude_none=True))
 
-    assert Heard.model_validate_json(text) == heard
+    assert Received.model_validate_json(text) == heard
 
 
 def test_the_tokens_of_adk_are_counted_and_its_last_word_is_not_said_twice() -> None:

@@ -36,7 +36,7 @@ def test_what_is_no_agent_is_told_before_anything_runs(tmp_path: Path) -> None:
         return list(Adk(adk=adk).check(place.context))
 
     assert told("empty") == [("adk", "empty has none of __init__.py, agent.py and root_agent.yaml")]
-    assert told("agent.py") == [("adk", "'agent.py' is no folder; name the one that it is in")]
+    assert told("agent.py") == [("adk", "'agent.py' is not a folder; name its folder")]
     assert told("agents/bot") == [("adk", "there is no folder 'agents/bot'")]
     # Whether there is such a module only its interpreter knows.
     assert told("agents.bot") == []
@@ -50,7 +50,7 @@ def test_a_link_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     [(field, message)] = Adk(adk="bot").check(Place(tmp_path / "repository").context)
 
     assert field == "adk"
-    assert "leads out of the repository" in message
+    assert "symlink out of the repository" in message
 
 
 def test_a_case_that_names_no_session_has_that_of_adk() -> None:

@@ -190,9 +190,9 @@ def test_what_providers_add_to_parts_is_left_out() -> None:
 
 
 def test_an_event_that_is_none_is_told_with_its_number() -> None:
-    with pytest.raises(TrialError, match=r"^event 2 of the agent's: expected an object, found 7$"):
+    with pytest.raises(TrialError, match=r"^event 2 of the agent: expected an object, found 7$"):
         found(event(text("x")), 7)  # type: ignore[arg-type]  # what comes over a wire
-    with pytest.raises(TrialError, match=r"^event 1 of the agent's: content\.parts\[0\]\.text: "):
+    with pytest.raises(TrialError, match=r"^event 1 of the agent: content\.parts\[0\]\.text: "):
         found(event({"text": {"deep": 1}}))
 
 

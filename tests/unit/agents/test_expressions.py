@@ -138,13 +138,17 @@ def test_a_request_without_what_it_asks_for_is_not_made(form: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "said"),
     [
-        (Form, {"a": ["{{ mesage }}"]}, "asks for 'mesage', which there is not here. Did you mean"),
-        (Form, "{{ message", "is no template: unexpected end of template"),
-        (Form, "{{ range(9) }}", "asks for 'range'"),
-        (Expression, "answer..a", "is no expression: expected name or number"),
-        (Expression, "message", "asks for 'message', which there is not here; known: answer"),
-        (Expression, "answer | nope", "is no expression: No filter named 'nope'"),
-        (Expression, "", "is no expression: "),
+        (
+            Form,
+            {"a": ["{{ mesage }}"]},
+            "refers to 'mesage', which is not available here. Did you mean",
+        ),
+        (Form, "{{ message", "is not a valid template: unexpected end of template"),
+        (Form, "{{ range(9) }}", "refers to 'range'"),
+        (Expression, "answer..a", "is not a valid expression: expected name or number"),
+        (Expression, "message", "refers to 'message', which is not available here; known: answer"),
+        (Expression, "answer | nope", "is not a valid expression: No filter named 'nope'"),
+        (Expression, "", "is not a valid expression: "),
     ],
 )
 def test_a_mistake_is_seen_before_anything_is_sent(kind: Any, value: Any, said: str) -> None:

@@ -143,8 +143,8 @@ def test_of_several_agents_that_of_the_same_name_is_replayed(tmp_path: Path) -> 
     assert Recording(tmp_path, by_another, by_nobody).failure() == (
         "not_recorded",
         (
-            "traces.jsonl has this case of several agents, 'other', 'third', and none has the name "
-            "of this agent; name the agent like the one that is meant"
+            "traces.jsonl has this case from several agents, 'other', 'third', but not from this "
+            "agent; give this agent the name of one of them"
         ),
     )
 
@@ -218,7 +218,7 @@ def test_blank_lines_marks_and_windows_lines_change_nothing(tmp_path: Path) -> N
 def test_an_empty_file_records_nothing(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
     assert recording.problems == []
-    assert recording.failure() == ("not_recorded", "traces.jsonl holds no conversation")
+    assert recording.failure() == ("not_recorded", "traces.jsonl has no conversations")
 
 
 def test_a_file_that_changes_is_read_again(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_a_file_that_is_one_document_is_told_by_what_it_is(
     recording = Recording(tmp_path)
     recording.write(text)
     (said,) = recording.problems
-    assert said.startswith("1: is no recording that is known here (a JSON object with 'eval_id'")
+    assert said.startswith("1: is not in a known recording format (a JSON object with 'eval_id'")
     assert f"): found {found}" in said
 
 
@@ -329,7 +329,7 @@ def test_the_file_must_be_one_of_the_repository(tmp_path: Path) -> None:
     def said(name: str) -> list[tuple[str, str]]:
         return list(Recorded(recorded=name).check(context))
 
-    assert said("link") == [("recorded", "link: is a link that leads out of the repository")]
+    assert said("link") == [("recorded", "link: is a symlink out of the repository")]
     assert said("folder") == [("recorded", "folder: is not a file")]
     assert said("missing") == [("recorded", "missing: no such file")]
 
@@ -484,9 +484,9 @@ def test_what_matches_nothing_is_an_error_that_says_how_it_would(tmp_path: Path)
     kind, message = recording.failure("a", asks=["Hi!"])
     assert kind == "not_recorded"
     assert message == (
-        "traces.jsonl has no recording of this case; 2 conversations in it name no case, and "
-        "such a one belongs to a case if its session has the id of the case, or if it has exactly "
-        "the same messages of the user"
+        "traces.jsonl has no recording of this case; 2 conversations in it name no case; "
+        "they are matched by the session, if it has the id of the case, or by exactly the same "
+        "user messages"
     )
     assert recording.failure("a", asks=["Hi"], repeat=1)[1].startswith(
         "traces.jsonl has no recording of this case (repeat 1); 2 conversations"

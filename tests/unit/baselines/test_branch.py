@@ -530,7 +530,7 @@ def test_a_file_that_is_gone_is_an_error(repo: Repo, hub: Path, tmp_path: Path) 
 def test_a_file_that_is_too_long_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     save(repo, made("one", "a" * 40))
     monkeypatch.setattr(_data_branch, "MAX_FILE", 10)
-    assert str(refusal(repo)).endswith("cannot be read: it is longer than 0 MiB")
+    assert str(refusal(repo)).endswith("cannot be read: it is larger than 0 MiB")
 
 
 # --- Pruning --------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def test_what_is_too_long_is_not_read(repo: Repo, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(store_module, "MAX_BYTES", 2**20)
     commit = repo.commit("long", **{"base.json": "x" * (2**20 + 1)})
     repo.on("change").commit("d")
-    found = f"{commit[:12]}:base.json: cannot be read from git: it is longer than 1 MiB"
+    found = f"{commit[:12]}:base.json: cannot be read from git: it is larger than 1 MiB"
     assert refusal(repo.folder) == found
 
 

@@ -211,7 +211,7 @@ def test_files_of_lists_that_cannot_be_read_are_all_told(tmp_path: Path) -> None
         "input 'evalset': folder: is not a file",
         "input 'case': long.txt: is longer than 1 MiB, which is the most for such a file",
         "input 'tag': latin.txt:1: byte 0xe9 is not",
-        "input 'criterion': away: is a link that leads out of the repository",
+        "input 'criterion': away: is a symlink out of the repository",
     ]
 
 

@@ -162,7 +162,7 @@ def test_adks_file_must_be_there_and_be_one_of_the_repository(tmp_path: Path) ->
     (root / "link.json").symlink_to(tmp_path / "tc.json")
     for path, why in (
         ("no.json", "no such file"),
-        ("link.json", "is a link that leads out of the repository"),
+        ("link.json", "is a symlink out of the repository"),
     ):
         document = parse_yaml(f"criteria:\n  from: {path}", shown="c.yaml")
         problems = read_criteria(document, dialect="adk", context=context(root)).problems

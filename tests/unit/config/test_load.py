@@ -413,7 +413,7 @@ def test_a_mistake_is_named_with_its_line(folder: Path, line: str, said: str) ->
         ("{recorded: x.jsonl}", "agents.bot.recorded: x.jsonl: no such file"),
         (
             '{recorded: "x\\0y"}',
-            "agents.bot.recorded: x\0y: is not a path: no path holds U+0000",
+            "agents.bot.recorded: x\0y: is not a path: it contains U+0000",
         ),
     ],
 )
@@ -522,8 +522,5 @@ def test_a_path_to_a_file_of_the_machine_is_refused(folder: Path, tmp_path: Path
     (tmp_path / "secret").write_text("s")
     (folder / "link.jsonl").symlink_to(tmp_path / "secret")
     assert refusal(folder, MINIMAL.replace("traces", "link")) == [
-        (
-            "ci-eval.yaml:2: agents.bot.recorded: "
-            "link.jsonl: is a link that leads out of the repository"
-        )
+        ("ci-eval.yaml:2: agents.bot.recorded: link.jsonl: is a symlink out of the repository")
     ]

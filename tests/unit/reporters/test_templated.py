@@ -52,7 +52,7 @@ def test_the_first_line_is_ours_and_no_template_writes_one(tmp_path: Path) -> No
     [
         ("fine\n{{ page.meta.nope }}", "own.md.j2:2"),
         ("{{ 'a' * 10**9 }}", "takes more than 512 MiB"),
-        ("{% for a in range(70000) %}a{% endfor %}", "makes more than there is room for"),
+        ("{% for a in range(70000) %}a{% endfor %}", "its output is too long"),
     ],
 )
 def test_where_it_fails_the_document_is_ours_and_says_so(
@@ -112,7 +112,8 @@ def test_a_template_that_is_wrong_stops_before_anything_is_run(
 
     assert ended.code == 4
     assert (
-        "a.j2: the template cannot be filled in: asks for 'pag'; there is only 'page'" in ended.err
+        "a.j2: the template cannot be rendered: unknown variable 'pag'; only 'page' is available"
+        in ended.err
     )
     assert "b.j2: no such file" in ended.err
     assert not (project.folder / "ci-eval-report").exists()

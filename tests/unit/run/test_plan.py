@@ -352,7 +352,7 @@ def test_a_pattern_must_fit_something(suite: Suite, pattern: str) -> None:
 
 def test_a_pattern_that_no_file_can_fit_is_none(suite: Suite) -> None:
     suite.evalsets('  all: "a\\0*"\n')
-    assert suite.refusal() == ["ci-eval.yaml:5: evalsets.all: is not a path: no path holds U+0000"]
+    assert suite.refusal() == ["ci-eval.yaml:5: evalsets.all: is not a path: it contains U+0000"]
 
 
 def test_one_of_the_files_of_a_pattern_can_be_selected(suite: Suite) -> None:
@@ -400,7 +400,7 @@ def test_a_link_that_leads_out_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out.json").write_text("{}")
     (root / "full.json").unlink()
     (root / "full.json").symlink_to(tmp_path / "out.json")
-    assert suite.refusal() == ["full.json: is a link that leads out of the repository"]
+    assert suite.refusal() == ["full.json: is a symlink out of the repository"]
 
 
 def test_every_problem_of_every_file_is_named(suite: Suite) -> None:

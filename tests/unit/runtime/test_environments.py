@@ -68,7 +68,7 @@ def test_everything_is_not_all() -> None:
 )
 def test_asking_for_the_job_is_refused_in_so_many_words(name: str) -> None:
     [message] = refused({name: None})
-    assert f"{name!r} is never given to an agent" in message
+    assert f"{name!r} is never passed to an agent" in message
     assert list(refused({name: "a value"}))
 
 

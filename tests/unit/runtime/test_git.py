@@ -82,12 +82,12 @@ def test_a_flood_is_cut(tmp_path: Path) -> None:
 
 
 def test_a_silent_failure_has_a_code(tmp_path: Path) -> None:
-    assert refusal(fake_git(tmp_path, "exit 3"), "fetch") == "git fetch ended with 3"
+    assert refusal(fake_git(tmp_path, "exit 3"), "fetch") == "git fetch exited with code 3"
 
 
 def test_git_that_is_not_there_is_named(tmp_path: Path) -> None:
     repository = Repository(tmp_path, {"PATH": str(tmp_path)})
-    assert refusal(repository, "x") == "git is not installed, or not in a folder that PATH names"
+    assert refusal(repository, "x") == "git is not installed, or not on the PATH"
     assert repository.asked("rev-parse", "HEAD") == ""
 
 
@@ -109,7 +109,7 @@ def test_what_takes_too_long_ends_with_all_that_it_started(
             return communicate(*given, **options)
 
         monkeypatch.setattr(subprocess.Popen, "communicate", once_begun)
-        assert refusal(repository, "status") == "git status was not done after 0.01 s"
+        assert refusal(repository, "status") == "git status timed out after 0.01 s"
         # Who could still say something keeps this from its end.
         assert heard[0].read() == b""
 
@@ -118,7 +118,7 @@ def test_what_takes_too_long_ends_with_all_that_it_started(
 def test_a_name_that_no_command_line_can_have_is_no_commit(repo: Repo, name: str) -> None:
     repository = Repository(repo.folder / ".git", ENV)
     assert repository.commit(name) is None
-    assert refusal(repository, "show", name) == "git show cannot be asked about such a name"
+    assert refusal(repository, "show", name) == "git show: the name has invalid characters"
 
 
 def test_a_blob_is_copied_as_it_is(repo: Repo, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_blob_is_copied_as_it_is(repo: Repo, tmp_path: Path) -> None:
     assert (tmp_path / "copy").read_bytes() == b"one"
 
 
-@pytest.mark.parametrize(("name", "said"), [("HEAD:a.txt", "longer than 0 MiB"), ("HEAD:b", "b")])
+@pytest.mark.parametrize(("name", "said"), [("HEAD:a.txt", "larger than 0 MiB"), ("HEAD:b", "b")])
 def test_a_blob_that_is_too_long_or_not_there_is_not_copied(
     repo: Repo, tmp_path: Path, name: str, said: str
 ) -> None:

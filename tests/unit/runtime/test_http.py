@@ -20,7 +20,7 @@ from ci_eval.runtime.http import (
     Request,
     StatusError,
     connecting,
-    is_here,
+    is_local,
     shown_address,
 )
 
@@ -115,7 +115,7 @@ def test_an_address_in_a_message_has_nothing_secret(url: str, shown: str) -> Non
     ],
 )
 def test_this_machine_is_told_from_others(url: str, here: bool) -> None:
-    assert is_here(url) is here
+    assert is_local(url) is here
 
 
 # --- Answers ----------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_a_failure_keeps_its_response() -> None:
 
 
 def test_a_failure_without_words_says_so() -> None:
-    assert str(failed(full(b"", OK.replace(b"200 OK", b"500 No")))).endswith("500 and nothing else")
+    assert str(failed(full(b"", OK.replace(b"200 OK", b"500 No")))).endswith("500 without a body")
 
 
 def test_a_redirect_is_told_and_not_followed() -> None:
@@ -351,7 +351,7 @@ def test_a_stream_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("reply", "kind", "said"),
     [
-        (full(b'{"a": 1}'), "protocol", 'answered 200: {"a": 1}, which is no stream of events'),
+        (full(b'{"a": 1}'), "protocol", 'answered 200: {"a": 1}, which is not an event stream'),
         (full(b"{}", OK.replace(b"200", b"429")), "connection", "answered 429: {}"),
         (
             full(b"data: no", EVENTS[:-2].replace(b"200", b"400")),

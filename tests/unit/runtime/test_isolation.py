@@ -20,7 +20,7 @@ from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import agent_environment
 from ci_eval.runtime.isolation import Account
-from ci_eval.runtime.workspace import MAX_FILE, room_for_agents
+from ci_eval.runtime.workspace import MAX_FILE, agent_workspace
 
 pytestmark = pytest.mark.processes
 
@@ -58,7 +58,7 @@ def test_without_the_account_agents_run_as_we_do(tmp_path: Path) -> None:
     assert isolation.child_options() == {}
     assert isolation.interpreter({}) == sys.executable
     before = tmp_path.stat().st_mode
-    with room_for_agents(context(tmp_path), {}):
+    with agent_workspace(context(tmp_path), {}):
         assert list(tmp_path.iterdir()) == []
         assert tmp_path.stat().st_mode == before
 
@@ -207,7 +207,7 @@ def test_agents_cannot_read_end_or_change_what_is_not_theirs(workspace: Path) ->
             tried(lambda: os.mkdir(".ci-eval/mine")),
             tried(lambda: os.mkdir("mine")),
         ]))'''.replace("\\n        ", "\\n")
-        with workspace.room_for_agents(context, files):
+        with workspace.agent_workspace(context, files):
             found["tried"] = asyncio.run(run(code))
         """,
     )
@@ -229,7 +229,7 @@ def test_at_the_end_nothing_runs_and_what_was_made_is_the_groups(workspace: Path
         print(json.dumps(left.pid))'''.replace("\\n        ", "\\n")
         modes = lambda: [oct(path.stat().st_mode & 0o7777) for path in (root, root / ".git")]
         found["before"] = modes()
-        with workspace.room_for_agents(context, files):
+        with workspace.agent_workspace(context, files):
             [pid] = asyncio.run(run(code))
             found["during"] = modes()
             found["alive"] = Path(f"/proc/{pid}").exists()
@@ -286,7 +286,7 @@ def test_nothing_is_changed_that_an_agent_only_left_a_way_to(workspace: Path) ->
             tried(lambda: os.link("kept", "inside/kept")),
             tried(lambda: os.link(".git/config", "inside/config")),
         ]))'''.replace("\\n        ", "\\n")
-        with workspace.room_for_agents(context, files):
+        with workspace.agent_workspace(context, files):
             found["tried"] = asyncio.run(run(code))
         found["said"] = said
         found["modes"] = [
@@ -327,7 +327,7 @@ def test_a_git_folder_at_any_depth_is_closed_and_opened_again(workspace: Path) -
             tried(lambda: open("deps/link/.git/config").read()),
             tried(lambda: os.listdir("deps/lib/sub/.git")),
         ]))'''.replace("\\n        ", "\\n").replace("import json", "import json, os")
-        with workspace.room_for_agents(context, files):
+        with workspace.agent_workspace(context, files):
             found["tried"] = asyncio.run(run(code))
         found["after"] = oct((root / "deps/lib/.git").stat().st_mode)
         """,
@@ -351,7 +351,7 @@ def test_a_file_that_a_handed_variable_names_can_be_read_by_agents_while_they_ru
         f"""
         files["CREDENTIALS"] = Path({str(closed / "credentials.json")!r})
         files["OPEN"] = root / "kept"
-        with workspace.room_for_agents(context, files) as around:
+        with workspace.agent_workspace(context, files) as around:
             given = around.env["CREDENTIALS"]
             code = f"import json; print(json.dumps(open({{given!r}}).read()))"
             found["read"] = asyncio.run(run(code))
@@ -381,7 +381,7 @@ def test_a_file_that_is_too_long_to_be_handed_over_is_refused(workspace: Path) -
         from ci_eval.records.errors import UsageError
         files["LONG"] = Path({str(workspace.parent / "long")!r})
         try:
-            with workspace.room_for_agents(context, files):
+            with workspace.agent_workspace(context, files):
                 found["said"] = "it ran"
         except UsageError as exc:
             found["said"] = str(exc)
@@ -389,7 +389,7 @@ def test_a_file_that_is_too_long_to_be_handed_over_is_refused(workspace: Path) -
         """,
     )
     assert found["said"].startswith("LONG names ")
-    assert found["said"].endswith("which agents are to read, and which has more than 1 MiB")
+    assert found["said"].endswith("for agents, which has more than 1 MiB")
     assert found["mode"] == "0o40755"
 
 
@@ -407,13 +407,13 @@ def test_a_link_is_not_handed_over(workspace: Path, target: str) -> None:
         for name in ("credentials.json", "folder/secret"):
             files["CREDENTIALS"] = root / name
             try:
-                with workspace.room_for_agents(context, files):
+                with workspace.agent_workspace(context, files):
                     found[name] = "it ran"
             except UsageError as exc:
                 found[name] = str(exc).rpartition(" ")[2]
         """,
     )
-    assert found == {"credentials.json": "link", "folder/secret": "link"}
+    assert found == {"credentials.json": "symlink", "folder/secret": "symlink"}
 
 
 @needs_root
@@ -426,7 +426,7 @@ def test_a_file_that_only_root_could_read_is_not_handed_over(workspace: Path) ->
         from ci_eval.records.errors import UsageError
         files["ROOTS"] = root.parent / "roots"
         try:
-            with workspace.room_for_agents(context, files):
+            with workspace.agent_workspace(context, files):
                 found["said"] = "it ran"
         except UsageError as exc:
             found["said"] = str(exc)
@@ -441,22 +441,22 @@ def test_what_cannot_be_handed_over_is_said_and_changes_nothing(workspace: Path)
         workspace,
         """
         code = "import os; os.mkdir('made'); print(1)"
-        with workspace.room_for_agents(context, files):
+        with workspace.agent_workspace(context, files):
             asyncio.run(run("import os\\n" + code))
             real, os.chown = os.chown, lambda *_, **__: (_ for _ in ()).throw(OSError(30, "no"))
         os.chown = real
         found["said"] = said
         """,
     )
-    assert found["said"] == ["what agents left in . stays theirs: 'made': no"]
+    assert found["said"] == ["agents keep files in .: 'made': no"]
 
 
 def test_a_folder_of_ours_that_leads_out_of_the_repository_is_refused(tmp_path: Path) -> None:
     git_init(tmp_path / "repo")
     (tmp_path / "repo/.ci-eval").symlink_to(tmp_path)
     with (
-        pytest.raises(UsageError, match="is a link that leads out of the repository"),
-        room_for_agents(context(tmp_path / "repo"), {}),
+        pytest.raises(UsageError, match="is a symlink out of the repository"),
+        agent_workspace(context(tmp_path / "repo"), {}),
     ):
         pytest.fail("it ran")
 
@@ -495,7 +495,7 @@ def test_agents_that_kill_all_they_can_are_ended_and_nobody_else(workspace: Path
         f"""
         code = {KILLER!r}
         ours = subprocess.Popen(["/bin/sleep", "60"])
-        with workspace.room_for_agents(context, files):
+        with workspace.agent_workspace(context, files):
             asyncio.run(run(code))
             found["began"] = (root / "left").exists()
             found["alive"] = isolation._any_runs(agent)
@@ -527,10 +527,10 @@ def test_what_is_closed_to_agents_stays_closed_while_one_runs(workspace: Path) -
         workspace,
         """
         from ci_eval.records.errors import MachineError
-        isolation._SECONDS_TO_DIE = 0.1
+        isolation._KILL_TIMEOUT_S = 0.1
         kill, isolation._kill_all = isolation._kill_all, lambda agent: None
         try:
-            with workspace.room_for_agents(context, files):
+            with workspace.agent_workspace(context, files):
                 left = subprocess.Popen(["/bin/sleep", "60"], cwd="/", **isolation.child_options())
         except MachineError as exc:
             found["said"], found["code"] = str(exc), exc.exit_code
@@ -540,7 +540,7 @@ def test_what_is_closed_to_agents_stays_closed_while_one_runs(workspace: Path) -
         """,
     )
     assert found == {
-        "said": "processes of agents still run 0.1 s after SIGKILL",
+        "said": "agent processes are still running 0.1 s after SIGKILL",
         "code": 6,
         "mode": "0o40750",
         "left": -9,

@@ -95,7 +95,7 @@ def test_lines_go_both_ways() -> None:
     assert heard.times_gone == 1
     assert child.exit_code == 0
     assert child.ending == "exited with code 0"
-    assert child.last_words == ""
+    assert child.stderr_tail == ""
 
 
 def test_a_long_line_arrives_whole() -> None:
@@ -235,7 +235,7 @@ def test_a_flood_on_standard_error_neither_blocks_nor_fills_memory() -> None:
     assert child.stderr.text.startswith("first\nxxx")
     assert child.stderr.text.endswith("xxx\nlast")
     assert len(child.stderr.text) < 17_000
-    assert len(child.last_words) < 2100
+    assert len(child.stderr_tail) < 2100
 
 
 def test_a_child_that_ends_with_its_input_is_given_the_time() -> None:

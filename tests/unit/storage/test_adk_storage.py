@@ -117,5 +117,5 @@ def test_a_folder_is_never_reached_by_a_link_that_leads_out(tmp_path):
     (tmp_path / "repository/agents/shop").symlink_to(tmp_path / "out")
     kept = FolderHistory(tmp_path / "repository/agents", tmp_path / "repository")
 
-    with pytest.raises(UsageError, match="leads out of the repository"):
+    with pytest.raises(UsageError, match="symlink out of the repository"):
         kept.check("shop")

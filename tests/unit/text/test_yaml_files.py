@@ -154,7 +154,7 @@ def test_a_link_inside_the_repository_is_followed(repository: Path) -> None:
 def test_a_link_that_leads_out_of_the_repository_is_refused(repository: Path) -> None:
     (repository / "suite" / "link").symlink_to("../../secret")
     said = refusal(lambda: contained(repository / "suite", "link"))
-    assert said == "link: is a link that leads out of the repository"
+    assert said == "link: is a symlink out of the repository"
 
 
 def test_a_folder_that_leads_out_is_refused_with_all_in_it(
@@ -162,18 +162,18 @@ def test_a_folder_that_leads_out_is_refused_with_all_in_it(
 ) -> None:
     (repository / "out").symlink_to(tmp_path)
     said = refusal(lambda: contained(repository, "out/secret"))
-    assert said == "out/secret: is a link that leads out of the repository"
+    assert said == "out/secret: is a symlink out of the repository"
 
 
 @pytest.mark.parametrize("given", [".git/config", "suite/../.GIT/config", "deps/lib/.git/config"])
 def test_nothing_is_read_of_gits_own_folders(repository: Path, given: str) -> None:
-    assert refusal(lambda: contained(repository, given)) == f"{given}: is in git's own folder"
+    assert refusal(lambda: contained(repository, given)) == f"{given}: is in a .git folder"
     git_init(repository / "deps/lib")
     (repository / "link").symlink_to(repository / ".git")
     said = refusal(lambda: contained(repository, "link/config"))
-    assert said == "link/config: is in git's own folder"
+    assert said == "link/config: is in a .git folder"
     said = refusal(lambda: refuse_links_out(str(repository / "link")))
-    assert said == f"{repository}/link: is in git's own folder"
+    assert said == f"{repository}/link: is in a .git folder"
 
 
 def test_in_the_container_no_path_of_a_configuration_leads_out(
@@ -200,7 +200,7 @@ def test_nothing_is_written_in_a_folder_that_an_agent_made(
         lambda: refuse_links_out("made/deep/x"),
     ):
         assert refusal(refused).endswith(
-            "x: is in a folder that an agent made, which could have it lead elsewhere"
+            "x: is in a folder created by an agent, which could redirect it"
         )
     assert contained(repository, "suite/x", written=True) == repository / "suite/x"
 
@@ -209,7 +209,7 @@ def test_outside_a_repository_the_folder_of_the_configuration_is_the_border(tmp_
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite" / "link").symlink_to(tmp_path / "a.json")
     said = refusal(lambda: contained(tmp_path / "suite", "link"))
-    assert said == "link: is a link that leads out of the repository"
+    assert said == "link: is a symlink out of the repository"
 
 
 def test_a_root_with_dots_in_it_belongs_to_the_repository_it_leads_to(repository: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_link_to_itself_is_no_file(repository: Path) -> None:
 
 def test_what_cannot_be_a_path_is_refused(repository: Path) -> None:
     said = refusal(lambda: contained(repository, "a\0b"))
-    assert said == "a\0b: is not a path: no path holds U+0000"
+    assert said == "a\0b: is not a path: it contains U+0000"
 
 
 # --- YAML: values ---------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""What knows frameworks: files that `worker.py` runs under the agent's interpreter.
+"""Framework adapters: files that `worker.py` runs under the agent's interpreter.
 
-Each has one function, `adapted(target, options, load)`: it finds `target` as the framework's own
-tools find it, and returns what answers a message.  They need the framework, of the agent's
-environment, and nothing of ci-eval; they import it when they are called, never before.
+Each has a function `adapted(target, options, load)`, which finds `target` as the framework's own
+tools do and returns a callable that answers messages.  They need the framework from the agent's
+environment, imported only when they are called, and nothing of ci-eval.
 """

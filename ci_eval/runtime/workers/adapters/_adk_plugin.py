@@ -1,4 +1,4 @@
-"""A plugin of Google ADK that watches a run from inside; `adk.py` runs this file."""
+"""Plugin for Google ADK that observes runs and cans tools; run by `adk.py`."""
 
 from __future__ import annotations
 
@@ -7,57 +7,57 @@ from contextvars import ContextVar
 from typing import Any
 
 REQUEST = "ci_eval_request"
-"""Where a model's response says which request it answers."""
-STEERING = frozenset(
+"""The metadata key that links a model's response to its request."""
+CONTROL_TOOLS = frozenset(
     {
         *("transfer_to_agent", "exit_loop", "finish_task", "task_completed", "set_model_response"),
         *("adk_request_confirmation", "adk_request_credential", "adk_request_input"),
     }
 )
-"""The tools with which ADK steers its agents; they are never canned."""
+"""ADK's tools for control flow, which are never canned."""
 
 
 class Run:
-    """What is seen of one run: of what an agent does on one message."""
+    """Observations of one run: what an agent does on one message."""
 
     def __init__(self, mocks: Any) -> None:
         self.mocks = mocks
-        """The canned results of the conversation, as `_telling.Mocks` keeps them."""
+        """The canned results of the conversation, a `_reporting.Mocks`."""
         self._requests: list[Any] = []
         self._latest: dict[str, int] = {}
 
-    def asked(self, agent: str, request: Any) -> None:
-        """Note that `agent` asks its model."""
+    def note_request(self, agent: str, request: Any) -> None:
+        """Record a request of `agent` to its model."""
         self._latest[agent] = len(self._requests)
         self._requests.append(request)
 
-    def answered(self, agent: str, response: Any) -> None:
-        """Let the response say which request it answers: the latest of `agent`."""
+    def note_response(self, agent: str, response: Any) -> None:
+        """Link the response to the latest request of `agent`."""
         if agent in self._latest:
             response.custom_metadata = dict(
                 response.custom_metadata or {}, **{REQUEST: self._latest[agent]}
             )
 
     def agent_details(self, events: list[Any]) -> dict[str, Any]:
-        """Return what each author of `events` was told and could call, at its first response."""
+        """Return the instructions and tools of each author of `events`, at its first response."""
         details: dict[str, Any] = {}
         for event in events:
             number = (event.custom_metadata or {}).get(REQUEST)
             if number is not None and event.author not in details:
-                # Read now, as ADK does: callbacks of the agent may have changed it since.
+                # Read now, as ADK does, because the agent's callbacks may have changed it.
                 details[event.author] = _details(event.author, self._requests[number].config)
         return details
 
 
 current: ContextVar[Run | None] = ContextVar("current", default=None)
-"""The run that this task, and whatever it starts, belongs to."""
+"""The run of the current task and of tasks that it starts."""
 
 
 def _details(name: str, config: Any) -> dict[str, Any]:
-    told = config.system_instruction
+    instruction = config.system_instruction
     return {
         "name": name,
-        "instructions": told if isinstance(told, str) else _text(told),
+        "instructions": instruction if isinstance(instruction, str) else _text(instruction),
         "tool_declarations": [
             tool.model_dump(mode="json", exclude_none=True)
             for tool in config.tools or []
@@ -72,11 +72,11 @@ def _text(content: Any) -> str:
 
 
 def plugin() -> Any:
-    """Return the plugin, which serves all runs of a process."""
+    """Return the plugin, shared by all runs of a process."""
     from google.adk.plugins.base_plugin import BasePlugin
     from google.genai import types
 
-    # The same as when ADK evaluates (`EnsureRetryOptionsPlugin`).
+    # As in ADK's evaluation (`EnsureRetryOptionsPlugin`).
     retry = types.HttpRetryOptions(
         attempts=7,
         initial_delay=5.0,
@@ -85,31 +85,31 @@ def plugin() -> Any:
         http_status_codes=[408, 429, 500, 502, 503, 504],
     )
 
-    class Watching(BasePlugin):  # type: ignore[misc]  # of another environment
-        """Notes what models are asked, and gives canned results."""
+    class Watching(BasePlugin):  # type: ignore[misc]  # from another environment
+        """Records requests to models, and returns canned results."""
 
         async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
-            """Note a request, and see to it that it is retried."""
+            """Record a request, and enable retries."""
             run = current.get()
             if run is not None:
-                run.asked(callback_context.agent_name, llm_request)
+                run.note_request(callback_context.agent_name, llm_request)
             config = llm_request.config or types.GenerateContentConfig()
             config.http_options = config.http_options or types.HttpOptions()
             config.http_options.retry_options = config.http_options.retry_options or retry
             llm_request.config = config
 
         async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
-            """Note a response."""
+            """Record a response."""
             run = current.get()
             if run is not None:
-                run.answered(callback_context.agent_name, llm_response)
+                run.note_response(callback_context.agent_name, llm_response)
 
         async def before_tool_callback(
             self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
         ) -> dict[str, Any] | None:
-            """Return the canned result of a call, where one is due."""
+            """Return the canned result of a call, if any."""
             run = current.get()
-            if run is None or not run.mocks or tool.name in STEERING:
+            if run is None or not run.mocks or tool.name in CONTROL_TOOLS:
                 return None
             given = run.mocks.find(tool.name, tool_args)
             return given and await _response(given, tool, tool_args, tool_context)
@@ -118,34 +118,34 @@ def plugin() -> Any:
 
 
 async def _response(given: Any, tool: Any, args: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Return what ADK is to take for the answer of the tool."""
-    refused = await _refused(tool, args, context)
-    if refused is not None:
-        return refused
+    """Return the tool's response for ADK."""
+    blocked = await _blocked(tool, args, context)
+    if blocked is not None:
+        return blocked
     if given.error is not None:
         return {"error": given.error}
     if given.result is None and tool.is_long_running:
-        return {}  # with which ADK waits, as it does where such a tool returns nothing
+        return {}  # ADK then waits, as if the tool had returned nothing
     return given.result if isinstance(given.result, dict) else {"result": given.result}
 
 
-async def _refused(tool: Any, args: dict[str, Any], context: Any) -> dict[str, Any] | None:
-    """Return what keeps the tool from being called, where something does.
+async def _blocked(tool: Any, args: dict[str, Any], context: Any) -> dict[str, Any] | None:
+    """Return the response that prevents the tool call, if any.
 
-    A canned result stands for what the tool does; what the agent does before it calls the tool is
-    the agent's own: its callbacks, which ADK would leave out now, and the asking for confirmation.
+    A canned result only replaces the tool.  What the agent does before the call still happens: its
+    callbacks, which ADK would now skip, and the request for confirmation.
     """
-    agent = context._invocation_context.agent  # noqa: SLF001  # there is no other way
+    agent = context._invocation_context.agent  # noqa: SLF001  # no public way
     for callback in getattr(agent, "canonical_before_tool_callbacks", ()):
         answer = callback(tool=tool, args=args, tool_context=context)
         answer = await answer if inspect.isawaitable(answer) else answer
         if answer:
-            return answer  # type: ignore[no-any-return]  # as ADK asks of it
+            return answer  # type: ignore[no-any-return]  # as ADK requires
     return await _unconfirmed(tool, args, context)
 
 
 async def _unconfirmed(tool: Any, args: dict[str, Any], context: Any) -> dict[str, Any] | None:
-    """Ask for confirmation where the tool needs it, as ADK's `FunctionTool` does."""
+    """Request confirmation if the tool needs it, as ADK's `FunctionTool` does."""
     needs = getattr(tool, "_require_confirmation", False)
     if callable(needs):
         needs = needs(**args)

@@ -1,7 +1,7 @@
-"""What a graph of LangGraph does on one message; `langgraph.py` runs this file.
+"""Observing a LangGraph graph on one message; run by `langgraph.py`.
 
-The messages that nodes put into the state are the events; what models and tools did besides, such
-as what they used, is learned from LangChain's callbacks.
+The messages that nodes put into the state become events; everything else about models and tools,
+such as token usage, comes from LangChain's callbacks.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ci_eval.runtime.workers.adapters import _telling as telling
+    from ci_eval.runtime.workers.adapters import _reporting as reporting
 else:
     from types import SimpleNamespace
 
-    telling = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_telling.py")))
+    reporting = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_reporting.py")))
 
 
 class Run:
-    """What happens on one message."""
+    """Observations of one message."""
 
     def __init__(self, calls: set[str], before: dict[str, Any]) -> None:
-        """Take the ids of the calls so far, to which are added those to come, and the state."""
+        """Store the ids of the calls so far, to be extended, and the state."""
         self._calls = calls
-        # A node that holds a graph hands on all that was ever said in it.
+        # A node with a subgraph passes on all messages of the subgraph so far.
         self._known = {each.id for each in _messages(before) if each.id}
         self._events: list[dict[str, Any]] = []
-        self._asked: dict[str, dict[str, Any]] = {}
-        self._unsaid: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        self._model_events: dict[str, dict[str, Any]] = {}
+        self._unconfirmed: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._seen: list[Any] = []
         self._unnamed: list[tuple[str, Any]] = []
         self._nodes: list[str] = []
         self._agents: dict[str, dict[str, Any]] = {}
-        self._watch = telling.Watch()
-        self.said: str | None = None
-        """What the last message says, where it calls no tool."""
+        self._watch = reporting.Watch()
+        self.last_text: str | None = None
+        """The text of the last message, if it calls no tool."""
 
     async def follow(self, graph: Any, given: Any, config: dict[str, Any]) -> None:
-        """Invoke `graph`, and note what happens."""
+        """Invoke `graph`, and record what happens."""
         config = {**config, "callbacks": [_callbacks(self)]}
         updates = graph.astream(given, config, stream_mode="updates", subgraphs=True)
         async for space, update in updates:
@@ -55,11 +55,11 @@ class Run:
             if is_new and message.id not in self._known:
                 self._known.update(filter(None, [message.id]))
                 self._seen.append(message)
-                if not self._is_handed_on(node, message):
+                if not self._is_from_subgraph(node, message):
                     self._note_message(node, message)
 
-    def _is_handed_on(self, node: str, message: Any) -> bool:
-        """Say whether a graph within `node` said it, which got its id only in its state."""
+    def _is_from_subgraph(self, node: str, message: Any) -> bool:
+        """Return True if a subgraph of `node` already reported it, before it got its id."""
         if message.id is None:
             self._unnamed.append((node, message))
         for number, (inner, said) in enumerate(self._unnamed):
@@ -71,37 +71,37 @@ class Run:
     def _note_message(self, node: str, message: Any) -> None:
         if message.type == "tool":
             self._events.append(_answered(node, message))
-            self.said = in_words(message.content)
+            self.last_text = text_of(message.content)
         elif message.type == "ai":
-            told = _event(node, message)
-            # Where it was asked, if it was: before its tools were called.
-            place = self._asked.get(message.id or "")
+            event = _event(node, message)
+            # At the position of the model's call, if any, which is before its tools were called.
+            place = self._model_events.get(message.id or "")
             if place is None:
-                self._events.append(told)
+                self._events.append(event)
             else:
-                place.update({**told, "usage_metadata": place["usage_metadata"]})
+                place.update({**event, "usage_metadata": place["usage_metadata"]})
             self._calls.update(each["id"] or "" for each in message.tool_calls)
-            self.said = None if message.tool_calls else in_words(message.content)
+            self.last_text = None if message.tool_calls else text_of(message.content)
 
-    def told(self, said: str | None = None) -> dict[str, Any]:
+    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
         """Return the fields of the invocation, whose last message is `said`."""
-        for call_id, event, content in self._unsaid:
+        for call_id, event, content in self._unconfirmed:
             if call_id not in self._calls:
                 event["content"] = content
         return {
-            "intermediate_data": telling.trajectory(self._events, said),
+            "intermediate_data": reporting.trajectory(self._events, said),
             "app_details": {"agent_details": self._agents} if self._agents else None,
             "nodes": self._nodes,
-            "finish_reason": telling.ending(self._events),
+            "finish_reason": reporting.last_finish_reason(self._events),
             **self._watch.durations,
         }
 
-    # --- What LangChain's callbacks tell ---
+    # --- LangChain's callbacks ---
 
     def model_began(self, key: Any, node: str, prompt: list[Any], declared: list[Any]) -> None:
-        """Note that a model is asked, with what it is told."""
+        """Record the start of a model call, with its instructions and tools."""
         self._watch.begin("model", key)
-        instructions = [in_words(each.content) for each in prompt if each.type == "system"]
+        instructions = [text_of(each.content) for each in prompt if each.type == "system"]
         if instructions or declared:
             self._agents[node] = {
                 "name": node,
@@ -110,41 +110,43 @@ class Run:
             }
 
     def model_ended(self, key: Any, node: str, message: Any) -> None:
-        """Note what a model used, which counts even where nobody keeps what it said."""
+        """Record a model's token usage, which counts even if its message is discarded."""
         self._watch.end(key)
         if message is not None:
-            told = {**_event(node, message), "content": None}
-            self._asked[message.id or ""] = told
-            self._events.append(told)
+            event = {**_event(node, message), "content": None}
+            self._model_events[message.id or ""] = event
+            self._events.append(event)
 
     def tool_began(self, key: Any, node: str, call: dict[str, Any]) -> None:
-        """Note that a tool is called, for when no message turns out to have asked for it."""
+        """Record a tool call, in case no message turns out to contain it."""
         self._watch.begin("tool", key)
-        self._unsay(call["id"], telling.event(node, calls=[call]))
+        self._note_unconfirmed(call["id"], reporting.event(node, calls=[call]))
 
     def tool_ended(self, key: Any, node: str, call: dict[str, Any], result: Any) -> None:
-        """Note what a tool answers, for the same case."""
+        """Record a tool's result, for the same case."""
         self._watch.end(key)
-        self._unsay(call["id"], telling.answered(node, call["id"], call["name"], result))
+        self._note_unconfirmed(
+            call["id"], reporting.answered(node, call["id"], call["name"], result)
+        )
 
     def tool_interrupted(self, key: Any, call: dict[str, Any]) -> None:
-        """Note that a tool will be called again when it is resumed."""
+        """Forget a tool call that will be repeated after an interrupt."""
         self._watch.end(key)
-        self._unsaid = [each for each in self._unsaid if each[0] != call["id"]]
+        self._unconfirmed = [each for each in self._unconfirmed if each[0] != call["id"]]
 
-    def _unsay(self, call_id: str, event: dict[str, Any]) -> None:
-        self._unsaid.append((call_id, event, event["content"]))
+    def _note_unconfirmed(self, call_id: str, event: dict[str, Any]) -> None:
+        self._unconfirmed.append((call_id, event, event["content"]))
         event["content"] = None
         self._events.append(event)
 
 
 def _path(space: tuple[str, ...]) -> str:
-    """Return where a graph within the graph stands: the nodes that hold it, each with a slash."""
+    """Return the path of a subgraph: its parent nodes, each followed by a slash."""
     return "".join(each.partition(":")[0] + "/" for each in space)
 
 
 def _messages(written: Any) -> Iterator[Any]:
-    """Yield the messages among what a node wrote, whatever they are kept under."""
+    """Yield the messages in a node's output, under any key."""
     from langchain_core.messages import BaseMessage
     from langgraph.types import Command
 
@@ -161,63 +163,65 @@ def _messages(written: Any) -> Iterator[Any]:
 
 
 def _converted(written: Any) -> Any:
-    """Return messages of any form that LangGraph takes, such as dictionaries, as objects."""
+    """Return messages in any form that LangGraph accepts, such as dictionaries, as objects."""
     from langchain_core.messages import convert_to_messages
 
     try:
         return convert_to_messages(written if isinstance(written, list) else [written])
     except (LookupError, NotImplementedError, TypeError, ValueError):
-        return written  # whoever reads the state has a form of their own
+        return written  # the graph has its own format
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Say whether two messages are the same but for their ids."""
+    """Return True if two messages are equal except for their ids."""
     return bool(one.model_copy(update={"id": None}) == other.model_copy(update={"id": None}))
 
 
 def _event(author: str, message: Any) -> dict[str, Any]:
     used = getattr(message, "usage_metadata", None) or {}
-    told = message.response_metadata or {}
-    return telling.event(
+    meta = message.response_metadata or {}
+    return reporting.event(
         author,
-        text=in_words(message.content),
-        calls=[telling.call(each["id"], each["name"], each["args"]) for each in message.tool_calls],
-        usage=telling.tokens(
+        text=text_of(message.content),
+        calls=[
+            reporting.call(each["id"], each["name"], each["args"]) for each in message.tool_calls
+        ],
+        usage=reporting.tokens(
             prompt=used.get("input_tokens"),
             output=used.get("output_tokens"),
             reasoning=(used.get("output_token_details") or {}).get("reasoning"),
             cached=(used.get("input_token_details") or {}).get("cache_read"),
         ),
-        model=told.get("model_name") or told.get("model"),
-        finish=told.get("finish_reason") or told.get("stop_reason") or told.get("done_reason"),
+        model=meta.get("model_name") or meta.get("model"),
+        finish=meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason"),
     )
 
 
 def _answered(author: str, message: Any) -> dict[str, Any]:
     content = message.content
-    result = {"error": in_words(content)} if message.status == "error" else _plain(content)
-    return telling.answered(author, message.tool_call_id, message.name, result)
+    result = {"error": text_of(content)} if message.status == "error" else _plain(content)
+    return reporting.answered(author, message.tool_call_id, message.name, result)
 
 
 def _plain(content: Any) -> Any:
-    """Return the content of a message: its text, where it has nothing else."""
+    """Return the content of a message; only its text, if it has nothing else."""
     if isinstance(content, list) and any(_block(each) is None for each in content):
         return content
-    return in_words(content)
+    return text_of(content)
 
 
-def in_words(content: Any) -> str:
-    """Return the text of a message, of its content, or of the JSON of something else."""
+def text_of(content: Any) -> str:
+    """Return the text of a message or its content, or of anything else as JSON."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
         return "".join(_block(each) or "" for each in content)
     text = getattr(content, "content", None)
-    return telling.json_text(content) if text is None else in_words(text)
+    return reporting.json_text(content) if text is None else text_of(text)
 
 
 def _block(block: Any) -> str | None:
-    """Return the text of a part of a message; `None` where it is something else."""
+    """Return the text of a content block; `None` for other blocks."""
     if isinstance(block, str):
         return block
     text = block.get("text") if isinstance(block, dict) and block.get("type") == "text" else None
@@ -225,10 +229,10 @@ def _block(block: Any) -> str | None:
 
 
 def _declared(tools: list[Any]) -> list[Any]:
-    """Return declarations of tools in the form of ADK, from that of OpenAI or as they are."""
+    """Return tool declarations in ADK's format, converted from OpenAI's or unchanged."""
     found = []
     for each in tools:
-        declared = telling.as_json(each)
+        declared = reporting.as_json(each)
         function = declared.get("function") if isinstance(declared, dict) else None
         if isinstance(function, dict):
             declared = {"function_declarations": [function]}
@@ -237,17 +241,17 @@ def _declared(tools: list[Any]) -> list[Any]:
 
 
 def _callbacks(run: Run) -> Any:
-    """Return a handler that tells `run` of models and tools."""
+    """Return a callback handler that reports models and tools to `run`."""
     from langchain_core.callbacks import AsyncCallbackHandler
 
-    class Handler(_Callbacks, AsyncCallbackHandler):  # type: ignore[misc]  # of another environment
+    class Handler(_Callbacks, AsyncCallbackHandler):  # type: ignore[misc]  # from another environment
         pass
 
     return Handler(run)
 
 
 class _Callbacks:
-    """What LangChain calls; tools and models are known by the ids of their runs."""
+    """LangChain's callbacks; tools and models are identified by their run ids."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -280,7 +284,7 @@ class _Callbacks:
     ) -> None:
         name = (serialized or {}).get("name") or more.get("name") or "tool"
         call_id = more.get("tool_call_id") or str(run_id)
-        call = telling.call(call_id, name, more.get("inputs") or input_str)
+        call = reporting.call(call_id, name, more.get("inputs") or input_str)
         self._tools[run_id] = (_node(more), call)
         self._run.tool_began(run_id, *self._tools[run_id])
 
@@ -298,9 +302,9 @@ class _Callbacks:
             self._run.tool_ended(run_id, node, call, {"error": str(error)})
 
 
-def _node(told: dict[str, Any]) -> str:
-    """Return the node that something happens in, with the nodes that hold its graph."""
-    metadata = told.get("metadata") or {}
+def _node(details: dict[str, Any]) -> str:
+    """Return the path of the node in which a callback happens, with its parent nodes."""
+    metadata = details.get("metadata") or {}
     spaces = str(metadata.get("langgraph_checkpoint_ns") or "").split("|")
     path = "/".join(each.partition(":")[0] for each in spaces if each)
     return path or str(metadata.get("langgraph_node") or "agent")

@@ -1,12 +1,13 @@
-"""Lets `worker.py` hold conversations with an agent of Google ADK, 2.3 or later.
+"""Adapter for agents of Google ADK, 2.3 or later.
 
-`worker.py` runs this file by its path, under the agent's interpreter, and imports nothing of
-ci-eval, as it does itself; this file runs some of its neighbours in the same way.
+`worker.py` runs this file by its path, under the agent's interpreter.  It imports nothing of
+ci-eval, and runs some files beside it in the same way.
 
 The reply is `{"events", "behind", "rules", "app_details", "duration", "model_duration"?,
-"tool_duration"?, "error"?, "used"?}`.  The events are ADK's, as JSON: the user's message and what
-the agent did; `behind` so many were told of before.  `rules` says whose rules make an invocation of
-them.  A memento is `{"events", "state"}`: all events of the conversation, and its state.
+"tool_duration"?, "error"?, "used"?}`.  The events are ADK's, as JSON: the user's message and the
+agent's actions; `behind` is the number of events reported before.  `rules` names the rules that
+turn them into an invocation.  A memento is `{"events", "state"}`: all events of the conversation,
+and its state.
 """
 
 from __future__ import annotations
@@ -25,80 +26,80 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ci_eval.runtime.workers.adapters import _adk_finding as finding
+    from ci_eval.runtime.workers.adapters import _adk_loading as loading
     from ci_eval.runtime.workers.adapters import _adk_plugin as plugin
-    from ci_eval.runtime.workers.adapters import _telling as telling
+    from ci_eval.runtime.workers.adapters import _reporting as reporting
 else:
     from types import SimpleNamespace
 
-    def _beside(name: str) -> Any:
+    def _run_file(name: str) -> Any:
         return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
-    finding, plugin = _beside("_adk_finding.py"), _beside("_adk_plugin.py")
-    telling = _beside("_telling.py")
+    loading, plugin = _run_file("_adk_loading.py"), _run_file("_adk_plugin.py")
+    reporting = _run_file("_reporting.py")
 
 OLDEST = (2, 3)
-"""The first google-adk that is known here, and the only one with rules of its own."""
+"""The oldest supported google-adk, and the only one with its own rules."""
 
 
 def adapted(target: str, options: dict[str, Any], _load: Callable[[str], Any]) -> Conversations:
-    """Return what talks to the agent in the folder, or in the module, `target`.
+    """Return the conversations with the agent in the folder or module `target`.
 
     Raises:
-        ImportError: there is no google-adk, or it is too old.
+        ImportError: google-adk is missing or too old.
         ValueError: there is no such agent.
 
     """
-    telling.require("google-adk", least=OLDEST)
-    rules = "adk" if finding.version() > OLDEST else "adk@2.3"
-    # What is loaded stays: to look for garbage in it, now and ever after, would take its time.
+    reporting.require("google-adk", least=OLDEST)
+    rules = "adk" if loading.version() > OLDEST else "adk@2.3"
+    # Loaded modules stay: garbage collection in them, now or later, would waste time.
     gc.disable()
-    # A run makes many objects, and lets go of them at its end; an agent may decide otherwise.
+    # A run creates many objects and frees them at its end; an agent may set other thresholds.
     gc.set_threshold(20_000, 50, 50)
     try:
-        app, agent = finding.find(target, options.get("agent"))
-        _note_what_is_missing()
+        app, agent = loading.find(target, options.get("agent"))
+        _skip_missing_a2a()
         return Conversations(app, agent, rules)
     finally:
         gc.freeze()
         gc.enable()
 
 
-def _note_what_is_missing() -> None:
-    """Let ADK know at once that there is no A2A: it looks in every run, for half a millisecond."""
+def _skip_missing_a2a() -> None:
+    """Mark a missing A2A as such; ADK would search for it in every run, for half a millisecond."""
     if find_spec("a2a") is None:
-        sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # type: ignore[arg-type]  # as Python has it
+        sys.modules.setdefault("google.adk.agents.remote_a2a_agent", None)  # type: ignore[arg-type]  # as Python does
 
 
 class Conversations:
-    """An agent, and the conversations that are held with it: any number at once.
+    """Any number of concurrent conversations with an agent.
 
-    They have one agent in common, and one `Runner`, which is not closed before the worker ends:
-    to close it is to close the connections of the agent's toolsets, whoever uses them.  Sessions,
-    artifacts and memory are each conversation's own, so that none sees what another one wrote.
+    They share the agent and one `Runner`, which is only closed when the worker ends, as closing it
+    closes the connections of the agent's toolsets for all.  Each conversation has its own
+    sessions, artifacts and memory, so that none sees another's data.
     """
 
     def __init__(self, app: Any, agent: Any, rules: str) -> None:
         self._rules = rules
         self._runner = _runner(app, agent)
-        self._held: dict[int, Conversation] = {}
+        self._open: dict[int, Conversation] = {}
 
     async def __call__(self, message: dict[str, Any], *, session: dict[str, Any]) -> dict[str, Any]:
-        """Return what the agent does on `message`."""
-        held = self._held.get(id(session))
-        if held is None:
-            held = self._held[id(session)] = Conversation(self._runner, session)
-            await held.begin(session.get("memento"))
-        reply = await held.send(message)
-        session["state"] = await held.state()
+        """Send `message`, and return the agent's reply."""
+        conversation = self._open.get(id(session))
+        if conversation is None:
+            conversation = self._open[id(session)] = Conversation(self._runner, session)
+            await conversation.begin(session.get("memento"))
+        reply = await conversation.send(message)
+        session["state"] = await conversation.state()
         return {"rules": self._rules, **reply}
 
     def close(self, session: dict[str, Any]) -> None:
-        """Let go of a conversation."""
-        self._held.pop(id(session), None)
+        """Close a conversation."""
+        self._open.pop(id(session), None)
 
     async def end(self) -> None:
-        """Close what the agent has open."""
+        """Close the agent's connections."""
         await self._runner.close()
 
 
@@ -129,12 +130,12 @@ class Conversation:
         self._runner.memory_service = InMemoryMemoryService()
         self._names = {"user_id": session["user_id"], "session_id": session["id"]}
         self._opening = session.get("state") or {}
-        self._mocks = telling.Mocks(session)
+        self._mocks = reporting.Mocks(session)
         self._invocation = ""
-        self._told = 0
+        self._reported = 0
 
     async def begin(self, memento: dict[str, Any] | None) -> None:
-        """Begin with the state that was given, or where `memento` left off."""
+        """Begin with the given state, or continue from `memento`."""
         from google.adk.events.event import Event
 
         state = memento["state"] if memento else self._opening
@@ -145,13 +146,13 @@ class Conversation:
         # ADK strips the id.
         self._names = {**names, "session_id": session.id}
         events = memento["events"] if memento else []
-        self._told = len(events)
+        self._reported = len(events)
         for event in events:
             self._invocation = event.get("invocation_id", "")
             await service.append_event(session, Event.model_validate(event))
 
     async def state(self) -> dict[str, Any]:
-        """Return the state that the session has now, as JSON."""
+        """Return the current session state as JSON."""
         from google.adk.sessions.base_session_service import GetSessionConfig
         from pydantic_core import to_jsonable_python
 
@@ -160,12 +161,12 @@ class Conversation:
             config=GetSessionConfig(num_recent_events=0),
             **self._names,
         )
-        # Numbers that are none are left to us.
-        found: dict[str, Any] = telling.as_json(to_jsonable_python(session.state, fallback=str))
+        # It keeps NaN and infinity, which `as_json` replaces.
+        found: dict[str, Any] = reporting.as_json(to_jsonable_python(session.state, fallback=str))
         return found
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the agent does on `message`."""
+        """Send `message`, and return the agent's reply."""
         run = plugin.Run(self._mocks)
         plugin.current.set(run)
         events: list[Any] = []
@@ -178,10 +179,10 @@ class Conversation:
             reply["model_duration"] = round(busy.model_seconds(), 3)
             reply["tool_duration"] = round(busy.tool_seconds(), 3)
         reply["events"] = _dumped(message, events, at)
-        reply["behind"] = self._told
-        self._told += len(reply["events"])
+        reply["behind"] = self._reported
+        self._reported += len(reply["events"])
         reply["app_details"] = {"agent_details": run.agent_details(events)}
-        return {**reply, **self._mocks.told}
+        return {**reply, **self._mocks.reply_fields}
 
     async def _run(self, message: dict[str, Any], events: list[Any]) -> None:
         """Run the agent, adding to `events`."""
@@ -203,17 +204,17 @@ class Conversation:
 
 
 def _busy() -> AbstractContextManager[Any]:
-    """Return what collects the times of models and tools; nothing where ADK does not tell."""
+    """Return ADK's collector of the times of models and tools, if it has one."""
     try:
         from google.adk.telemetry._instrumentation import collect_busy_intervals
     except ImportError:
         return nullcontext()
-    return collect_busy_intervals()  # type: ignore[no-any-return]  # of another environment
+    return collect_busy_intervals()  # type: ignore[no-any-return]  # from another environment
 
 
 def _dumped(message: dict[str, Any], events: list[Any], at: float) -> list[dict[str, Any]]:
     if not events:
         return []
-    asked = {"invocation_id": events[0].invocation_id, "author": "user", "content": message}
+    user_event = {"invocation_id": events[0].invocation_id, "author": "user", "content": message}
     dumped = [each.model_dump(mode="json", exclude_defaults=True, fallback=str) for each in events]
-    return [{**asked, "timestamp": at}, *dumped]
+    return [{**user_event, "timestamp": at}, *dumped]

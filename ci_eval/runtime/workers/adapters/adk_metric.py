@@ -1,11 +1,11 @@
-"""Lets `worker.py` call a custom metric as Google ADK calls it.
+"""Adapter for custom metrics of Google ADK, caller as ADK calls them.
 
-`worker.py` runs this file by its path, under the interpreter of the metric, and imports nothing
-of ci-eval, as it does itself.  It needs the google-adk of that interpreter, of any version.
+`worker.py` runs this file by its path, under the interpreter of the metric.  It imports nothing of
+ci-eval, and needs google-adk of any version in that interpreter.
 
-The message holds what a metric is called with, as JSON: `metric` (ADK's `EvalMetric`), `actual`,
+The message has the arguments of a metric, as JSON: `metric` (ADK's `EvalMetric`), `actual`,
 `expected` and `scenario`.  The reply is `{"score", "status", "rubrics", "invocations"}`, with the
-first three again for each invocation; or `{"unexpected": str}` for what ADK cannot use.
+first three again for each invocation, or `{"unexpected": str}` for a result that ADK cannot use.
 """
 
 from __future__ import annotations
@@ -17,34 +17,36 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
 SHOWN_CHARS = 200
-"""How much of a wrong result is shown."""
+"""How much of an invalid result is shown, in characters."""
 
 
 def adapted(
     target: str, _options: dict[str, Any], load: Callable[[str], Any]
 ) -> Callable[[dict[str, Any]], Any]:
-    """Return what calls the metric `target` on a message; async where that is.
+    """Return a function that calls the metric `target` with a message; async if the metric is.
 
     Raises:
-        TypeError: it cannot be called.
+        TypeError: it is not callable.
 
     """
     from google.adk.evaluation import evaluator
 
     found = load(target)
     if not callable(found):
-        raise TypeError(f"it is no callable but {type(found).__name__}: {found!r:.{SHOWN_CHARS}}")
-    called = _Class(found) if _is_evaluator(found) else _Function(found)
+        raise TypeError(f"it is not callable: {type(found).__name__}: {found!r:.{SHOWN_CHARS}}")
+    caller = _Class(found) if _is_evaluator(found) else _Function(found)
     result = evaluator.EvaluationResult
 
     async def metric(message: dict[str, Any]) -> dict[str, Any]:
-        return _told(await called(message), result)
+        return _result(await caller(message), result)
 
     def metric_in_a_thread(message: dict[str, Any]) -> Any:
-        value = called(message)
-        return _told_later(value, result) if inspect.isawaitable(value) else _told(value, result)
+        value = caller(message)
+        return (
+            _awaited_result(value, result) if inspect.isawaitable(value) else _result(value, result)
+        )
 
-    return metric if called.is_async else metric_in_a_thread
+    return metric if caller.is_async else metric_in_a_thread
 
 
 def _is_evaluator(found: Any) -> bool:
@@ -58,7 +60,7 @@ def _is_async(function: Any) -> bool:
 
 
 class _Function:
-    """A function, called as ADK's evaluator of custom metrics does: the threshold taken away."""
+    """Calls a function as ADK's evaluator of custom metrics does: without the threshold."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -71,7 +73,7 @@ class _Function:
 
 
 class _Class:
-    """An `Evaluator`, one for each call, as ADK's registry makes them."""
+    """Creates an `Evaluator` for each call, as ADK's registry does."""
 
     def __init__(self, evaluator: Any) -> None:
         self._evaluator = evaluator
@@ -83,14 +85,14 @@ class _Class:
         return self._evaluator(eval_metric=_metric(message["metric"])).evaluate_invocations(**given)
 
 
-# --- What it is called with -------------------------------------------------------------------
+# --- Arguments --------------------------------------------------------------------------------
 
 
 def _metric(given: dict[str, Any]) -> Any:
     from google.adk.evaluation.eval_metrics import BaseCriterion, EvalMetric
 
     criterion = given["criterion"]
-    # ADK has no criterion without a threshold, but its options are to be had all the same.
+    # ADK requires a threshold; without one, its options must still be accessible.
     make = BaseCriterion if criterion["threshold"] is not None else BaseCriterion.model_construct
     return EvalMetric(**{**_known(EvalMetric, given), "criterion": make(**criterion)})
 
@@ -107,11 +109,11 @@ def _conversation(message: dict[str, Any]) -> tuple[Any, Any, Any]:
             None if scenario is None else ConversationScenario.model_validate(scenario),
         )
     except ValidationError as exc:
-        raise ValueError(f"this google-adk does not take the conversation: {exc}") from exc
+        raise ValueError(f"this google-adk does not accept the conversation: {exc}") from exc
 
 
 def _invocation(given: dict[str, Any]) -> Any:
-    """Return an invocation without what this version of ADK does not know, and would refuse."""
+    """Return an invocation without the fields that this version of ADK would refuse."""
     from google.adk.evaluation.eval_case import Invocation, InvocationEvent
 
     kept = _known(Invocation, given)
@@ -123,9 +125,9 @@ def _invocation(given: dict[str, Any]) -> Any:
 
 
 def _event(given: dict[str, Any]) -> dict[str, Any]:
-    """Return an event with the token counts that google-genai has a name for.
+    """Return an event with only the token counts that google-genai knows.
 
-    ADK 2.3.0 wants to be told that there is no content.
+    ADK 2.3.0 requires an explicit `None` if there is no content.
     """
     from google.genai.types import GenerateContentResponseUsageMetadata
 
@@ -142,14 +144,14 @@ def _known(model: Any, given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in names}
 
 
-# --- What it returns --------------------------------------------------------------------------
+# --- Results ----------------------------------------------------------------------------------
 
 
-async def _told_later(promise: Awaitable[Any], result: type[Any]) -> dict[str, Any]:
-    return _told(await promise, result)
+async def _awaited_result(promise: Awaitable[Any], result: type[Any]) -> dict[str, Any]:
+    return _result(await promise, result)
 
 
-def _told(value: Any, result: type[Any]) -> dict[str, Any]:
+def _result(value: Any, result: type[Any]) -> dict[str, Any]:
     if not isinstance(value, result):
         shown = repr(value)
         cut = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"

@@ -1,12 +1,12 @@
-"""Lets `worker.py` hold conversations with a graph of AgentFlow (10xGraph).
+"""Adapter for graphs of AgentFlow (10xGraph).
 
-`worker.py` runs this file by its path, under the interpreter of the graph, and imports nothing of
-ci-eval, as it does itself.  It needs 10xscale-agentflow 0.10 or 10xgraph.
+`worker.py` runs this file by its path, under the interpreter of the graph.  It imports nothing of
+ci-eval, and needs 10xscale-agentflow 0.10 or 10xgraph.
 
-AgentFlow's own collector hangs on callbacks that one container of the process holds: of several
-conversations at once it mixes up or loses what they do, it never sees a tool node or a tool that
-raises, and gets no text of a plain function.  So each node tells what it is done with as it ends,
-to the run of the task that it is executed in.
+AgentFlow's own collector uses callbacks in a container that the whole process shares.  With
+concurrent conversations it mixes up or loses events; it never sees tool nodes or tools that raise,
+and gets no text from plain functions.  So here each node, when it ends, reports its result to the
+run of the current task.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from uuid import uuid4
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ci_eval.runtime.workers.adapters import _holding as holding
-    from ci_eval.runtime.workers.adapters import _telling as telling
+    from ci_eval.runtime.workers.adapters import _conversations as conversations
+    from ci_eval.runtime.workers.adapters import _reporting as reporting
 else:
     from types import SimpleNamespace
 
-    def _beside(name: str) -> Any:
+    def _run_file(name: str) -> Any:
         return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
-    holding, telling = _beside("_holding.py"), _beside("_telling.py")
+    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
 
 INTERRUPT = "interrupt"
-"""The call that a graph which was interrupted waits for."""
+"""The name of the pending call of an interrupted graph."""
 
 _current: ContextVar[Any] = ContextVar("_current", default=None)
-"""The run that the current task belongs to."""
+"""The run of the current task."""
 
 
 def adapted(
     target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> holding.Conversations:
-    """Return what holds conversations with the graph `target`.
+) -> conversations.Conversations:
+    """Return the conversations with the graph `target`.
 
     Raises:
-        ModuleNotFoundError: there is no AgentFlow.
-        TypeError: the target is no graph.
+        ModuleNotFoundError: AgentFlow is not installed.
+        TypeError: the target is not a graph.
 
     """
-    telling.require("10xscale-agentflow", "10xgraph")
-    _listen()
-    found = holding.Target(load(target), _compiled, "a graph of AgentFlow, compiled or not")
-    return holding.Conversations(
+    reporting.require("10xscale-agentflow", "10xgraph")
+    _patch_nodes_and_tools()
+    found = conversations.Target(load(target), _compiled, "a graph of AgentFlow, compiled or not")
+    return conversations.Conversations(
         found, lambda graph, session: _Conversation(graph, session, options)
     )
 
@@ -69,9 +69,9 @@ class _Conversation:
     def __init__(self, graph: Any, session: dict[str, Any], options: dict[str, Any]) -> None:
         self._graph = graph
         self._session = session
-        self._mocks = telling.Mocks(session)
+        self._mocks = reporting.Mocks(session)
         memento = session.get("memento") or {}
-        # A thread of its own: a store may outlive the run, and repeats may share their session.
+        # A unique thread: a store may outlive the run, and repeats may share a session id.
         thread = memento.get("thread") or f"{session['id']}-{uuid4().hex[:8]}"
         own = {"user_id": session["user_id"], "thread_id": thread}
         self._config = {**options["config"], **session.get("config", {}), **own}
@@ -81,7 +81,7 @@ class _Conversation:
         self._names: dict[str, str] = memento.get("names", {})
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the graph does on `message`."""
+        """Send `message`, and return the graph's reply."""
         from agentflow.utils import ResponseGranularity
 
         await self._restore()
@@ -96,24 +96,32 @@ class _Conversation:
         finally:
             _current.reset(token)
         if result is None:
-            return {"invocation": run.told(), **self._mocks.told}
+            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
         state = result["state"]
         self._session["state"] = self._state(state)
         self._waits = _waits(state)
-        final = telling.spoken(run.said) if run.said else None
-        invocation = {**run.told(run.said), "final_response": final, "waits_for": self._waits}
-        return {"invocation": invocation, "memento": self._memento(state), **self._mocks.told}
+        final = reporting.final_response(run.last_text) if run.last_text else None
+        invocation = {
+            **run.invocation_fields(run.last_text),
+            "final_response": final,
+            "waits_for": self._waits,
+        }
+        return {
+            "invocation": invocation,
+            "memento": self._memento(state),
+            **self._mocks.reply_fields,
+        }
 
     def close(self) -> None:
-        """Let the graph's checkpointer forget the thread, where it is only kept in memory."""
+        """Remove the thread from the graph's checkpointer, if that is in memory."""
         if self._in_memory:
-            forgetting = asyncio.ensure_future(self._checkpointer.aclean_thread(self._config))
-            _forgetting.add(forgetting)
-            forgetting.add_done_callback(_forgetting.discard)
+            cleanup = asyncio.ensure_future(self._checkpointer.aclean_thread(self._config))
+            _cleanups.add(cleanup)
+            cleanup.add_done_callback(_cleanups.discard)
 
     @property
     def _checkpointer(self) -> Any:
-        return self._graph._checkpointer  # noqa: SLF001  # it has no other name
+        return self._graph._checkpointer  # noqa: SLF001  # no public name
 
     @property
     def _in_memory(self) -> bool:
@@ -122,12 +130,12 @@ class _Conversation:
         return isinstance(self._checkpointer, InMemoryCheckpointer)
 
     def _given(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the graph is invoked with."""
+        """Return the input for the graph."""
         from agentflow.core.state import Message
 
-        answers = holding.answers_of(message)
+        answers = conversations.answers_of(message)
         if not answers:
-            given = {"messages": [Message.text_message(holding.said_in(message))]}
+            given = {"messages": [Message.text_message(conversations.text_of(message))]}
             state = {} if self._begun else self._session.get("state") or {}
             self._begun = True
             return {**given, "state": state} if state else given
@@ -137,56 +145,56 @@ class _Conversation:
 
     @property
     def _is_asking(self) -> bool:
-        """Whether the graph asks for a value; at a breakpoint it only waits to be passed."""
+        """Whether the graph waits for a value; at a breakpoint it only waits to be resumed."""
         return any("value" in each["args"] for each in self._waits)
 
     def _state(self, state: Any) -> dict[str, Any]:
         own = {"context", "context_summary", "execution_meta"}
-        found = telling.as_json(state.model_dump(exclude=own))
+        found = reporting.as_json(state.model_dump(exclude=own))
         return {**(self._session.get("state") or {}), **found}
 
     def _memento(self, state: Any) -> dict[str, Any]:
-        """Return the state, or only the name of the thread where a store has it."""
+        """Return the state, or only the thread's name if a store has the state."""
         known = {"waits": self._waits, "names": self._names}
         if not self._in_memory:
             return {**known, "thread": self._config["thread_id"]}
-        return {**known, "state": telling.as_json(state.model_dump())}
+        return {**known, "state": reporting.as_json(state.model_dump())}
 
     async def _restore(self) -> None:
-        """Put the state of a memento back."""
+        """Restore the state of a memento."""
         if self._kept is not None:
-            state = type(self._graph._state).model_validate(self._kept)  # noqa: SLF001  # it has no other name
+            state = type(self._graph._state).model_validate(self._kept)  # noqa: SLF001  # no public name
             await self._checkpointer.aput_state(self._config, state)
             self._kept = None
 
 
-_forgetting: set[Any] = set()
-"""The tasks that forget threads; the event loop itself would let go of them."""
+_cleanups: set[Any] = set()
+"""Running cleanup tasks, as the event loop only keeps weak references to tasks."""
 
 
 def _result(call_id: str, answer: Any) -> Any:
-    """Return the message that answers the call of a tool."""
+    """Return the message with the answer to a tool call."""
     from agentflow.core.state import Message, ToolResultBlock
 
-    output = answer if isinstance(answer, str) else telling.json_text(answer)
+    output = answer if isinstance(answer, str) else reporting.json_text(answer)
     return Message.tool_message([ToolResultBlock(call_id=call_id, output=output)])
 
 
 def _waits(state: Any) -> list[dict[str, Any]]:
-    """Return the calls that the graph waits for: an interrupt, a breakpoint, or remote tools."""
+    """Return the pending calls of the graph: an interrupt, a breakpoint, or remote tools."""
     from agentflow.utils.interrupt import pending_interrupt
 
     if not state.is_interrupted():
         return []
     pending = pending_interrupt(state)
     if pending is not None:
-        args = {"value": telling.as_json(pending.value)}
+        args = {"value": reporting.as_json(pending.value)}
         args.update({"message": pending.message} if pending.message else {})
         return [{"id": pending.id, "name": INTERRUPT, "args": args}]
     blocks = [block for each in state.context[-8:] for block in each.content]
     remote = [each for each in blocks if each.type == "remote_tool_call"]
     if remote:
-        return [telling.call(each.id, each.name, each.args) for each in remote]
+        return [reporting.call(each.id, each.name, each.args) for each in remote]
     node = state.execution_meta.interrupted_node
     return [{"id": INTERRUPT, "name": INTERRUPT, "args": {"node": node}}]
 
@@ -195,33 +203,33 @@ def _waits(state: Any) -> list[dict[str, Any]]:
 
 
 class _Run:
-    """What happens on one message."""
+    """Observations of one message."""
 
-    def __init__(self, mocks: telling.Mocks, names: dict[str, str]) -> None:
-        """Take the names of the tools, by the calls so far, to which are added those to come."""
+    def __init__(self, mocks: reporting.Mocks, names: dict[str, str]) -> None:
+        """Store the tools' names by the ids of the calls so far, to be extended."""
         self.mocks = mocks
         """The canned results of the conversation."""
-        self.watch = telling.Watch()
-        """How long models and tools are at work."""
-        self.said: str | None = None
-        """What the last message says, where it calls no tool."""
+        self.watch = reporting.Watch()
+        """The stopwatch of models and tools."""
+        self.last_text: str | None = None
+        """The text of the last message, if it calls no tool."""
         self._names = names
         self._events: list[dict[str, Any]] = []
         self._nodes: list[str] = []
         self._agents: dict[str, dict[str, Any]] = {}
 
-    def told(self, said: str | None = None) -> dict[str, Any]:
+    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
         """Return the fields of the invocation, whose final response is `said`."""
         return {
-            "intermediate_data": telling.trajectory(self._events, said),
+            "intermediate_data": reporting.trajectory(self._events, said),
             "app_details": {"agent_details": self._agents} if self._agents else None,
             "nodes": self._nodes,
-            "finish_reason": telling.ending(self._events),
+            "finish_reason": reporting.last_finish_reason(self._events),
             **self.watch.durations,
         }
 
     async def note(self, node: str, agent: Any, result: Any) -> None:
-        """Note that `node` is done, with the messages of its result."""
+        """Record that `node` has ended, with the messages of its result."""
         self._nodes.append(node)
         if hasattr(agent, "system_prompt"):
             self._agents[node] = await _details(node, agent)
@@ -237,7 +245,7 @@ class _Run:
         self._names.update({each["id"]: each["name"] for each in calls})
         blocks = [each for each in message.content if each.type == "reasoning"]
         used, text = message.usages, _text(message)
-        told = telling.event(
+        event = reporting.event(
             node,
             text=text,
             thought=message.reasoning or "\n".join(each.summary for each in blocks),
@@ -246,25 +254,25 @@ class _Run:
             model=message.metadata.get("model"),
             finish=message.metadata.get("finish_reason"),
         )
-        self._events.append(told)
-        self.said = None if calls else text
+        self._events.append(event)
+        self.last_text = None if calls else text
 
     def _note_results(self, node: str, message: Any) -> None:
         for block in message.content:
             if block.type == "tool_result":
                 name = self._names.get(block.call_id) or message.metadata.get("function_name")
                 result = {"error": _plain(block.output)} if block.is_error else _plain(block.output)
-                self._events.append(telling.answered(node, block.call_id, name, result))
+                self._events.append(reporting.answered(node, block.call_id, name, result))
 
 
 def _call(given: dict[str, Any]) -> dict[str, Any]:
-    """Return a call that a message holds in the form of OpenAI."""
+    """Return a tool call of a message in OpenAI's format."""
     function = given.get("function") or given
-    return telling.call(given.get("id"), function.get("name"), function.get("arguments"))
+    return reporting.call(given.get("id"), function.get("name"), function.get("arguments"))
 
 
 def _tokens(used: Any) -> dict[str, Any] | None:
-    return telling.tokens(
+    return reporting.tokens(
         prompt=used.prompt_tokens,
         output=used.completion_tokens,
         reasoning=used.reasoning_tokens,
@@ -277,16 +285,16 @@ def _text(message: Any) -> str:
 
 
 def _plain(output: Any) -> Any:
-    """Return what a tool answered: AgentFlow lists objects, with other values inside of them."""
-    found = telling.as_json(output)
+    """Return a tool's result; AgentFlow wraps results in lists and values in objects."""
+    found = reporting.as_json(output)
     if isinstance(found, list) and all(isinstance(each, dict) for each in found):
-        held = [each["content"] if each.keys() == {"content"} else each for each in found]
-        return held[0] if len(found) == 1 and held == found else held
+        values = [each["content"] if each.keys() == {"content"} else each for each in found]
+        return values[0] if len(found) == 1 and values == found else values
     return found
 
 
 async def _details(node: str, agent: Any) -> dict[str, Any]:
-    """Return what an agent is told and which tools it has."""
+    """Return the instructions and tools of an agent."""
     prompt = [str(each.get("content") or "") for each in agent.system_prompt]
     tools = getattr(agent, "_tool_node", None)
     declared = await tools.all_tools(tags=agent.tools_tags) if tools else []
@@ -295,24 +303,24 @@ async def _details(node: str, agent: Any) -> dict[str, Any]:
         "name": node,
         "instructions": "\n".join(filter(None, prompt)),
         "tool_declarations": [
-            telling.declaration(each.get("name"), each.get("description"), each.get("parameters"))
+            reporting.declaration(each.get("name"), each.get("description"), each.get("parameters"))
             for each in functions
         ],
     }
 
 
-# --- How nodes and tools tell -----------------------------------------------------------------
+# --- Patches of AgentFlow ---------------------------------------------------------------------
 
 
-def _listen() -> None:
-    """Let nodes tell what they did, and tools look for a canned result."""
+def _patch_nodes_and_tools() -> None:
+    """Make nodes report their results, and tools use canned results."""
     from agentflow.core.graph import ToolNode
     from agentflow.core.graph.base_agent import BaseAgent
     from agentflow.core.graph.node import Node
 
     execute, invoke = Node.execute, ToolNode.invoke
 
-    async def told_execute(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def observed_execute(self: Any, *args: Any, **kwargs: Any) -> Any:
         run = _current.get()
         if run is None:
             return await execute(self, *args, **kwargs)
@@ -334,15 +342,15 @@ def _listen() -> None:
         with run.watch.during("tool"):
             return await invoke(self, name, args, *more, **named)
 
-    Node.execute, ToolNode.invoke = told_execute, canned_invoke
+    Node.execute, ToolNode.invoke = observed_execute, canned_invoke
 
 
 def _canned(tools: Any, given: Any, call_id: str) -> Any:
-    """Return the message of a tool that answered so, or that raised."""
+    """Return the message of a tool with a canned result or error."""
     from agentflow.core.state import Message, ToolResultBlock
 
     if given.error is not None:
         failed = {"call_id": call_id, "output": given.error, "is_error": True, "status": "failed"}
         return Message.tool_message([ToolResultBlock(**failed)])
-    blocks = tools._build_internal_result_blocks(given.result, call_id)  # noqa: SLF001  # as its own tools
+    blocks = tools._build_internal_result_blocks(given.result, call_id)  # noqa: SLF001  # as for its own tools
     return Message.tool_message(blocks)

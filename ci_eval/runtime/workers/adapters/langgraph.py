@@ -1,7 +1,7 @@
-"""Lets `worker.py` hold conversations with a graph of LangGraph.
+"""Adapter for graphs of LangGraph.
 
-`worker.py` runs this file by its path, under the interpreter of the graph, and imports nothing of
-ci-eval, as it does itself.  It needs langgraph 1.0 or later.
+`worker.py` runs this file by its path, under the interpreter of the graph.  It imports nothing of
+ci-eval, and needs langgraph 1.0 or later.
 """
 
 from __future__ import annotations
@@ -16,49 +16,49 @@ from uuid import uuid4
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ci_eval.runtime.workers.adapters import _holding as holding
+    from ci_eval.runtime.workers.adapters import _conversations as conversations
     from ci_eval.runtime.workers.adapters import _langgraph_run as running
-    from ci_eval.runtime.workers.adapters import _telling as telling
+    from ci_eval.runtime.workers.adapters import _reporting as reporting
 else:
     from types import SimpleNamespace
 
-    def _beside(name: str) -> Any:
+    def _run_file(name: str) -> Any:
         return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
-    holding, telling = _beside("_holding.py"), _beside("_telling.py")
-    running = _beside("_langgraph_run.py")
+    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
+    running = _run_file("_langgraph_run.py")
 
 INTERRUPT = "interrupt"
-"""The call that a graph which was interrupted waits for."""
+"""The name of the pending call of an interrupted graph."""
 
 _mocks: ContextVar[Any] = ContextVar("_mocks", default=None)
-"""The canned results of the conversation that the current task or thread belongs to."""
+"""The canned results of the current task's or thread's conversation."""
 
 
 def adapted(
     target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> holding.Conversations:
-    """Return what holds conversations with the graph `target`.
+) -> conversations.Conversations:
+    """Return the conversations with the graph `target`.
 
     Raises:
-        ModuleNotFoundError: there is no LangGraph.
-        TypeError: the target is no graph.
+        ModuleNotFoundError: LangGraph is not installed.
+        TypeError: the target is not a graph.
 
     """
-    telling.require("langgraph", least=(1, 0))
-    _can_tools()
+    reporting.require("langgraph", least=(1, 0))
+    _patch_tools()
 
-    def made_of(found: Any) -> Any:
+    def convert(found: Any) -> Any:
         return _compiled(found, options["input"])
 
-    graph = holding.Target(load(target), made_of, "a graph of LangGraph, compiled or not")
-    return holding.Conversations(
+    graph = conversations.Target(load(target), convert, "a graph of LangGraph, compiled or not")
+    return conversations.Conversations(
         graph, lambda graph, session: _Conversation(graph, session, options)
     )
 
 
 def _compiled(found: Any, message: str) -> Any:
-    """Return the graph, compiled, or `None`; `message` is the key that the message belongs to.
+    """Return the compiled graph, or `None`; `message` is the state key for the user's message.
 
     Raises:
         TypeError: the state of the graph has no such key.
@@ -72,9 +72,9 @@ def _compiled(found: Any, message: str) -> Any:
         return None
     keys = sorted(compiled.builder.channels)
     if message not in keys:
-        there = ", ".join(keys)
-        found = f"the state of the graph has no {message!r}, only {there}"
-        raise TypeError(f"{found}; say with `input` where the user's message belongs")
+        known = ", ".join(keys)
+        found = f"the state of the graph has no key {message!r}, only {known}"
+        raise TypeError(f"{found}; set `input` to the key for the user's message")
     return compiled
 
 
@@ -82,16 +82,16 @@ class _Conversation:
     """One thread of a graph."""
 
     def __init__(self, graph: Any, session: dict[str, Any], options: dict[str, Any]) -> None:
-        """Begin a thread, or go on with that of the session's memento."""
+        """Begin a thread, or continue that of the session's memento."""
         self._session = session
         self._input, self._output = options["input"], options["output"] or options["input"]
         self._keys = set(graph.builder.channels)
-        # Without one, a graph keeps nothing from one message to the next.
+        # Without a checkpointer, a graph keeps no state between messages.
         self._graph = graph if graph.checkpointer else graph.copy({"checkpointer": _saver()})
         self._in_memory = isinstance(self._graph.checkpointer, type(_saver()))
-        self._mocks = telling.Mocks(session)
+        self._mocks = reporting.Mocks(session)
         memento = session.get("memento") or {}
-        # A thread of its own: a store may outlive the run, and repeats may share their session.
+        # A unique thread: a store may outlive the run, and repeats may share a session id.
         thread = memento.get("thread") or f"{session['id']}-{uuid4().hex[:8]}"
         self._config = _config(options["config"], thread, session["user_id"])
         self._begun = bool(memento)
@@ -100,7 +100,7 @@ class _Conversation:
         self._calls = set(memento.get("calls", ()))
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the graph does on `message`."""
+        """Send `message`, and return the graph's reply."""
         before = await self._graph.aget_state(self._config)
         run = running.Run(self._calls, before.values)
         given = self._given(message, before)
@@ -115,15 +115,19 @@ class _Conversation:
         snapshot = await self._graph.aget_state(self._config)
         self._session["state"] = self._state(snapshot.values)
         if not is_done:
-            return {"invocation": run.told(), **self._mocks.told}
+            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
         waits = _waits(snapshot)
-        said = run.said if waits else self._spoken(run, snapshot.values)
-        final = telling.spoken(said) if said else None
-        invocation = {**run.told(run.said), "final_response": final, "waits_for": waits}
-        return {"invocation": invocation, "memento": self._memento(), **self._mocks.told}
+        said = run.last_text if waits else self._final_text(run, snapshot.values)
+        final = reporting.final_response(said) if said else None
+        invocation = {
+            **run.invocation_fields(run.last_text),
+            "final_response": final,
+            "waits_for": waits,
+        }
+        return {"invocation": invocation, "memento": self._memento(), **self._mocks.reply_fields}
 
     def close(self) -> None:
-        """Forget the thread, where it is only kept in memory."""
+        """Delete the thread, if the checkpointer is in memory."""
         if self._in_memory:
             self._graph.checkpointer.delete_thread(self._thread)
 
@@ -133,37 +137,37 @@ class _Conversation:
         return thread
 
     def _given(self, message: dict[str, Any], before: Any) -> Any:
-        """Return what the graph is invoked with, which has come to `before`."""
+        """Return the input for the graph, whose state is `before`."""
         from langchain_core.messages import HumanMessage
         from langgraph.types import Command
 
-        answers = holding.answers_of(message)
+        answers = conversations.answers_of(message)
         if answers:
             waits = {call["id"] for call in _waits(before)}
-            # A breakpoint waits for nothing but to be passed.
+            # A breakpoint takes no value, only a resume.
             known = {key: answers[key] for key in waits & answers.keys() if key != INTERRUPT}
             return Command(resume=known) if known else None
-        text = holding.said_in(message)
+        text = conversations.text_of(message)
         said = [HumanMessage(text)] if self._input == "messages" else text
         state = {} if self._begun else self._session.get("state") or {}
         self._begun = True
         values = {key: value for key, value in state.items() if key in self._keys}
         return {**values, self._input: said}
 
-    def _spoken(self, run: running.Run, values: dict[str, Any]) -> str | None:
+    def _final_text(self, run: running.Run, values: dict[str, Any]) -> str | None:
         if self._output == "messages":
-            return run.said
+            return run.last_text
         found = values.get(self._output)
-        return None if found is None else running.in_words(found)
+        return None if found is None else running.text_of(found)
 
     def _state(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return what JSON can hold of the state, which messages are no part of."""
+        """Return the state as JSON, without messages."""
         kept = {name: value for name, value in values.items() if name != "messages"}
-        kept = {name: telling.as_json(value) for name, value in kept.items()}
+        kept = {name: reporting.as_json(value) for name, value in kept.items()}
         return {**(self._session.get("state") or {}), **kept}
 
     def _memento(self) -> dict[str, Any]:
-        """Return what the thread has come to, or only its name where a store has the rest."""
+        """Return the thread's checkpoints, or only its name if a store has them."""
         if not self._in_memory:
             return {"thread": self._thread, "calls": sorted(self._calls)}
         kept = _checkpoints(self._graph.checkpointer, self._thread)
@@ -171,15 +175,15 @@ class _Conversation:
 
 
 def _config(configured: dict[str, Any], thread: str, user: str) -> dict[str, Any]:
-    """Return with what a graph is invoked in `thread`."""
+    """Return the graph's config for `thread`."""
     own = configured.get("configurable", {})
     return {**configured, "configurable": {"user_id": user, **own, "thread_id": thread}}
 
 
 def _waits(snapshot: Any) -> list[dict[str, Any]]:
-    """Return the calls that the graph waits for: its interrupts, or a breakpoint."""
+    """Return the pending calls of the graph: its interrupts, or a breakpoint."""
     calls: list[dict[str, Any]] = [
-        {"id": each.id, "name": INTERRUPT, "args": {"value": telling.as_json(each.value)}}
+        {"id": each.id, "name": INTERRUPT, "args": {"value": reporting.as_json(each.value)}}
         for each in snapshot.interrupts
     ]
     if not calls and snapshot.next:
@@ -187,7 +191,7 @@ def _waits(snapshot: Any) -> list[dict[str, Any]]:
     return calls
 
 
-# --- Threads that are kept in memory ----------------------------------------------------------
+# --- Threads in memory ------------------------------------------------------------------------
 
 
 def _saver() -> Any:
@@ -197,7 +201,7 @@ def _saver() -> Any:
 
 
 def _checkpoints(saver: Any, thread: str) -> list[list[str]]:
-    """Return the last checkpoint of each graph in `thread`, as LangGraph writes them."""
+    """Return the last checkpoint of each graph in `thread`, serialized by LangGraph."""
     found: dict[str, Any] = {}
     for each in saver.list({"configurable": {"thread_id": thread}}):
         space = each.config["configurable"]["checkpoint_ns"]
@@ -209,7 +213,7 @@ def _checkpoints(saver: Any, thread: str) -> list[list[str]]:
 
 
 def _restore(saver: Any, thread: str, kept: list[str]) -> None:
-    """Put a checkpoint back that `_checkpoints` returned."""
+    """Restore a checkpoint returned by `_checkpoints`."""
     space, kind, data = kept
     checkpoint, metadata, writes = saver.serde.loads_typed((kind, b64decode(data)))
     config = {"configurable": {"thread_id": thread, "checkpoint_ns": space}}
@@ -218,54 +222,54 @@ def _restore(saver: Any, thread: str, kept: list[str]) -> None:
         saver.put_writes(at, [(channel, value)], task)
 
 
-# --- Tools that are not really called ---------------------------------------------------------
+# --- Canned tools -----------------------------------------------------------------------------
 
 
-def _can_tools() -> None:
-    """Let every tool look for a canned result before it runs, in whatever node it is called."""
+def _patch_tools() -> None:
+    """Make every tool look for a canned result before it runs, in any node."""
     from langchain_core.tools import BaseTool
 
     run, arun = BaseTool.run, BaseTool.arun
 
     def canned_run(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        stand_in = _stand_in(self, tool_input)
-        return run(stand_in or self, tool_input, *args, **kwargs)
+        canned = _canned_tool(self, tool_input)
+        return run(canned or self, tool_input, *args, **kwargs)
 
     async def canned_arun(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        stand_in = _stand_in(self, tool_input)
-        return await arun(stand_in or self, tool_input, *args, **kwargs)
+        canned = _canned_tool(self, tool_input)
+        return await arun(canned or self, tool_input, *args, **kwargs)
 
     BaseTool.run, BaseTool.arun = canned_run, canned_arun
 
 
-def _stand_in(tool: Any, tool_input: Any) -> Any:
-    """Return a tool that looks like `tool` and has the canned answer; `None` where there is none.
+def _canned_tool(tool: Any, tool_input: Any) -> Any:
+    """Return a tool that looks like `tool` but returns the canned result, if any.
 
-    LangChain runs it as any other: it checks the arguments, handles the error, calls back.
+    LangChain runs it like any other: it checks arguments, handles errors and invokes callbacks.
     """
     mocks = _mocks.get()
     if not mocks:
         return None
     args = tool_input if isinstance(tool_input, dict) else {"input": tool_input}
-    # What LangGraph puts in itself, such as the state, is no argument of the call.
+    # Values injected by LangGraph, such as the state, are not arguments of the call.
     given = mocks.find(tool.name, {name: args[name] for name in args if name in tool.args})
-    return None if given is None else _Stand.of(tool, given)
+    return None if given is None else _CannedTool.of(tool, given)
 
 
-class _Stand:
-    """Makes tools that answer what they are told to."""
+class _CannedTool:
+    """Creates tools with a fixed outcome."""
 
     @staticmethod
     def of(tool: Any, given: Any) -> Any:
         from langchain_core.tools import BaseTool, ToolException
 
-        class Stand(BaseTool):  # type: ignore[misc]  # LangChain is not installed here
+        class Canned(BaseTool):  # type: ignore[misc]  # LangChain is not installed here
             def _run(self, *_args: Any, **_kwargs: Any) -> Any:
                 if given.error is not None:
                     raise ToolException(given.error)
                 return given.result
 
-        return Stand(
+        return Canned(
             name=tool.name,
             description=tool.description,
             args_schema=tool.args_schema,

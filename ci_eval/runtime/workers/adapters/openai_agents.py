@@ -1,7 +1,7 @@
-"""Lets `worker.py` hold conversations with an agent of the OpenAI Agents SDK.
+"""Adapter for agents of the OpenAI Agents SDK.
 
-`worker.py` runs this file by its path, under the interpreter of the agent, and imports nothing of
-ci-eval, as it does itself.  It needs openai-agents 0.21 or later.
+`worker.py` runs this file by its path, under the interpreter of the agent.  It imports nothing of
+ci-eval, and needs openai-agents 0.21 or later.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ci_eval.runtime.workers.adapters import _holding as holding
-    from ci_eval.runtime.workers.adapters import _telling as telling
+    from ci_eval.runtime.workers.adapters import _conversations as conversations
+    from ci_eval.runtime.workers.adapters import _reporting as reporting
 else:
     from types import SimpleNamespace
 
-    def _beside(name: str) -> Any:
+    def _run_file(name: str) -> Any:
         return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
-    holding, telling = _beside("_holding.py"), _beside("_telling.py")
+    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
 
 _current: ContextVar[Any] = ContextVar("_current", default=None)
-"""The run that the current task belongs to."""
+"""The run of the current task."""
 
 
 def adapted(
     target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> holding.Conversations:
-    """Return what holds conversations with the agent `target`.
+) -> conversations.Conversations:
+    """Return the conversations with the agent `target`.
 
     Raises:
-        ModuleNotFoundError: there is no OpenAI Agents SDK.
-        TypeError: the target is no agent of it.
+        ModuleNotFoundError: the OpenAI Agents SDK is not installed.
+        TypeError: the target is not an agent of it.
 
     """
-    telling.require("openai-agents", least=(0, 21))
+    reporting.require("openai-agents", least=(0, 21))
     from agents import set_tracing_disabled
 
-    set_tracing_disabled(True)  # so it is called; traces go to OpenAI
-    _can_tools()
-    found = holding.Target(load(target), _agent, "an Agent of the OpenAI Agents SDK")
-    context = holding.context_of(options["context"], load)
-    return holding.Conversations(
+    set_tracing_disabled(True)  # the parameter is positional; traces would go to OpenAI
+    _patch_tools()
+    found = conversations.Target(load(target), _agent, "an Agent of the OpenAI Agents SDK")
+    context = conversations.context_of(options["context"], load)
+    return conversations.Conversations(
         found, lambda agent, session: _Conversation(agent, session, options, context)
     )
 
@@ -58,7 +58,7 @@ def _agent(found: Any) -> Any:
 
 
 class _Conversation:
-    """A list of what was said and done, handed on from run to run."""
+    """The items so far, passed on from run to run."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class _Conversation:
         self._session = session
         self._first = self._agent = agent
         self._max_turns = options["max_turns"]
-        self._mocks = telling.Mocks(session)
+        self._mocks = reporting.Mocks(session)
         memento = session.get("memento") or {}
         self._context = context(memento.get("state", session["state"]))
         self._input: list[Any] = memento.get("input", [])
@@ -80,7 +80,7 @@ class _Conversation:
             self._agent = names.get(memento["agent"], agent)
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the agent does on `message`."""
+        """Send `message`, and return the agent's reply."""
         from agents import Runner
 
         waiting = self._waiting
@@ -100,45 +100,45 @@ class _Conversation:
                 )
         finally:
             _current.reset(token)
-        holding.keep_state(self._session, self._context)
+        conversations.keep_state(self._session, self._context)
         if result is None:
-            return {"invocation": run.told(), **self._mocks.told}
-        # Of a run that was resumed it tells from the beginning.
+            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
+        # The result of a resumed run includes everything from before.
         items, responses = (waiting["items"], waiting["responses"]) if waiting else (0, 0)
         run.note(result.new_items[items:], result.raw_responses[responses:])
-        self._go_on(result)
+        self._save_progress(result)
         waits = [_call(each) for each in result.interruptions]
         said = None if waits else _text(result.final_output)
-        final = telling.spoken(said) if said else None
-        invocation = {**run.told(said), "final_response": final, "waits_for": waits}
-        return {"invocation": invocation, "memento": self._memento(), **self._mocks.told}
+        final = reporting.final_response(said) if said else None
+        invocation = {**run.invocation_fields(said), "final_response": final, "waits_for": waits}
+        return {"invocation": invocation, "memento": self._memento(), **self._mocks.reply_fields}
 
     async def _given(self, message: dict[str, Any]) -> Any:
-        """Return what the runner is given: all that was said, or the answers that it waits for."""
+        """Return the input for the runner: all messages, or the answers to pending calls."""
         from agents import RunState
 
-        answers = holding.answers_of(message)
+        answers = conversations.answers_of(message)
         if not answers or self._waiting is None:
-            text = holding.said_in(message)
+            text = conversations.text_of(message)
             return [*self._input, {"role": "user", "content": text}]
         state = await RunState.from_json(
             self._first, self._waiting["state"], context_override=self._context
         )
         for each in state.get_interruptions():
             answer = answers.get(_call(each)["id"])
-            is_approved, why = holding.approval(answer)
+            is_approved, why = conversations.approval(answer)
             if is_approved:
                 state.approve(each)
             else:
                 state.reject(each, **({"rejection_message": why} if why else {}))
         return state
 
-    def _go_on(self, result: Any) -> None:
-        """Take note of where the conversation is now."""
+    def _save_progress(self, result: Any) -> None:
+        """Store the progress of the conversation."""
         self._agent = result.last_agent
         self._waiting = None
         if not result.interruptions:
-            self._input = telling.as_json(result.to_input_list())
+            self._input = reporting.as_json(result.to_input_list())
             return
         state = result.to_state().to_json(context_serializer=lambda _: {})
         counts = {"items": len(result.new_items), "responses": len(result.raw_responses)}
@@ -151,7 +151,7 @@ class _Conversation:
 
 
 def _finish(response: Any) -> str | None:
-    """Return `incomplete` for an answer that was cut off; the SDK does not tell why."""
+    """Return `incomplete` for a response that was cut off; the SDK does not report why."""
     states = [getattr(each, "status", None) for each in response.output]
     return "incomplete" if "incomplete" in states else None
 
@@ -177,22 +177,24 @@ def _without_traces() -> Any:
 
 
 def _call(item: Any) -> dict[str, Any]:
-    """Return the call of a tool that an item tells of."""
-    return _called(telling.as_json(item.raw_item))
+    """Return the tool call in an item."""
+    return _called(reporting.as_json(item.raw_item))
 
 
 def _called(raw: dict[str, Any]) -> dict[str, Any]:
     kind = str(raw.get("type") or "tool")
-    told = {key: raw[key] for key in raw if key not in {"id", "call_id", "status", "type", "name"}}
-    name = raw.get("name") or kind.replace("_call", "")  # tools of the provider, by their kind
-    return telling.call(raw.get("call_id") or raw.get("id"), name, raw.get("arguments", told))
+    details = {
+        key: raw[key] for key in raw if key not in {"id", "call_id", "status", "type", "name"}
+    }
+    name = raw.get("name") or kind.replace("_call", "")  # the provider's tools, named by their kind
+    return reporting.call(raw.get("call_id") or raw.get("id"), name, raw.get("arguments", details))
 
 
 def _text(output: Any) -> str:
-    """Return a final output as a text: JSON, where it is something else."""
+    """Return a final output as text; as JSON if it is not text."""
     if output is None or isinstance(output, str):
         return output or ""
-    return telling.json_text(output)
+    return reporting.json_text(output)
 
 
 _CALLS = {"tool_call_item", "handoff_call_item"}
@@ -200,35 +202,35 @@ _CALLS = {"tool_call_item", "handoff_call_item"}
 
 
 class _Run:
-    """What happens on one message."""
+    """Observations of one message."""
 
-    def __init__(self, mocks: telling.Mocks, names: dict[str, str]) -> None:
-        """Take the names of the tools whose calls are answered now."""
+    def __init__(self, mocks: reporting.Mocks, names: dict[str, str]) -> None:
+        """Store the names of the tools whose calls are answered now."""
         self.mocks = mocks
         """The canned results of the conversation."""
         self._agents: dict[str, dict[str, Any]] = {}
         self._events: list[dict[str, Any]] = []
-        self._heard: list[dict[str, Any]] = []
-        """What the hooks told: the events of a run that gives no result."""
+        self._hook_events: list[dict[str, Any]] = []
+        """The events from hooks, for a run without a result."""
         self._last = ""
         self._names = dict(names)
-        self._watch = telling.Watch()
+        self._watch = reporting.Watch()
 
-    def told(self, said: str | None = None) -> dict[str, Any]:
+    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
         """Return the fields of the invocation, whose final response is `said`."""
-        told = self._last if said else None
+        last = self._last if said else None
         return {
-            "intermediate_data": telling.trajectory(self._events or self._heard, told),
+            "intermediate_data": reporting.trajectory(self._events or self._hook_events, last),
             "app_details": {"agent_details": self._agents} if self._agents else None,
-            "finish_reason": telling.ending(self._events or self._heard),
+            "finish_reason": reporting.last_finish_reason(self._events or self._hook_events),
             **self._watch.durations,
         }
 
     def declare(self, agent: str, tools: list[Any]) -> None:
-        """Note which tools an agent has."""
+        """Record the tools of an agent."""
         functions = [each for each in tools if hasattr(each, "params_json_schema")]
         declared = [
-            telling.declaration(each.name, each.description, each.params_json_schema)
+            reporting.declaration(each.name, each.description, each.params_json_schema)
             for each in functions
         ]
         self._details(agent)["tool_declarations"] = declared
@@ -237,7 +239,7 @@ class _Run:
         return self._agents.setdefault(agent, {"name": agent})
 
     def note(self, items: list[Any], responses: list[Any]) -> None:
-        """Note all items of a run: what a model said at once is one event."""
+        """Record all items of a run; the items of one model response are one event."""
         used = {id(each): response for response in responses for each in response.output}
         left = list(responses)
         current: Any = None
@@ -254,36 +256,36 @@ class _Run:
                 _add(self._events[-1], item.raw_item)
             current = response
         for each in left:
-            # Nothing came of it, but it was paid for.
-            self._events.append(telling.event("agent", usage=_usage(each)))
-        last = telling.as_json(items[-1].raw_item) if items else {}
+            # It had no effect, but its tokens count.
+            self._events.append(reporting.event("agent", usage=_usage(each)))
+        last = reporting.as_json(items[-1].raw_item) if items else {}
         self._last = _said(last) if last.get("type") == "message" else ""
 
-    def _hear(self, agent: Any, response: Any) -> None:
-        """Note what a model answered."""
+    def _note_response(self, agent: Any, response: Any) -> None:
+        """Record a model's response."""
         model = agent.model if isinstance(agent.model, str) else None
-        told = telling.event(
+        event = reporting.event(
             agent.name, usage=_usage(response), model=model, finish=_finish(response)
         )
-        self._heard.append(told)
+        self._hook_events.append(event)
         for raw in response.output:
-            _add(self._heard[-1], raw)
+            _add(self._hook_events[-1], raw)
 
     def _event(self, item: Any, response: Any) -> dict[str, Any]:
         model = item.agent.model if isinstance(item.agent.model, str) else None
         usage = _usage(response) if response else None
         finish = _finish(response) if response else None
-        return telling.event(item.agent.name, usage=usage, model=model, finish=finish)
+        return reporting.event(item.agent.name, usage=usage, model=model, finish=finish)
 
     def _note_output(self, item: Any) -> None:
-        raw = telling.as_json(item.raw_item)
+        raw = reporting.as_json(item.raw_item)
         output = getattr(item, "output", raw.get("output"))
         agent = getattr(item, "source_agent", item.agent).name
         identity = raw.get("call_id")
-        self._events.append(telling.answered(agent, identity, self._names.get(identity), output))
+        self._events.append(reporting.answered(agent, identity, self._names.get(identity), output))
 
     def hooks(self) -> Any:
-        """Return hooks that tell of models and tools."""
+        """Return hooks that record models and tools."""
         from agents import RunHooks
 
         run, watch = self, self._watch
@@ -297,7 +299,7 @@ class _Run:
 
             async def on_llm_end(self, _context: Any, agent: Any, response: Any) -> None:
                 watch.end("model")
-                run._hear(agent, response)
+                run._note_response(agent, response)
 
             async def on_tool_start(self, context: Any, _agent: Any, tool: Any) -> None:
                 watch.begin("tool", getattr(context, "tool_call_id", tool.name))
@@ -305,15 +307,15 @@ class _Run:
             async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
                 call_id = getattr(context, "tool_call_id", tool.name)
                 watch.end(call_id)
-                run._heard.append(telling.answered(agent.name, call_id, tool.name, result))
+                run._hook_events.append(reporting.answered(agent.name, call_id, tool.name, result))
 
         return Hooks()
 
 
 def _add(event: dict[str, Any], given: Any) -> None:
-    """Add what a model gave to the event of its answer: a message, a thought or a call."""
+    """Add an output of a model to the event of its response: a message, a thought or a call."""
     part: dict[str, Any] | None = None
-    raw = telling.as_json(given)
+    raw = reporting.as_json(given)
     kind = str(raw.get("type"))
     if kind == "message":
         text = _said(raw)
@@ -329,15 +331,15 @@ def _add(event: dict[str, Any], given: Any) -> None:
 
 
 def _said(raw: dict[str, Any]) -> str:
-    """Return the text of a message, or with what the model refused to give one."""
+    """Return the text of a message, or the model's refusal."""
     return "".join(each.get("text") or each.get("refusal") or "" for each in raw["content"])
 
 
 def _usage(response: Any) -> dict[str, Any] | None:
     used = response.usage
     if not used.total_tokens and not used.input_tokens and not used.output_tokens:
-        return None  # providers that do not tell are counted as nothing
-    return telling.tokens(
+        return None  # providers that report no usage
+    return reporting.tokens(
         prompt=used.input_tokens,
         output=used.output_tokens,
         reasoning=used.output_tokens_details.reasoning_tokens,
@@ -345,11 +347,11 @@ def _usage(response: Any) -> dict[str, Any] | None:
     )
 
 
-# --- Tools that are not really called ---------------------------------------------------------
+# --- Canned tools -----------------------------------------------------------------------------
 
 
-def _can_tools() -> None:
-    """Let every agent tell of its tools, and let these look for a canned result."""
+def _patch_tools() -> None:
+    """Record the tools of every agent, and make them look for canned results."""
     from agents import FunctionTool
     from agents.agent import AgentBase
 
@@ -379,16 +381,16 @@ def _canned(run: _Run, tool: Any) -> Any:
             return await _failed(tool, context, RuntimeError(given.error))
         return given.result
 
-    stand_in = copy.copy(tool)
-    stand_in.on_invoke_tool = invoke
-    return stand_in
+    canned = copy.copy(tool)
+    canned.on_invoke_tool = invoke
+    return canned
 
 
 async def _failed(tool: Any, context: Any, error: Exception) -> Any:
-    """Return what the model is told of an error in `tool`, as the SDK has it; or raise it."""
-    from agents.tool import maybe_invoke_function_tool_failure_error_function as told
+    """Return the SDK's message to the model about an error in `tool`, or raise the error."""
+    from agents.tool import maybe_invoke_function_tool_failure_error_function as failure_message
 
-    found = await told(function_tool=tool, context=context, error=error)
+    found = await failure_message(function_tool=tool, context=context, error=error)
     if found is None:
         raise error
     return found

@@ -1,8 +1,8 @@
-"""Lets `worker.py` hold conversations with an agent of Pydantic AI.
+"""Adapter for agents of Pydantic AI.
 
-`worker.py` runs this file by its path, under the interpreter of the agent, and imports nothing of
-ci-eval, as it does itself.  It needs pydantic-ai 2 or later, of whose capabilities one tells what
-models and tools do, and answers for tools that are not really called.
+`worker.py` runs this file by its path, under the interpreter of the agent.  It imports nothing of
+ci-eval, and needs pydantic-ai 2 or later: a capability observes models and tools, and returns
+canned results.
 """
 
 from __future__ import annotations
@@ -14,31 +14,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ci_eval.runtime.workers.adapters import _holding as holding
-    from ci_eval.runtime.workers.adapters import _telling as telling
+    from ci_eval.runtime.workers.adapters import _conversations as conversations
+    from ci_eval.runtime.workers.adapters import _reporting as reporting
 else:
     from types import SimpleNamespace
 
-    def _beside(name: str) -> Any:
+    def _run_file(name: str) -> Any:
         return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
-    holding, telling = _beside("_holding.py"), _beside("_telling.py")
+    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
 
 
 def adapted(
     target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> holding.Conversations:
-    """Return what holds conversations with the agent `target`.
+) -> conversations.Conversations:
+    """Return the conversations with the agent `target`.
 
     Raises:
-        ModuleNotFoundError: there is no Pydantic AI.
-        TypeError: the target is no agent of it.
+        ModuleNotFoundError: Pydantic AI is not installed.
+        TypeError: the target is not an agent of it.
 
     """
-    telling.require("pydantic-ai-slim", least=(2, 0))
-    found = holding.Target(load(target), _agent, "an Agent of Pydantic AI")
-    deps = holding.context_of(options["deps"], load)
-    return holding.Conversations(found, lambda agent, session: _Conversation(agent, session, deps))
+    reporting.require("pydantic-ai-slim", least=(2, 0))
+    found = conversations.Target(load(target), _agent, "an Agent of Pydantic AI")
+    deps = conversations.context_of(options["deps"], load)
+    return conversations.Conversations(
+        found, lambda agent, session: _Conversation(agent, session, deps)
+    )
 
 
 def _agent(found: Any) -> Any:
@@ -48,7 +50,7 @@ def _agent(found: Any) -> Any:
 
 
 class _Conversation:
-    """The messages so far, handed on from run to run."""
+    """The messages so far, passed on from run to run."""
 
     def __init__(
         self, agent: Any, session: dict[str, Any], deps: Callable[[dict[str, Any]], Any]
@@ -57,7 +59,7 @@ class _Conversation:
 
         self._agent = agent
         self._session = session
-        self._mocks = telling.Mocks(session)
+        self._mocks = reporting.Mocks(session)
         memento = session.get("memento") or {}
         self._deps = deps(memento.get("state", session["state"]))
         self._history: list[Any] = ModelMessagesTypeAdapter.validate_python(
@@ -66,7 +68,7 @@ class _Conversation:
         self._waits: dict[str, str] = memento.get("waits", {})
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the agent does on `message`."""
+        """Send `message`, and return the agent's reply."""
         from pydantic_ai import capture_run_messages
 
         run = _Run(self._agent.name or "agent", self._mocks)
@@ -79,29 +81,29 @@ class _Conversation:
                 message_history=self._history,
                 capabilities=[run.capability()],
             )
-        holding.keep_state(self._session, self._deps)
+        conversations.keep_state(self._session, self._deps)
         run.note(messages[len(self._history) :] if result is None else result.new_messages())
         if result is None:
-            return {"invocation": run.told(), **self._mocks.told}
+            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
         self._history = result.all_messages()
         waits = self._waiting(result.output)
         said = None if waits else _text(result.output)
-        final = telling.spoken(said) if said else None
-        invocation = {**run.told(said), "final_response": final, "waits_for": waits}
-        return {"invocation": invocation, "memento": self._memento(), **self._mocks.told}
+        final = reporting.final_response(said) if said else None
+        invocation = {**run.invocation_fields(said), "final_response": final, "waits_for": waits}
+        return {"invocation": invocation, "memento": self._memento(), **self._mocks.reply_fields}
 
     def _given(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Return what the agent is run with: a text, or answers to the calls that wait."""
+        """Return the input for the agent: a text, or answers to pending calls."""
         from pydantic_ai import DeferredToolResults, ToolDenied
 
-        answers = holding.answers_of(message)
+        answers = conversations.answers_of(message)
         if not answers:
-            return {"user_prompt": holding.said_in(message)}
+            return {"user_prompt": conversations.text_of(message)}
         approvals: dict[str, Any] = {}
         calls: dict[str, Any] = {}
         for identity, answer in answers.items():
             if self._waits.get(identity) == "approval":
-                is_approved, why = holding.approval(answer)
+                is_approved, why = conversations.approval(answer)
                 denied = ToolDenied(why) if why else False
                 approvals[identity] = is_approved or denied
             else:
@@ -109,7 +111,7 @@ class _Conversation:
         return {"deferred_tool_results": DeferredToolResults(calls=calls, approvals=approvals)}
 
     def _waiting(self, output: Any) -> list[dict[str, Any]]:
-        """Return the calls that have to be approved, or made by somebody else."""
+        """Return the pending calls, for approval or for execution elsewhere."""
         from pydantic_ai import DeferredToolRequests
 
         self._waits = {}
@@ -127,36 +129,36 @@ class _Conversation:
 
 
 def _call(part: Any) -> dict[str, Any]:
-    return telling.call(part.tool_call_id, part.tool_name, part.args)
+    return reporting.call(part.tool_call_id, part.tool_name, part.args)
 
 
 def _text(output: Any) -> str:
-    """Return an output as a text: JSON, where it is something else."""
-    return output if isinstance(output, str) else telling.json_text(output)
+    """Return an output as text; as JSON if it is not text."""
+    return output if isinstance(output, str) else reporting.json_text(output)
 
 
 class _Run:
-    """What happens on one message."""
+    """Observations of one message."""
 
-    def __init__(self, agent: str, mocks: telling.Mocks) -> None:
+    def __init__(self, agent: str, mocks: reporting.Mocks) -> None:
         self._agent = agent
         self._mocks = mocks
         self._details: dict[str, Any] = {"name": agent}
         self._outputs: set[str] = set()
         self._events: list[dict[str, Any]] = []
-        self._watch = telling.Watch()
+        self._watch = reporting.Watch()
 
-    def told(self, said: str | None = None) -> dict[str, Any]:
+    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
         """Return the fields of the invocation, whose final response is `said`."""
         return {
-            "intermediate_data": telling.trajectory(self._events, said),
+            "intermediate_data": reporting.trajectory(self._events, said),
             "app_details": {"agent_details": {self._agent: self._details}},
-            "finish_reason": telling.ending(self._events),
+            "finish_reason": reporting.last_finish_reason(self._events),
             **self._watch.durations,
         }
 
     def note(self, messages: list[Any]) -> None:
-        """Note the messages of a run."""
+        """Record the messages of a run."""
         for message in messages:
             if message.kind == "response":
                 self._events.append(self._answer(message))
@@ -164,17 +166,17 @@ class _Run:
                 self._note_request(message)
 
     def _answer(self, message: Any) -> dict[str, Any]:
-        """Return the event of what a model said; a call that is the output is none."""
+        """Return the event of a model's response, without calls that are the final output."""
         texts = [each.content for each in message.parts if each.part_kind == "text"]
         thoughts = [each.content for each in message.parts if each.part_kind == "thinking"]
         calls = [each for each in message.parts if each.part_kind.endswith("tool-call")]
         used = message.usage
-        return telling.event(
+        return reporting.event(
             self._agent,
             text="".join(texts),
             thought="\n".join(filter(None, thoughts)),
             calls=[_call(each) for each in calls if each.tool_name not in self._outputs],
-            usage=telling.tokens(
+            usage=reporting.tokens(
                 prompt=used.input_tokens or None,
                 output=used.output_tokens or None,
                 reasoning=(used.details or {}).get("reasoning_tokens"),
@@ -185,17 +187,17 @@ class _Run:
         )
 
     def _note_request(self, message: Any) -> None:
-        """Note what tools answered."""
+        """Record the results of tools."""
         for part in message.parts:
             name = getattr(part, "tool_name", None)
             if name is None or name in self._outputs:
                 continue
             is_answer = getattr(part, "outcome", "retried") == "success"
-            result = part.content if is_answer else {"error": telling.as_json(part.content)}
-            self._events.append(telling.answered(self._agent, part.tool_call_id, name, result))
+            result = part.content if is_answer else {"error": reporting.as_json(part.content)}
+            self._events.append(reporting.answered(self._agent, part.tool_call_id, name, result))
 
     def capability(self) -> Any:
-        """Return what goes along with the run."""
+        """Return the capability that observes the run."""
         from pydantic_ai.capabilities import AbstractCapability
         from pydantic_ai.exceptions import ToolFailed
 
@@ -205,7 +207,7 @@ class _Run:
             async def wrap_model_request(
                 self, _ctx: Any, *, request_context: Any, handler: Any
             ) -> Any:
-                run._note_told(request_context.messages)
+                run._note_instructions(request_context.messages)
                 run._note_tools(request_context.model_request_parameters)
                 with watch.during("model"):
                     return await handler(request_context)
@@ -225,17 +227,17 @@ class _Run:
 
         return Watching()
 
-    def _note_told(self, messages: list[Any]) -> None:
-        """Note what the model is told to be like: now, and when the conversation began."""
+    def _note_instructions(self, messages: list[Any]) -> None:
+        """Record the model's instructions: system prompts, and those of the last request."""
         requests = [each for each in messages if each.kind == "request"]
         parts = [part for each in requests for part in each.parts]
-        told = [each.content for each in parts if each.part_kind == "system-prompt"]
-        told += [each.instructions for each in requests[-1:] if each.instructions]
-        self._details["instructions"] = "\n\n".join(told)
+        texts = [each.content for each in parts if each.part_kind == "system-prompt"]
+        texts += [each.instructions for each in requests[-1:] if each.instructions]
+        self._details["instructions"] = "\n\n".join(texts)
 
     def _note_tools(self, parameters: Any) -> None:
         self._outputs.update(each.name for each in parameters.output_tools)
         self._details["tool_declarations"] = [
-            telling.declaration(each.name, each.description, each.parameters_json_schema)
+            reporting.declaration(each.name, each.description, each.parameters_json_schema)
             for each in parameters.function_tools
         ]

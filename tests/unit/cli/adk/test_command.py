@@ -175,7 +175,7 @@ def test_nothing_is_left_outside_of_the_repository(shop, tmp_path_factory):
     ended = shop.adk("agents/shop", "smoke:greets")
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert "leads out of the repository" in ended.err
+    assert "symlink out of the repository" in ended.err
     assert list(outside.iterdir()) == []
 
 

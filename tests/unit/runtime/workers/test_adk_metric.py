@@ -196,7 +196,9 @@ def test_what_an_older_version_does_not_know_is_left_out() -> None:
 
 
 def test_a_conversation_that_it_refuses_is_said_to_be_refused() -> None:
-    with pytest.raises(ValueError, match=r"^this google-adk does not take the conversation: 1 val"):
+    with pytest.raises(
+        ValueError, match=r"^this google-adk does not accept the conversation: 1 val"
+    ):
         heard(actual=[{"user_content": 5}])
 
 

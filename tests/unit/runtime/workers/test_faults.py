@@ -78,7 +78,7 @@ def test_a_module_that_is_not_there_says_who_does_not_have_it() -> None:
     assert faults.not_loaded("app:made", exc, "/repo/shop") == (
         "cannot load 'app:made': ModuleNotFoundError: No module named 'not_there_at_all'; "
         f"neither the folder of the configuration nor {sys.executable} has it: "
-        "install it there, or name the `interpreter` that has it\n  app.py:1: "
+        "install it, or set `interpreter` to a Python that has it\n  app.py:1: "
     )
 
 

@@ -1,4 +1,4 @@
-"""A set-up is done once for all that have the same, again when it has to be, and fails clearly."""
+"""A setup is done once for all that have the same, again when it has to be, and fails clearly."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from support.agent_sessions import ENVIRONMENT, dies, is_dead, passing, until
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.setup import TIMEOUT_S, Command, SetUp
+from ci_eval.runtime.workers.setup import TIMEOUT_S, Command, Setup
 
 pytestmark = pytest.mark.processes
 
@@ -30,10 +30,10 @@ class Folder:
         self.said: list[str] = []
         self.context = RunContext(env=ENVIRONMENT, root=root, now=time.time, say=self.said.append)
 
-    def setup(self, *commands: tuple[str, ...], interpreter: str | None = None) -> SetUp:
-        return SetUp(commands, interpreter, {}, self.context)
+    def setup(self, *commands: tuple[str, ...], interpreter: str | None = None) -> Setup:
+        return Setup(commands, interpreter, {}, self.context)
 
-    def noting(self, what: str = "x", *more: str) -> SetUp:
+    def noting(self, what: str = "x", *more: str) -> Setup:
         return self.setup((PYTHON, "-c", NOTE, what, *more))
 
     @property
@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def do(*setups: SetUp) -> list[Any]:
+def do(*setups: Setup) -> list[Any]:
     """Do them all at once, in one run; return the errors."""
 
     async def run() -> list[Any]:
@@ -61,7 +61,7 @@ def do(*setups: SetUp) -> list[Any]:
     return [each for each in asyncio.run(run()) if each is not None]
 
 
-def failure(each: SetUp) -> str:
+def failure(each: Setup) -> str:
     [error] = do(each)
     assert isinstance(error, TrialError)
     assert error.kind == "start"
@@ -102,7 +102,7 @@ def test_a_command_is_a_text_or_a_list(written: Any, meant: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("echo 'a", "cannot be split as a shell would: No closing quotation"),
+        ("echo 'a", "is not a valid shell command line: No closing quotation"),
         ("", "at least 1 item"),
         ([], "at least 1 item"),
         ([1], "valid string"),
@@ -123,15 +123,15 @@ def test_commands_run_one_after_the_other_in_the_folder_with_the_agents_environm
     code = "import os; open('done', 'a').write(os.environ['MODEL'] + str('HIDDEN' in os.environ))"
     context = replace(folder.context, env={**ENVIRONMENT, "HIDDEN": "1"})
     commands = ((PYTHON, "-c", code), (PYTHON, "-c", NOTE, ", then"))
-    assert do(SetUp(commands, None, {"MODEL": "small"}, context)) == []
+    assert do(Setup(commands, None, {"MODEL": "small"}, context)) == []
     assert folder.done == "smallFalse, then"
 
 
 def test_whoever_watches_is_told_what_runs_and_how_long_it_took(folder: Folder) -> None:
     do(folder.setup((PYTHON, "-c", "print('a b')")))
     first, last = folder.said
-    assert first == """setting up: python3 -c 'print('"'"'a b'"'"')'"""
-    assert last.startswith("set up in ")
+    assert first == """running setup: python3 -c 'print('"'"'a b'"'"')'"""
+    assert last.startswith("setup finished in ")
     assert last.endswith(" s")
 
 
@@ -203,7 +203,7 @@ def test_a_failure_is_one_error_for_all_that_have_the_same(folder: Folder) -> No
     same = [folder.setup((PYTHON, "-c", code, "x"), (PYTHON, "-c", NOTE, "never")) for _ in "ab"]
     one, other = do(*same)
     assert str(one) == str(other)
-    assert str(one).startswith("the set-up failed: python3 -c 'import sys;")
+    assert str(one).startswith("the setup failed: python3 -c 'import sys;")
     assert str(one).endswith("exited with code 1\nlooking\nno such package")
     assert folder.done == "x"
 
@@ -227,7 +227,7 @@ def test_what_worked_before_and_fails_now_does_not_count_as_done(folder: Folder)
 def test_a_program_that_is_not_there_is_named(folder: Folder) -> None:
     said = failure(folder.setup(("uv-that-is-not-there", "sync")))
     assert said == (
-        "the set-up failed: cannot start 'uv-that-is-not-there': No such file or directory"
+        "the setup failed: cannot start 'uv-that-is-not-there': No such file or directory"
     )
 
 
@@ -249,7 +249,7 @@ SLEEPING = "import os, time; open('pid', 'w').write(str(os.getpid())); time.slee
 def test_it_has_a_time_limit_and_is_killed(folder: Folder) -> None:
     with passing(TIMEOUT_S, when=folder.pid):
         said = failure(folder.setup((PYTHON, "-c", SLEEPING)))
-    assert said == "the set-up was not done after 1800 s"
+    assert said == "the setup timed out after 1800 s"
     assert dies(folder.pid())
 
 
@@ -267,8 +267,8 @@ def test_it_ends_when_nobody_is_left_who_may_need_it(folder: Folder) -> None:
     one, other = (folder.setup((PYTHON, "-c", SLEEPING)) for _ in range(2))
 
     async def run() -> None:
-        async with one.kept():
-            async with other.kept():
+        async with one.in_use():
+            async with other.in_use():
                 await let_go(one, when=folder.pid)
             assert not is_dead(folder.pid())
         assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -283,16 +283,16 @@ def test_what_was_ended_is_done_again_where_it_is_needed_again(folder: Folder) -
     setup = folder.setup((PYTHON, "-c", code))
 
     async def run() -> None:
-        async with setup.kept():
+        async with setup.in_use():
             await let_go(setup, when=folder.pid)
-        async with setup.kept():
+        async with setup.in_use():
             await setup.done()
 
     asyncio.run(run())
-    assert folder.said[-1].startswith("set up in ")
+    assert folder.said[-1].startswith("setup finished in ")
 
 
-async def let_go(setup: SetUp, when: Callable[[], object]) -> None:
+async def let_go(setup: Setup, when: Callable[[], object]) -> None:
     waiting = asyncio.ensure_future(setup.done())
     await until(when)
     waiting.cancel()
@@ -309,4 +309,4 @@ def test_one_that_stops_waiting_does_not_end_it_for_the_others(folder: Folder) -
 def test_a_folder_that_cannot_hold_the_note_is_told(folder: Folder) -> None:
     (folder.root / ".ci-eval").touch()
     said = failure(folder.noting())
-    assert said == "the set-up cannot be noted in '.ci-eval/setup': Not a directory"
+    assert said == "the setup cannot be recorded in '.ci-eval/setup': Not a directory"

@@ -1,4 +1,4 @@
-"""Finds an agent of Google ADK as `adk eval` does, and a little beyond; `adk.py` runs this file."""
+"""Loading agents of Google ADK as `adk eval` does, with a few additions; run by `adk.py`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from types import ModuleType
 from typing import Any
 
 NAMES = ("app", "root_agent", "get_agent_async")
-"""What a module may call its agent."""
+"""The names that a module may give its agent."""
 
 
 def version() -> tuple[int, ...]:
-    """Return the version of google-adk, without its patches."""
+    """Return the major and minor version of google-adk."""
     return tuple(map(int, re.findall(r"\d+", metadata.version("google-adk"))[:2]))
 
 
 def find(target: str, name: str | None) -> tuple[Any, Any]:
-    """Return the `App` at `target`, or `None`, and the agent: its root, or the one called `name`.
+    """Return the `App` at `target`, or `None`, and its root agent, or the agent named `name`.
 
     `target` is a folder or a module.
 
     Raises:
-        ValueError: there is no agent.
+        ValueError: there is no such agent.
 
     """
     folder = os.path.abspath(target)
@@ -37,10 +37,10 @@ def find(target: str, name: str | None) -> tuple[Any, Any]:
 
 
 def _read_env(folder: str) -> None:
-    """Set what the nearest `.env` from `folder` upwards says and the environment does not.
+    """Set the variables of the nearest `.env` in `folder` or above that are not set yet.
 
     Raises:
-        ValueError: it is no text.
+        ValueError: it is not UTF-8.
 
     """
     disabled = os.environ.get("ADK_DISABLE_LOAD_DOTENV", "")  # noqa: TID251  # the agent's own
@@ -60,24 +60,24 @@ def _read_env(folder: str) -> None:
 
 
 def _in_folder(folder: str, target: str) -> tuple[Any, Any]:
-    there = set(os.listdir(folder))
-    if "root_agent.yaml" in there and "agent.py" not in there:
+    entries = set(os.listdir(folder))
+    if "root_agent.yaml" in entries and "agent.py" not in entries:
         from google.adk.agents import config_agent_utils
 
         return None, config_agent_utils.from_config(os.path.join(folder, "root_agent.yaml"))
-    if not there & {"agent.py", "__init__.py"}:
+    if not entries & {"agent.py", "__init__.py"}:
         raise ValueError(f"{target} has none of __init__.py, agent.py and root_agent.yaml")
-    # Agents import their neighbours as `adk web` lets them.
+    # Agents may import neighbouring packages, as with `adk web`.
     sys.path.append(os.path.dirname(folder))
-    return _in_package(_package(folder, has_init="__init__.py" in there), target)
+    return _in_package(_package(folder, has_init="__init__.py" in entries), target)
 
 
 def _package(folder: str, *, has_init: bool) -> ModuleType:
-    """Import `folder` as the package `agent`, which is what `adk eval` calls every agent's."""
+    """Import `folder` as the package `agent`, the name that `adk eval` gives every agent."""
     if has_init:
         init = os.path.join(folder, "__init__.py")
         spec = util.spec_from_file_location("agent", init)
-        module = util.module_from_spec(spec)  # type: ignore[arg-type]  # the file is there
+        module = util.module_from_spec(spec)  # type: ignore[arg-type]  # the file exists
         sys.modules["agent"] = module
         spec.loader.exec_module(module)  # type: ignore[union-attr]  # and is Python
         return module
@@ -95,7 +95,7 @@ def _in_module(target: str) -> tuple[Any, Any]:
 
 
 def _in_package(package: ModuleType, target: str) -> tuple[Any, Any]:
-    """Return what stands in a package, or in its module `agent`, which comes first."""
+    """Return the app and agent of a package's module `agent`, or of the package itself."""
     holders = [package]
     inner = getattr(package, "agent", None)
     if isinstance(inner, ModuleType):
@@ -105,7 +105,7 @@ def _in_package(package: ModuleType, target: str) -> tuple[Any, Any]:
     holder = next(filter(_has_agent, holders), None)
     if holder is None:
         raise ValueError(f"{target} has no `app`, `root_agent` or `get_agent_async`")
-    return _held(holder)
+    return _app_and_agent(holder)
 
 
 def _submodule(package: ModuleType) -> ModuleType:
@@ -117,7 +117,7 @@ def _has_agent(module: ModuleType) -> bool:
     return any(hasattr(module, name) for name in NAMES)
 
 
-def _held(module: ModuleType) -> tuple[Any, Any]:
+def _app_and_agent(module: ModuleType) -> tuple[Any, Any]:
     from google.adk.apps.app import App
 
     app = getattr(module, "app", None)
@@ -126,7 +126,7 @@ def _held(module: ModuleType) -> tuple[Any, Any]:
     if hasattr(module, "root_agent"):
         return None, _checked(module.root_agent, "root_agent")
     if not hasattr(module, "get_agent_async"):
-        raise ValueError(f"`app` is no App of google-adk but {type(app).__name__}")
+        raise ValueError(f"`app` is not an App of google-adk: {type(app).__name__}")
     found = asyncio.run(_awaited(module.get_agent_async))
     return None, _checked(found[0] if isinstance(found, tuple) else found, "get_agent_async")
 
@@ -139,7 +139,7 @@ def _checked(found: Any, name: str) -> Any:
     from google.adk.workflow import BaseNode
 
     if not isinstance(found, BaseNode):
-        raise ValueError(f"`{name}` gives no agent of google-adk but {type(found).__name__}")  # noqa: TRY004  # as the others
+        raise ValueError(f"`{name}` is not an agent of google-adk: {type(found).__name__}")  # noqa: TRY004  # as the others
     return found
 
 
@@ -147,7 +147,7 @@ def _named(root: Any, name: str) -> Any:
     found = root.find_agent(name) if hasattr(root, "find_agent") else None
     if found is None:
         known = ", ".join(_names(root))
-        raise ValueError(f"there is no agent {name!r} under the root agent; there are {known}")
+        raise ValueError(f"there is no agent {name!r} under the root agent; found {known}")
     return found
 
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ci_eval.agents._framework import understood
+from ci_eval.agents._framework import validated
 from ci_eval.records.model import Content
-from ci_eval.runtime.workers.adapters import _telling as telling
+from ci_eval.runtime.workers.adapters import _reporting as reporting
 
 # --- Values -----------------------------------------------------------------------------------
 
@@ -56,13 +56,13 @@ class Thing:
     ],
 )
 def test_every_value_has_a_form_in_json(value: Any, expected: Any) -> None:
-    assert telling.as_json(value) == expected
+    assert reporting.as_json(value) == expected
 
 
 def test_a_value_that_holds_itself_ends() -> None:
     held: list[Any] = []
     held.append(held)
-    assert len(json.dumps(telling.as_json(held))) < 1000
+    assert len(json.dumps(reporting.as_json(held))) < 1000
 
 
 VALUES = st.recursive(
@@ -74,7 +74,7 @@ VALUES = st.recursive(
 
 @given(VALUES)
 def test_whatever_comes_of_it_can_be_written(value: Any) -> None:
-    json.dumps(telling.as_json(value), allow_nan=False)
+    json.dumps(reporting.as_json(value), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -91,26 +91,26 @@ def test_whatever_comes_of_it_can_be_written(value: Any) -> None:
     ],
 )
 def test_an_answer_is_an_object(value: Any, expected: Any) -> None:
-    assert telling.as_object(value, "result") == expected
+    assert reporting.as_object(value, "result") == expected
 
 
 # --- Events -----------------------------------------------------------------------------------
 
 
 def test_what_is_told_is_an_invocation() -> None:
-    used = telling.tokens(prompt=10, output=5, reasoning=2, cached=4)
-    asks = telling.event(
+    used = reporting.tokens(prompt=10, output=5, reasoning=2, cached=4)
+    asks = reporting.event(
         "agent",
         text="Wait.",
         thought="Hm.",
-        calls=[telling.call("1", "look", '{"city": "Rome"}')],
+        calls=[reporting.call("1", "look", '{"city": "Rome"}')],
         usage=used,
         model="m",
     )
-    gets = telling.answered("agent", "1", "look", "clear")
-    says = telling.event("agent", text="It is clear.")
-    found = understood(
-        {"intermediate_data": telling.trajectory([asks, gets, says], "It is clear.")},
+    gets = reporting.answered("agent", "1", "look", "clear")
+    says = reporting.event("agent", text="It is clear.")
+    found = validated(
+        {"intermediate_data": reporting.trajectory([asks, gets, says], "It is clear.")},
         Content.of_text("Weather?", role="user"),
     )
     [call] = found.tool_calls
@@ -128,24 +128,24 @@ def test_what_is_told_is_an_invocation() -> None:
 
 def test_what_it_took_to_say_the_final_response_is_kept_without_it() -> None:
     used = {"prompt_token_count": 1}
-    says = telling.event("agent", text="Yes.", thought="Hm.", usage=used)
-    [kept] = telling.trajectory([says], "Yes.")["invocation_events"]
+    says = reporting.event("agent", text="Yes.", thought="Hm.", usage=used)
+    [kept] = reporting.trajectory([says], "Yes.")["invocation_events"]
     assert kept["content"]["parts"] == [{"text": "Hm.", "thought": True}]
     assert kept["usage_metadata"] == used
 
 
 @pytest.mark.parametrize("said", [None, "", "Something else."])
 def test_what_is_not_the_final_response_is_a_step_on_the_way(said: str | None) -> None:
-    says = telling.event("agent", text="Yes.")
-    assert telling.trajectory([says], said) == {"invocation_events": [says]}
+    says = reporting.event("agent", text="Yes.")
+    assert reporting.trajectory([says], said) == {"invocation_events": [says]}
 
 
 def test_nothing_that_happened_is_told_as_such() -> None:
-    assert telling.trajectory([], None) == {"invocation_events": []}
+    assert reporting.trajectory([], None) == {"invocation_events": []}
 
 
 def test_tokens_that_nobody_told_of_are_not_zero() -> None:
-    assert telling.tokens(prompt=None, output=None, reasoning=0, cached=0) is None
+    assert reporting.tokens(prompt=None, output=None, reasoning=0, cached=0) is None
 
 
 # --- Times ------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_times_of_several_at_once_count_once_and_tools_only_while_no_model_works
 ) -> None:
     now = 0.0
     monkeypatch.setattr(time, "perf_counter", lambda: now)
-    watch = telling.Watch()
+    watch = reporting.Watch()
     moments = [
         (0.0, watch.begin, ("model", "a")),
         (1.0, watch.begin, ("model", "b")),
@@ -173,21 +173,21 @@ def test_times_of_several_at_once_count_once_and_tools_only_while_no_model_works
 
 
 def test_times_that_nobody_measured_are_none() -> None:
-    assert telling.Watch().durations == {"model_duration": None, "tool_duration": None}
+    assert reporting.Watch().durations == {"model_duration": None, "tool_duration": None}
 
 
 # --- Canned results ---------------------------------------------------------------------------
 
 
-def mocks(**tool_mocks: Any) -> telling.Mocks:
-    return telling.Mocks({"tool_mocks": tool_mocks})
+def mocks(**tool_mocks: Any) -> reporting.Mocks:
+    return reporting.Mocks({"tool_mocks": tool_mocks})
 
 
 def test_without_canned_results_every_call_is_made() -> None:
-    none = telling.Mocks({})
+    none = reporting.Mocks({})
     assert not none
     assert none.find("look", {}) is None
-    assert none.told == {}
+    assert none.reply_fields == {}
 
 
 def test_arguments_may_be_a_text_of_json() -> None:
@@ -201,13 +201,13 @@ def test_arguments_may_be_a_text_of_json() -> None:
 def test_a_call_without_one_is_an_error_that_what_it_leads_to_cannot_hide() -> None:
     canned = mocks(tools={"look": [{"args": {"city": "Rome"}, "result": 1}]})
     with canned:
-        with pytest.raises(telling.UnmockedError):
+        with pytest.raises(reporting.UnmockedError):
             canned.find("look", {"city": "Oslo\n" + "x" * 300})
         raise ValueError("the framework ends")
-    error = canned.told["error"]
+    error = canned.reply_fields["error"]
     assert error["kind"] == "unmocked"
     assert error["message"].startswith("the agent called look(city='Oslo")
-    assert error["message"].endswith("add a result, or say `unmatched: pass`")
+    assert error["message"].endswith("add a result, or set `unmatched: pass`")
     assert len(error["message"]) < 400
     assert "\n" not in error["message"]
 
@@ -215,16 +215,16 @@ def test_a_call_without_one_is_an_error_that_what_it_leads_to_cannot_hide() -> N
 def test_the_first_call_without_one_is_named() -> None:
     canned = mocks(tools={}, unmatched="error")
     for name in ("first", "second"):
-        with pytest.raises(telling.UnmockedError):
+        with pytest.raises(reporting.UnmockedError):
             canned.find(name, {})
-    assert canned.told["error"]["message"].startswith("the agent called first()")
+    assert canned.reply_fields["error"]["message"].startswith("the agent called first()")
 
 
 def test_what_is_raised_is_told() -> None:
     canned = mocks(tools={})
     with canned:
         raise ValueError("own\nline")
-    error = canned.told["error"]
+    error = canned.reply_fields["error"]
     assert error["kind"] == "raised"
     assert error["message"].startswith("ValueError: own line (")
     with pytest.raises(SystemExit), canned:
@@ -234,31 +234,31 @@ def test_what_is_raised_is_told() -> None:
 def test_a_call_may_be_made_where_nothing_is_given() -> None:
     canned = mocks(tools={}, unmatched="pass")
     assert canned.find("look", {}) is None
-    assert canned.told == {}
+    assert canned.reply_fields == {}
 
 
 # --- Packages ---------------------------------------------------------------------------------
 
 
 def test_one_of_several_packages_is_enough() -> None:
-    telling.require("certainly-not-installed", "pydantic")
+    reporting.require("certainly-not-installed", "pydantic")
 
 
 def test_a_missing_package_is_named_with_its_interpreter() -> None:
     with pytest.raises(ModuleNotFoundError) as caught:
-        telling.require("certainly-not-installed")
+        reporting.require("certainly-not-installed")
     assert str(caught.value) == (
         f"certainly-not-installed is not installed for {sys.executable}; "
-        "install it there, or name the `interpreter` that has it"
+        "install it, or set `interpreter` to a Python that has it"
     )
 
 
 def test_a_package_that_is_too_old_is_named_with_what_is_needed() -> None:
     found = version("pydantic")
-    telling.require("pydantic", least=(2, 11))
+    reporting.require("pydantic", least=(2, 11))
     with pytest.raises(ImportError) as caught:
-        telling.require("pydantic", least=(99, 1))
-    assert str(caught.value) == f"pydantic {found} is too old: 99.1 is the least that is needed"
+        reporting.require("pydantic", least=(99, 1))
+    assert str(caught.value) == f"pydantic {found} is too old: it must be 99.1 or newer"
 
 
 # --- Why answers ended --------------------------------------------------------------------------
@@ -274,17 +274,17 @@ class Reason(Enum):
 )
 def test_why_the_last_answer_ended_is_told(finish: Any, reason: str | None) -> None:
     events = [
-        telling.event("bot", text="One moment", finish="stop"),
-        telling.answered("bot", "1", "find", "x"),
-        telling.event("bot", text="It is", finish=finish),
+        reporting.event("bot", text="One moment", finish="stop"),
+        reporting.answered("bot", "1", "find", "x"),
+        reporting.event("bot", text="It is", finish=finish),
     ]
     fields = {
-        "intermediate_data": telling.trajectory(events, "It is"),
-        "finish_reason": telling.ending(events),
+        "intermediate_data": reporting.trajectory(events, "It is"),
+        "finish_reason": reporting.last_finish_reason(events),
     }
-    assert understood(fields, Content.of_text("Hi", role="user")).finish_reason == reason
+    assert validated(fields, Content.of_text("Hi", role="user")).finish_reason == reason
 
 
 def test_where_no_model_answered_nothing_is_told_of_its_end() -> None:
-    assert telling.ending([]) is None
-    assert telling.ending([telling.answered("bot", "1", "find", "x")]) is None
+    assert reporting.last_finish_reason([]) is None
+    assert reporting.last_finish_reason([reporting.answered("bot", "1", "find", "x")]) is None

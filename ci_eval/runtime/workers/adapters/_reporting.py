@@ -1,7 +1,7 @@
-"""What adapters have in common: how what an agent does is told of, and tools are canned.
+"""Reporting what an agent does, and canned tools, for all adapters.
 
-They run this file by its path, under the agent's interpreter, as `worker.py` runs them.  So it
-makes do with the standard library of Python 3.8 and imports nothing of ci-eval.
+Adapters run this file by its path, under the agent's interpreter, as `worker.py` runs them.  It
+needs only the standard library of Python 3.8 and imports nothing of ci-eval.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ if TYPE_CHECKING:
 Json = Any
 
 _FOLDER = os.getcwd()
-"""That of the configuration, before the agent goes elsewhere."""
-DEEPEST = 40
-"""How deep a value may be nested; what lies below is told of as Python shows it."""
+"""The folder of the configuration, read before the agent changes the working directory."""
+MAX_DEPTH = 40
+"""The deepest nesting of a value; deeper values are replaced by their `repr`."""
 
 
-def _above(name: str) -> dict[str, Any]:
+def _run_file(name: str) -> dict[str, Any]:
     return runpy.run_path(join(dirname(dirname(__file__)), name))
 
 
-_Canned = _above("canned.py")["Canned"]
+_Canned = _run_file("canned.py")["Canned"]
 if TYPE_CHECKING:
     from ci_eval.runtime.workers import faults
 else:
-    faults = SimpleNamespace(**_above("faults.py"))
+    faults = SimpleNamespace(**_run_file("faults.py"))
 in_short = faults.in_short
 
 
 def require(*packages: str, least: tuple[int, ...] = ()) -> None:
-    """Make sure that one of `packages`, by their names on PyPI, is there, of at least `least`.
+    """Require one of `packages`, by their names on PyPI, in version `least` or later.
 
     Raises:
-        ModuleNotFoundError: none is.
+        ModuleNotFoundError: none is installed.
         ImportError: it is too old.
 
     """
@@ -64,16 +64,18 @@ def require(*packages: str, least: tuple[int, ...] = ()) -> None:
             continue
         if tuple(map(int, re.findall(r"\d+", found)))[: len(least)] < least:
             needed = ".".join(map(str, least))
-            raise ImportError(f"{package} {found} is too old: {needed} is the least that is needed")
+            raise ImportError(f"{package} {found} is too old: it must be {needed} or newer")
         return
     message = f"{packages[0]} is not installed for {sys.executable}"
-    raise ModuleNotFoundError(f"{message}; install it there, or name the `interpreter` that has it")
+    raise ModuleNotFoundError(
+        f"{message}; install it, or set `interpreter` to a Python that has it"
+    )
 
 
-# --- What the agent does ----------------------------------------------------------------------
+# --- Events -----------------------------------------------------------------------------------
 
 
-def event(  # noqa: PLR0913  # what an event is made of
+def event(  # noqa: PLR0913  # the parts of an event
     author: str,
     *,
     text: str = "",
@@ -83,7 +85,7 @@ def event(  # noqa: PLR0913  # what an event is made of
     model: str | None = None,
     finish: Any = None,
 ) -> dict[str, Json]:
-    """Return the event of a model's answer; `finish` is why it ended, as the provider says."""
+    """Return the event of a model's response; `finish` is the provider's finish reason."""
     parts: list[dict[str, Json]] = [{"text": thought, "thought": True}] if thought else []
     parts += [{"text": text}] if text else []
     parts += [{"function_call": each} for each in calls]
@@ -97,12 +99,12 @@ def event(  # noqa: PLR0913  # what an event is made of
 
 
 def call(identity: str | None, name: str | None, args: Any) -> dict[str, Json]:
-    """Return a call of a tool; arguments that are no object stand under `arguments`."""
+    """Return a tool call; arguments that are not an object are put under `arguments`."""
     return {"id": identity, "name": name, "args": as_object(args, "arguments")}
 
 
 def answered(author: str, identity: str | None, name: str | None, result: Any) -> dict[str, Json]:
-    """Return the event of a tool's answer; what is no object stands under `result`."""
+    """Return the event of a tool's response; one that is not an object is put under `result`."""
     response = {"id": identity, "name": name, "response": as_object(result, "result")}
     return {
         "author": author,
@@ -111,31 +113,31 @@ def answered(author: str, identity: str | None, name: str | None, result: Any) -
 
 
 def trajectory(events: list[dict[str, Json]], said: str | None) -> dict[str, Json]:
-    """Return the events on the way to the final response `said`.
+    """Return the events before the final response `said`.
 
-    That itself is no step on the way, but what it took to say it counts.
+    The final response itself is not among them, but its thoughts and token usage are.
     """
     *before, last = events or [{}]
     parts = (last.get("content") or {}).get("parts") or ()
     if said and [each.get("text") for each in parts if not each.get("thought")] == [said]:
         thoughts = [each for each in parts if each.get("thought")]
         last = {**last, "content": {"role": "model", "parts": thoughts} if thoughts else None}
-    told = [each for each in (*before, last) if each.get("content") or each.get("usage_metadata")]
-    return {"invocation_events": told}
+    kept = [each for each in (*before, last) if each.get("content") or each.get("usage_metadata")]
+    return {"invocation_events": kept}
 
 
-def ending(events: list[dict[str, Json]]) -> str | None:
-    """Return why the last answer of a model ended, as far as that is known."""
+def last_finish_reason(events: list[dict[str, Json]]) -> str | None:
+    """Return the finish reason of the last model response, if known."""
     answers = [each for each in events if "finish_reason" in each]
     return answers[-1]["finish_reason"] if answers else None
 
 
 def failed(kind: str, message: str) -> dict[str, Any]:
-    """Return the part of a reply that says, in one line, what went wrong."""
+    """Return the error part of a reply, with the message on one line."""
     return {"error": {"kind": kind, "message": faults.bounded(" ".join(message.split()))}}
 
 
-def spoken(text: str) -> dict[str, Json]:
+def final_response(text: str) -> dict[str, Json]:
     """Return the content of a final response."""
     return {"role": "model", "parts": [{"text": text}]}
 
@@ -143,7 +145,7 @@ def spoken(text: str) -> dict[str, Json]:
 def tokens(
     *, prompt: int | None, output: int | None, reasoning: int | None, cached: int | None
 ) -> dict[str, Json] | None:
-    """Return what a model used, in the names of ADK, where reasoning is no part of the output."""
+    """Return a model's token usage with ADK's names, where the output excludes reasoning."""
     if prompt is None and output is None:
         return None
     used = {
@@ -157,18 +159,18 @@ def tokens(
 
 
 def declaration(name: str, description: str | None, schema: Any) -> dict[str, Json]:
-    """Return the declaration of a tool in the form of ADK."""
-    told = {"name": name, "description": description or "", "parameters": as_json(schema)}
-    return {"function_declarations": [told]}
+    """Return the declaration of a tool in ADK's format."""
+    function = {"name": name, "description": description or "", "parameters": as_json(schema)}
+    return {"function_declarations": [function]}
 
 
 def json_text(value: Any) -> str:
-    """Return `value` as the text of its JSON."""
+    """Return `value` as JSON text."""
     return json.dumps(as_json(value), ensure_ascii=False)
 
 
 def as_object(value: Any, key: str) -> dict[str, Json]:
-    """Return `value` as a JSON object, also where it is the text of one; else it is at `key`."""
+    """Return `value`, or its JSON text, as an object; put other values under `key`."""
     found = value
     if value is None or value == "":
         return {}
@@ -182,11 +184,11 @@ def as_object(value: Any, key: str) -> dict[str, Json]:
 
 
 def as_json(value: Any, depth: int = 0) -> Json:
-    """Return `value` as JSON, with a text for each part that JSON has no form for."""
+    """Return `value` as JSON, with text for the parts that JSON cannot represent."""
     value = _plain(value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    if depth >= DEEPEST:
+    if depth >= MAX_DEPTH:
         return faults.in_short(value)
     if isinstance(value, Mapping):
         return {str(key): as_json(each, depth + 1) for key, each in value.items()}
@@ -196,7 +198,7 @@ def as_json(value: Any, depth: int = 0) -> Json:
 
 
 def _plain(value: Any) -> Any:
-    """Return what an object that stands for a value of another kind stands for."""
+    """Convert enums, dates, models and dataclasses to plain values."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, float):
@@ -211,25 +213,25 @@ def _plain(value: Any) -> Any:
 
 
 class Watch:
-    """How long models and tools are at work, several at a time."""
+    """Stopwatch for models and tools that may run concurrently."""
 
     def __init__(self) -> None:
         self._began: dict[Any, tuple[str, float]] = {}
         self._spans: dict[str, list[tuple[float, float]]] = {"model": [], "tool": []}
 
     def begin(self, what: str, key: Any) -> None:
-        """Note that a `model` or a `tool`, known by `key`, goes to work."""
+        """Record that a `model` or a `tool`, identified by `key`, starts."""
         self._began[key] = (what, time.perf_counter())
 
     def end(self, key: Any) -> None:
-        """Note that it is done."""
+        """Record that it ends."""
         what, began = self._began.pop(key, ("", 0.0))
         if what:
             self._spans[what].append((began, time.perf_counter()))
 
     @contextmanager
     def during(self, what: str) -> Iterator[None]:
-        """Note that a `model` or a `tool` is at work within."""
+        """Record that a `model` or a `tool` runs within this context."""
         key = object()
         self.begin(what, key)
         try:
@@ -239,17 +241,17 @@ class Watch:
 
     @property
     def durations(self) -> dict[str, float | None]:
-        """The seconds of models, and those of tools while no model was at work."""
+        """The seconds during which models ran, and tools ran without any model."""
         models, tools = self._spans["model"], self._spans["tool"]
-        at_models = _length(models)
+        model_s = _length(models)
         return {
-            "model_duration": at_models if models else None,
-            "tool_duration": max(_length(models + tools) - at_models, 0.0) if tools else None,
+            "model_duration": model_s if models else None,
+            "tool_duration": max(_length(models + tools) - model_s, 0.0) if tools else None,
         }
 
 
 def _length(spans: list[tuple[float, float]]) -> float:
-    """Return the seconds that at least one of `spans` covers."""
+    """Return the seconds covered by at least one of `spans`."""
     covered, reached = 0.0, -math.inf
     for began, ended in sorted(spans):
         covered += max(ended - max(began, reached), 0.0)
@@ -257,43 +259,43 @@ def _length(spans: list[tuple[float, float]]) -> float:
     return covered
 
 
-# --- Tools that are not really called ---------------------------------------------------------
+# --- Canned tools -----------------------------------------------------------------------------
 
 
 class UnmockedError(Exception):
-    """A tool was called for which there is no canned result."""
+    """A tool was called that has no canned result."""
 
 
 class Mocks:
-    """The canned results of a conversation; what is raised inside is kept, to be told.
+    """The canned results of a conversation, as a context that records exceptions.
 
-    Frameworks tell models of exceptions in tools instead of ending: so the first call without a
-    canned result is kept, too, and counts.
+    Frameworks report exceptions in tools to the model and continue.  So the first call without a
+    canned result is recorded, too, and makes the trial an error.
     """
 
     def __init__(self, session: dict[str, Any]) -> None:
         given = session.get("tool_mocks")
         self._canned = _Canned(given["tools"], given.get("used", ())) if given else None
-        self._really = not given or given.get("unmatched") == "pass"
+        self._calls_unmatched = not given or given.get("unmatched") == "pass"
         self._missing = ""
         self._raised = ""
 
     def __bool__(self) -> bool:
-        """Say whether there are any."""
+        """Return True if the conversation has canned results."""
         return self._canned is not None
 
     def find(self, name: str, args: Any) -> Given | None:
-        """Return what a call of the tool `name` gets; `None` where it is to be made.
+        """Return the canned outcome of a call of the tool `name`; `None` to make the call.
 
         Raises:
-            UnmockedError: it is to be an error.
+            UnmockedError: the call has no canned result, and must not be made.
 
         """
         if self._canned is None:
             return None
         known = as_object(args, "arguments")
         given: Given | None = self._canned.find(name, known)
-        if given is None and not self._really:
+        if given is None and not self._calls_unmatched:
             shown = ", ".join(f"{key}={value!r}" for key, value in known.items())
             shown = shown if len(shown) <= faults.SHOWN_CHARS else shown[: faults.SHOWN_CHARS] + "…"
             self._missing = self._missing or f"{name}({shown})"
@@ -311,13 +313,13 @@ class Mocks:
         return isinstance(exc, Exception)
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What a reply says of them: how often they were used, or what ended the turn."""
+    def reply_fields(self) -> dict[str, Any]:
+        """The fields of a reply about them: their use, or the error that ended the turn."""
         used = {"used": self._canned.used} if self._canned and self._canned.used else {}
         if not self._missing:
             return failed("raised", self._raised) if self._raised else used
         return failed(
             "unmocked",
-            f"the agent called {self._missing}, for which `tool_mocks` of the case give nothing; "
-            "add a result, or say `unmatched: pass`",
+            f"the agent called {self._missing}, which has no result in the case's `tool_mocks`; "
+            "add a result, or set `unmatched: pass`",
         )

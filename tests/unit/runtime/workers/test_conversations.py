@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.runtime.workers.adapters import _holding as holding
+from ci_eval.runtime.workers.adapters import _conversations as module
 
 
 def message(text: str = "hello") -> dict[str, Any]:
@@ -16,8 +16,8 @@ def number(found: Any) -> Any:
     return found if isinstance(found, int) else None
 
 
-def target(found: Any) -> holding.Target:
-    return holding.Target(found, number, "a number")
+def target(found: Any) -> module.Target:
+    return module.Target(found, number, "a number")
 
 
 class Echo:
@@ -28,7 +28,7 @@ class Echo:
 
     async def send(self, given: dict[str, Any]) -> Any:
         self.said += 1
-        return [self.agent, self.said, holding.said_in(given)]
+        return [self.agent, self.said, module.text_of(given)]
 
     def close(self) -> None:
         self.session["closed"] = True
@@ -73,13 +73,13 @@ def test_an_agent_is_made_once_also_where_the_first_to_ask_gives_up() -> None:
 
 @pytest.mark.parametrize("found", ["seven", lambda: "seven", int])
 def test_something_else_is_refused_at_once(found: Any) -> None:
-    expected = "expected a number, or a function without arguments that makes one; found "
+    expected = "expected a number, or a function without arguments that returns one; found "
     with pytest.raises(TypeError, match=expected):
         target(found)
 
 
 def test_what_an_async_function_makes_wrongly_is_a_failure_to_start() -> None:
-    conversations = holding.Conversations(target(made_wrongly), Echo)
+    conversations = module.Conversations(target(made_wrongly), Echo)
     reply = asyncio.run(conversations(message(), session={}))
     assert reply["error"]["kind"] == "start"
     assert reply["error"]["message"].endswith("found str: 'seven'")
@@ -90,7 +90,7 @@ def test_what_an_async_function_makes_wrongly_is_a_failure_to_start() -> None:
 
 def test_sessions_of_one_id_are_several_conversations_until_they_are_closed() -> None:
     async def talk() -> list[Any]:
-        conversations = holding.Conversations(target(7), Echo)
+        conversations = module.Conversations(target(7), Echo)
         first, second = {"id": "same"}, {"id": "same"}
         replies = [
             await conversations(message(), session=first),
@@ -100,7 +100,7 @@ def test_sessions_of_one_id_are_several_conversations_until_they_are_closed() ->
         conversations.close(first)
         assert first["closed"]
         assert "closed" not in second
-        assert len(conversations._held) == 1
+        assert len(conversations._open) == 1
         conversations.close(first)  # whose agent was never reached is closed, too
         return replies
 
@@ -109,18 +109,18 @@ def test_sessions_of_one_id_are_several_conversations_until_they_are_closed() ->
 
 def test_a_message_that_is_more_than_text_is_refused_by_name() -> None:
     given = {"parts": [{"text": "look"}, {"inline_data": {"data": "aGk="}}]}
-    reply = asyncio.run(holding.Conversations(target(7), Echo)(given, session={}))
+    reply = asyncio.run(module.Conversations(target(7), Echo)(given, session={}))
     assert reply == {
         "error": {
             "kind": "unsupported",
-            "message": "the message holds 'inline_data', and only text is handed to such an agent",
+            "message": "the message has 'inline_data'; only text can be passed to such an agent",
         }
     }
 
 
 def test_texts_of_a_message_stand_one_under_the_other() -> None:
-    assert holding.said_in({"parts": [{"text": "a"}, {"text": ""}, {"text": "b"}]}) == "a\nb"
-    assert holding.said_in({}) == ""
+    assert module.text_of({"parts": [{"text": "a"}, {"text": ""}, {"text": "b"}]}) == "a\nb"
+    assert module.text_of({}) == ""
 
 
 # --- Answers ----------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_texts_of_a_message_stand_one_under_the_other() -> None:
 def test_answers_are_given_as_they_were_before_they_became_objects() -> None:
     responses = [("1", {"result": True}), ("2", {"city": "Rome"}), ("3", {"result": 1, "more": 2})]
     parts = [{"function_response": {"id": key, "response": each}} for key, each in responses]
-    assert holding.answers_of({"parts": [{"text": "so"}, *parts]}) == {
+    assert module.answers_of({"parts": [{"text": "so"}, *parts]}) == {
         "1": True,
         "2": {"city": "Rome"},
         "3": {"result": 1, "more": 2},
@@ -147,13 +147,13 @@ def test_answers_are_given_as_they_were_before_they_became_objects() -> None:
     ],
 )
 def test_an_approval_says_yes_or_no(answer: Any, expected: tuple[bool, str | None]) -> None:
-    assert holding.approval(answer) == expected
+    assert module.approval(answer) == expected
 
 
 @pytest.mark.parametrize("answer", ["yes", 1, None, {}, {"approved": "yes"}])
 def test_what_says_neither_is_refused(answer: Any) -> None:
-    with pytest.raises(holding.RefusedError, match="true or false, not with"):
-        holding.approval(answer)
+    with pytest.raises(module.RefusedError, match="expected true or false as the answer"):
+        module.approval(answer)
 
 
 # --- Contexts ---------------------------------------------------------------------------------
@@ -161,14 +161,14 @@ def test_what_says_neither_is_refused(answer: Any) -> None:
 
 def test_the_state_itself_is_the_context_where_nothing_makes_one() -> None:
     state = {"mood": "calm"}
-    assert holding.context_of(None, dict.__getitem__)(state) is state
+    assert module.context_of(None, dict.__getitem__)(state) is state
 
 
 def test_a_context_is_made_by_what_is_named() -> None:
     made = {"app:shop": lambda state: [state]}
-    assert holding.context_of("app:shop", made.__getitem__)({}) == [{}]
+    assert module.context_of("app:shop", made.__getitem__)({}) == [{}]
     with pytest.raises(TypeError, match="expected a function of the session state; found int: 7"):
-        holding.context_of("app:shop", {"app:shop": 7}.__getitem__)
+        module.context_of("app:shop", {"app:shop": 7}.__getitem__)
 
 
 @pytest.mark.parametrize(
@@ -177,5 +177,5 @@ def test_a_context_is_made_by_what_is_named() -> None:
 )
 def test_only_a_context_of_names_and_values_is_the_state(context: Any, state: Any) -> None:
     session = {"state": {"before": 1}}
-    holding.keep_state(session, context)
+    module.keep_state(session, context)
     assert session == {"state": state}
