@@ -85,7 +85,7 @@ def refused(declared: Mapping[str, str | None]) -> Iterator[str]:
                 "could use it to act as the workflow"
             )
         elif not name or "=" in name or "\0" in name + (declared[name] or ""):
-            yield f"{name!r} is not a valid name, or has no valid value, of an environment variable"
+            yield f"the environment variable {name!r} has an invalid name or value"
 
 
 def _checked_key_name(name: str) -> str:
