@@ -21,8 +21,8 @@ from ci_eval.agents._a2a_wire import (
     Version,
     read_update,
 )
-from ci_eval.agents._reaching import (
-    Reached,
+from ci_eval.agents._network import (
+    NetworkAgent,
     filled_headers,
     with_variables,
     wrong_address,
@@ -55,7 +55,7 @@ _FAILURES: Mapping[str, str] = {
 
 
 @agent("a2a")
-class A2A(Reached, Startable, Agent):
+class A2A(NetworkAgent, Startable, Agent):
     """An agent reached by the Agent2Agent protocol, version 0.3 or 1.0, over JSON-RPC.
 
     Its card names the address for messages, the version, and whether answers are streamed.  All

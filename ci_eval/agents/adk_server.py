@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from ci_eval.agents._adk_api import Api, Place, is_taken
 from ci_eval.agents._adk_events import Rules, refuse_silence, to_invocation
-from ci_eval.agents._reaching import (
-    Reached,
+from ci_eval.agents._network import (
+    NetworkAgent,
     filled_headers,
     with_variables,
     wrong_address,
@@ -38,7 +38,7 @@ OLD = (2, 3)
 
 
 @agent("adk_server")
-class AdkServer(Reached, Startable, Agent):
+class AdkServer(NetworkAgent, Startable, Agent):
     """An agent of Google ADK behind an API server: `adk api_server`, `adk web`, or your own.
 
     Name the address of a running server, or start one for the run with `start`, such as

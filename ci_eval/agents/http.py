@@ -20,8 +20,8 @@ from ci_eval.agents._expressions import (
     filled,
     filled_address,
 )
-from ci_eval.agents._reaching import (
-    Reached,
+from ci_eval.agents._network import (
+    NetworkAgent,
     filled_headers,
     with_variables,
     wrong_address,
@@ -50,7 +50,7 @@ END = "[DONE]"
 
 
 @agent("http")
-class Http(Reached, Startable, Agent):
+class Http(NetworkAgent, Startable, Agent):
     """An HTTP service that gets one request per message, in any JSON format.
 
     The address and the texts of the body are templates: `{{ message }}` is the user's message (a

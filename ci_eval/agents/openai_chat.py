@@ -10,8 +10,8 @@ from pydantic import AfterValidator, Field
 
 from ci_eval.agents._completions import Assembly, messages, read
 from ci_eval.agents._model_session import ModelSession, fresh_ids
+from ci_eval.agents._network import NetworkAgent, filled_headers, wrong_headers, wrong_variable
 from ci_eval.agents._prompted import Prompted
-from ci_eval.agents._reaching import Reached, filled_headers, wrong_headers, wrong_variable
 from ci_eval.agents._retrying import retried
 from ci_eval.formats.events import calls_of
 from ci_eval.formats.gemini_stream import ModelResponse
@@ -40,7 +40,7 @@ def _without_reserved(settings: dict[str, Json]) -> dict[str, Json]:
 
 
 @agent("openai_chat")
-class OpenAIChat(Prompted, Reached, Agent):
+class OpenAIChat(Prompted, NetworkAgent, Agent):
     """A model with OpenAI's chat API, an instruction, and tools with canned results.
 
     Use it to test a prompt and tool schemas before there is an agent around them.  Any service

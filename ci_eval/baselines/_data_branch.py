@@ -196,7 +196,7 @@ def opened(clone: Clone, branch: str, remote: str) -> Iterator[DataBranch]:
 
     """
     found = Remote.of(clone, remote)
-    if clone.view.asked("check-ref-format", "--branch", branch) != branch:
+    if clone.view.query("check-ref-format", "--branch", branch) != branch:
         raise BaselineError(f"{branch!r} is not a valid branch name")
     with tempfile.TemporaryDirectory(prefix="ci-eval-") as name:
         folder = Path(name)

@@ -155,8 +155,10 @@ def _token_setting(clone: Clone, url: str, settings: _Settings) -> Iterator[tupl
         found, wanted = urlsplit(url), urlsplit(server)
     except ValueError:
         return
-    asked = replace(clone.view, extra=_variables(settings))
-    has_login = found.password or asked.asked("config", "--get-urlmatch", "http.extraheader", url)
+    repository = replace(clone.view, extra=_variables(settings))
+    has_login = found.password or repository.query(
+        "config", "--get-urlmatch", "http.extraheader", url
+    )
     # The host must match with its port, and the token is only sent encrypted.
     host = found.netloc.rpartition("@")[2].lower()
     if token and found.scheme == "https" and host == wanted.netloc.lower() and not has_login:

@@ -56,7 +56,7 @@ class ArtifactStore(BaselineStore):
     workflow: str | None = Field(default=None, min_length=1)
     """Only use artifacts of this workflow, by file name, such as `evaluate.yml`; default: all."""
     path: PathText = ".ci-eval/artifact"
-    """Directory for `baseline.json`, relative to the directory of the configuration."""
+    """Directory for `baseline.json`, relative to the folder of the configuration."""
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs in the artifacts, nearest first; report the artifacts skipped."""

@@ -27,7 +27,7 @@ class FileStore(BaselineStore):
     """
 
     path: PathText = ".ci-eval/baseline.json"
-    """Path of the file, relative to the directory of the configuration."""
+    """Path of the file, relative to the folder of the configuration."""
 
     @property
     def work_tree_file(self) -> str:

@@ -104,7 +104,7 @@ def trace(clone: Clone, *, base: str | None, search: int) -> Lineage:
         start = next(iter(view.parents(head)), None)
     # A shallow clone may lack the commit whose name is known.
     found = view.first_parents(start, search) or (start,) if start else ()
-    shallow = view.asked("rev-parse", "--is-shallow-repository") == "true"
+    shallow = view.query("rev-parse", "--is-shallow-repository") == "true"
     return Lineage(found, branch, own, shallow)
 
 
@@ -168,7 +168,7 @@ def default_branch(clone: Clone) -> str | None:
         return named
     if named := clone.env.get("CI_DEFAULT_BRANCH"):
         return named
-    if named := clone.view.asked("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"):
+    if named := clone.view.query("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"):
         return named.removeprefix("refs/remotes/origin/")
     return next((name for name in _MAIN if _tip(clone, name)), None)
 
@@ -183,7 +183,7 @@ def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | No
     """Return the commit to begin with: the merge base, or the best substitute."""
     env, view = clone.env, clone.view
     tip = _tip(clone, branch) if branch else None
-    if tip and (found := view.asked("merge-base", "--all", head, tip).split()):
+    if tip and (found := view.query("merge-base", "--all", head, tip).split()):
         # After merges both ways there are several; runs are stored for the base branch's own.
         line = view.first_parents(tip, search) if len(found) > 1 else ()
         return next((each for each in line if each in found), found[0])

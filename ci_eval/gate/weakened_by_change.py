@@ -61,7 +61,7 @@ def rewritten(
 def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
     """Yield the YAML files that the change removes, those of the same name first."""
     command = ("diff-tree", "-r", "-z", "--no-renames", "--diff-filter=D", "--name-only")
-    removed = clone.view.asked(*command, start, "HEAD").split("\0")
+    removed = clone.view.query(*command, start, "HEAD").split("\0")
     found = [path for path in removed if path.endswith((".yaml", ".yml"))]
     found.sort(key=lambda path: PurePosixPath(path).name != PurePosixPath(place).name)
     yield from found[:_MOST_MOVED]
@@ -80,7 +80,7 @@ def _config_at(clone: Clone, start: str, path: str) -> Mapping[str, Any] | None:
     """Return the configuration at `start`; `None` if there was none or it is unreadable."""
     blob = f"{start}:{path}"
     try:
-        if int(clone.view.asked("cat-file", "-s", blob) or MAX_CONFIG + 1) > MAX_CONFIG:
+        if int(clone.view.query("cat-file", "-s", blob) or MAX_CONFIG + 1) > MAX_CONFIG:
             return None
         text = clone.view.run("cat-file", "blob", blob).decode()
         found = parse_yaml(text, shown=path).value

@@ -241,7 +241,7 @@ def _read(folder: Path, env: Mapping[str, str]) -> _Found:
         "GIT_WORK_TREE": str(top),
     }
     repository = Repository(view, env, extra)
-    name = repository.asked("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
+    name = repository.query("symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
     return _Found(repository, top, common, repository.commit("HEAD"), name or None, settings)
 
 

@@ -103,7 +103,7 @@ class Repository:
             raise GitError(message or f"git {args[0]} exited with code {process.returncode}")
         return out or b""
 
-    def asked(self, *args: str) -> str:
+    def query(self, *args: str) -> str:
         """Return the output of a git command as text; empty if it failed."""
         try:
             return self.run(*args).decode(errors="replace").strip()
@@ -113,17 +113,17 @@ class Repository:
     def commit(self, name: str) -> str | None:
         """Resolve `name` to a commit, or return `None`."""
         return (
-            self.asked("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            self.query("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             or None
         )
 
     def holds(self, name: str) -> bool:
         """Return True if the object exists, even if a partial clone lacks it."""
-        return bool(self.asked("rev-parse", "--verify", "--quiet", "--end-of-options", name))
+        return bool(self.query("rev-parse", "--verify", "--quiet", "--end-of-options", name))
 
     def parents(self, commit: str) -> Sequence[str]:
         """Return the parents of a commit, even those that a shallow clone lacks."""
-        head = self.asked("cat-file", "commit", commit).partition("\n\n")[0]
+        head = self.query("cat-file", "commit", commit).partition("\n\n")[0]
         return [
             line.removeprefix("parent ") for line in head.splitlines() if line.startswith("parent ")
         ]
@@ -131,7 +131,7 @@ class Repository:
     def first_parents(self, start: str, limit: int) -> tuple[str, ...]:
         """Return `start` and its ancestors along first parents, at most `limit` in all."""
         return tuple(
-            self.asked(
+            self.query(
                 "rev-list",
                 "--first-parent",
                 f"--max-count={limit}",

@@ -337,7 +337,7 @@ def test_a_sub_agent_is_asked_by_its_name() -> None:
         "start",
         (
             "cannot load 'transfer': there is no agent 'nobody' under the root agent; "
-            "there are lead, expert"
+            "found lead, expert"
         ),
     )
 

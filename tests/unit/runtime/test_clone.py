@@ -256,8 +256,8 @@ class Attack:
         """Ask all that is ever asked, and store something on the remote."""
         trace(found, base=None, search=50)
         current_branch(found)
-        found.view.asked("diff-tree", "-r", "-p", "HEAD~1", "HEAD")
-        found.view.asked("cat-file", "--textconv", "HEAD:a.txt")
+        found.view.query("diff-tree", "-r", "-p", "HEAD~1", "HEAD")
+        found.view.query("cat-file", "--textconv", "HEAD:a.txt")
         if found.common:
             with suppress(BaselineError, UsageError):  # of a repository that lacks what it names
                 self.store(found)
@@ -445,7 +445,7 @@ def test_no_variable_of_the_job_leads_elsewhere(attack: Attack, env: dict[str, s
     assert found.head == attack.repo.head
     # What the job's own environment says of how remotes are reached does count.
     trace(found, base=None, search=50)
-    found.view.asked("diff-tree", "-r", "-p", "HEAD~1", "HEAD")
+    found.view.query("diff-tree", "-r", "-p", "HEAD~1", "HEAD")
 
 
 @pytest.mark.parametrize("variable", ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "HOME"])

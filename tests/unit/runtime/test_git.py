@@ -52,7 +52,7 @@ def test_git_gets_no_settings_and_no_variables_of_the_job(tmp_path: Path) -> Non
         "GIT_TRACE": "/other/trace",
     }
     env = {**asked.env, **of_job}
-    got = dict(line.split("=", 1) for line in Repository(tmp_path, env).asked("x").splitlines())
+    got = dict(line.split("=", 1) for line in Repository(tmp_path, env).query("x").splitlines())
     assert got["GIT_DIR"] == str(tmp_path)
     assert (got["GIT_CONFIG_GLOBAL"], got["GIT_CONFIG_NOSYSTEM"]) == (os.devnull, "1")
     assert not {name for name, value in of_job.items() if got.get(name) == value}
@@ -66,7 +66,7 @@ def test_no_program_of_the_working_directory_is_taken_for_git(
     fake_git(tmp_path, f"touch {tmp_path}/started")
     (tmp_path / "git").symlink_to("bin/git")
     monkeypatch.chdir(tmp_path)
-    Repository(tmp_path, {"PATH": f"{relative}:{os.environ['PATH']}"}).asked("version")
+    Repository(tmp_path, {"PATH": f"{relative}:{os.environ['PATH']}"}).query("version")
     assert not (tmp_path / "started").exists()
 
 
@@ -88,7 +88,7 @@ def test_a_silent_failure_has_a_code(tmp_path: Path) -> None:
 def test_git_that_is_not_there_is_named(tmp_path: Path) -> None:
     repository = Repository(tmp_path, {"PATH": str(tmp_path)})
     assert refusal(repository, "x") == "git is not installed, or not on the PATH"
-    assert repository.asked("rev-parse", "HEAD") == ""
+    assert repository.query("rev-parse", "HEAD") == ""
 
 
 def test_what_takes_too_long_ends_with_all_that_it_started(

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A valid name of a header (RFC 9110, 5.1)."""
 
 
-class Reached(Record):
+class NetworkAgent(Record):
     """An agent that is reached over the network."""
 
     headers: dict[str, str] = Field(default_factory=dict)
