@@ -128,7 +128,7 @@ def test_a_table_has_a_line_for_each_plugin() -> None:
 
 def test_a_table_of_other_kinds_has_no_facts_of_criteria() -> None:
     (line,) = [line for line in table(catalogue("agents")).splitlines() if "recorded  " in line]
-    assert re.fullmatch(r"  recorded +Conversations that were recorded: [\w`, -]+\.", line)
+    assert re.fullmatch(r"  recorded +Recorded conversations: [\w`, -]+\.", line)
     assert table({"agents": []}) == "agents\n"
 
 
