@@ -1,16 +1,16 @@
-"""How a text may be written by programs, and where another one holds it, however it is written.
+"""Finding a secret in a text, however programs encoded it.
 
-A secret that an agent was given seldom comes back as it is: it stands in JSON within JSON, in an
-address, or in the header of a request.  So the other text is read before it is searched
-(`Reading`): all that is escaped for JSON, Python, C, HTML or an address, any number of times,
-becomes what it stands for, and blanks and slashes go, which programs add where they break lines
-and quote, and so do colours.  The secret is read the same way, and is then found as it is; in
-hexadecimal digits, joined or with a mark or `0x` between its bytes; or in base64, where it was
-written as it is or as in JSON, by either alphabet and as a part of a longer text.
+A secret that an agent was given seldom comes back verbatim: it appears in JSON within JSON, in a
+URL or in a request header.  So a text is decoded before it is searched (`Reading`): escapes of
+JSON, Python, C, HTML and URLs are resolved, however often they were applied, and whitespace,
+backslashes (which programs add at line breaks and in quotes) and colours are removed.  The secret
+is decoded the same way and then searched for in plain; in hexadecimal, joined or with a separator
+or `0x` between the bytes; and in base64, of the plain text or its JSON escape, in both alphabets
+and as part of a longer text.
 
-What looks for it has to be fast where nothing is found, which is nearly always: there is a short
-piece of it that every way to write it keeps, but for the blanks, and only where that is found
-(`squeezed`) a text is read at all.
+The search must be fast if nothing is found, which is nearly always the case: every encoding of the
+secret contains, except for whitespace, one of a few short pieces (anchors).  A text is only
+decoded if its `squeezed` form contains one of them.
 """
 
 import json
@@ -23,27 +23,27 @@ from functools import cached_property
 from urllib.parse import quote, quote_plus
 
 _SAME = re.compile(r"[A-Za-z0-9._-]+")
-"""Characters that nothing escapes."""
+"""Characters that no encoding escapes."""
 _SAME_IN_BASE64 = re.compile(r"[A-Za-z0-9]+")
-"""Those of base64 that are the same in both alphabets."""
+"""Characters that both base64 alphabets share."""
 _ANCHOR = 16
-"""The longest piece that is looked for."""
+"""Maximum length of an anchor."""
 _LEAST = 4
-"""The shortest one; shorter ones would be found everywhere."""
+"""Minimum length of an anchor; shorter ones would be found everywhere."""
 _WORD = re.compile(r"[A-Za-z]{1,20}")
-"""What may be a word of a language."""
+"""A possible word of a language."""
 _IN_WORD = re.compile(r"[\w-]")
 SEQUENCE = r"""
     (?: \x1b\[ | \x9b ) [0-?]* [ -/]* [@-~]?                  # CSI: colours, cursor
     | (?: \x1b[\]PX^_] | [\x90\x98\x9d-\x9f] )                # OSC, DCS, SOS, PM, APC:
-      [^\x07\x1b\x90-\x9f]* (?: \x07 | \x1b\\ | \x9c )        #   a string that is ended
+      [^\x07\x1b\x90-\x9f]* (?: \x07 | \x1b\\ | \x9c )        #   a terminated string
     | \x1b [ -/]* [0-~]?                                      # any other
 """
-"""What a terminal obeys and does not show: a pattern of `re.VERBOSE`."""
+"""A terminal control sequence, as a pattern for `re.VERBOSE`."""
 
 
 class Spellings:
-    """How a text may be written: where another one holds it."""
+    """The possible encodings of a text; finds them in another text."""
 
     def __init__(self, text: str, *, encoded: bool = True) -> None:
         self._text = text
@@ -54,12 +54,12 @@ class Spellings:
         first = self._digits[:_ANCHOR]
         pieces = (piece for core in cores for piece in _pieces(core))
         self.anchors = {_anchor(text), first, first.upper(), *pieces}
-        """Of these pieces every way to write the text keeps one, where it is `squeezed`."""
+        """Every encoding of the text, once `squeezed`, contains one of these pieces."""
 
     def found_in(self, reading: "Reading") -> Iterator[tuple[int, int]]:
-        """Yield from where to where a text has it.
+        """Yield the spans of the original text that hold it.
 
-        What is but one word of letters is found only where it stands as a word.
+        A text that is a single word is found only as a whole word.
         """
         for form in self._plain:
             yield from reading.places(form, as_word=bool(_WORD.fullmatch(self._text)))
@@ -69,10 +69,10 @@ class Spellings:
 
     @cached_property
     def _plain(self) -> set[str]:
-        """What the text becomes where it is read, in an address and in quotes, too.
+        """The decoded forms of the text, also of its URL-quoted and shell-quoted spellings.
 
-        These are the same but where it holds a blank, a quote or a letter that is written as one
-        byte, or looks escaped itself.  One of which next to nothing is left is not looked for.
+        They differ only if the text contains a space, a quote or a Latin-1 letter, or looks
+        escaped itself.  Forms shorter than `_LEAST` are not searched for.
         """
         text, data = self._text, _bytes(self._text)
         written = [text, quote(data), quote_plus(data), ascii(text)[1:-1]]
@@ -84,7 +84,7 @@ class Spellings:
 
 
 def literally(text: str) -> set[str]:
-    """Return the usual ways to write `text`, of each what is the same wherever it stands."""
+    """Return the usual encodings of `text`, each without what depends on its surroundings."""
     as_json = json.dumps(text)[1:-1]
     found = {text, as_json, quote(_bytes(text), safe=""), _bytes(text).hex()}
     for core in (*_cores(text), *_cores(as_json)):
@@ -97,7 +97,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _anchor(text: str) -> str:
-    """Return what every way to escape `text` keeps: of a text that all escape nothing."""
+    """Return a piece of `text` that no encoding escapes; empty if there is none."""
     runs = [run[0] for run in _SAME.finditer(text)]
     long = (run for run in runs if len(run) >= 2 * _LEAST)
     return (next(long, None) or max(runs, key=len, default=""))[:_ANCHOR]
@@ -106,17 +106,17 @@ def _anchor(text: str) -> str:
 # --- Base64 -----------------------------------------------------------------------------------
 
 _STANDARD = str.maketrans("-_", "+/")
-"""From the alphabet for addresses to the usual one."""
+"""From the URL-safe alphabet to the standard one."""
 _LOWER = str.maketrans("ABCDEF", "abcdef")
-"""From the one case of hexadecimal digits to the other; other letters would change in number."""
+"""Hexadecimal digits in lower case; `str.lower` may change the length of a text."""
 _BEHIND = re.compile(r"[A-Za-z0-9+/]?={0,2}")
-"""The character that holds bits of what stands behind, too, and the padding."""
+"""The character that also holds bits of the following text, and the padding."""
 
 
 def _cores(text: str) -> list[str]:
-    """Return what of `text` in base64 is the same whatever stands round it.
+    """Return the base64 characters of `text` that do not depend on its surroundings.
 
-    There may be any number of bytes before it: over a multiple of 3 none, 1 or 2.
+    There are three variants, as the number of preceding bytes modulo 3 is 0, 1 or 2.
     """
     data = _bytes(text)
     cores = []
@@ -127,7 +127,7 @@ def _cores(text: str) -> list[str]:
 
 
 def _pieces(core: str) -> Iterator[str]:
-    """Yield pieces of a text in base64; a line break is not in all of them."""
+    """Yield pieces of a base64 text; a single line break cannot split all of them."""
     count = 1 if len(core) < 4 * _LEAST else 2 if len(core) < 100 else 5
     size = len(core) // count
     for number in range(count):
@@ -138,10 +138,10 @@ def _pieces(core: str) -> Iterator[str]:
             yield best[inner : inner + _ANCHOR]
 
 
-# --- A text that is read ----------------------------------------------------------------------
+# --- Decoding ---------------------------------------------------------------------------------
 
 _HIDDEN = re.compile(SEQUENCE + r"| [\xad\u200b-\u200d\u2060\ufeff]", re.VERBOSE)
-"""What is not seen between two letters."""
+"""Invisible characters between two letters."""
 _WHOLLY = [
     re.compile(rf"{one}(?:{one}){{{_LEAST - 1}}}")
     for one in (
@@ -151,7 +151,7 @@ _WHOLLY = [
         r"\\{1,9}u[\da-fA-F]{4}",
     )
 ]
-"""Where letters may be escaped that need not be."""
+"""Runs of escapes, in which even plain letters may be escaped."""
 _PATTERN = r"""
     (?P<utf16> \\+u [dD][89abAB][0-9a-fA-F]{2} \\+u [dD][c-fC-F][0-9a-fA-F]{2}
                | \\+u [0-9a-fA-F]{4} )
@@ -165,13 +165,13 @@ _PATTERN = r"""
 _ESCAPED = re.compile(_PATTERN, re.VERBOSE)
 _SHOWN = re.compile(rf"(?P<unseen> {_HIDDEN.pattern} ) | {_PATTERN}", re.VERBOSE)
 _BETWEEN = r"(?<=[0-9a-fA-F]{2}) (?: [:,;._|-] [ \t\r\n]* (?:0[xX])? | [ \t\r\n]* 0[xX] )"
-"""What stands between two bytes in hexadecimal digits: `aa:bb`, `aa-bb`, `0xaa, 0xbb`."""
+"""A separator between two hexadecimal bytes: `aa:bb`, `aa-bb`, `0xaa, 0xbb`."""
 _JOINT = rf"{_BETWEEN} (?=[0-9a-fA-F]{{2}})"
 _JOINTS = re.compile(_JOINT, re.VERBOSE)
 _APART = re.compile(rf"(?: [0-9a-fA-F]{{2}} {_JOINT} (?:[0-9a-fA-F]{{2}})*? ){{3}}", re.VERBOSE)
-"""Where bytes in hexadecimal digits stand apart."""
+"""Several separated hexadecimal bytes."""
 _PREFIX = r"\\x (?=(?:[0-9a-fA-F]{2}){4})"
-"""What PostgreSQL writes before digits; else it would escape the first byte alone."""
+"""PostgreSQL's prefix of hexadecimal digits; elsewhere it escapes a single byte."""
 _IN_HEX_SEEN = re.compile(rf"{_PREFIX} | {_JOINT}", re.VERBOSE)
 _IN_HEX = re.compile(rf"(?P<unseen> \\*{_PREFIX} | {_JOINT} ) | {_PATTERN}", re.VERBOSE)
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
@@ -180,9 +180,9 @@ _SKIPPED = frozenset("\\ \t\r\n")
 
 
 def squeezed(text: str) -> str:
-    """Return `text` without what may part the letters of a secret.
+    """Return `text` without anything that may separate the letters of a secret.
 
-    Where that may have been a part of the secret, `text` as it is stands before it.
+    Variants that may have lost a part of the secret follow after the full text.
     """
     dense = "".join(text.replace("\\n", "").split())
     found = [text, dense] if "\\n" in text else [dense]
@@ -196,7 +196,7 @@ def squeezed(text: str) -> str:
 
 
 def readings(text: str) -> list["Reading"]:
-    """Return `text` as it is read, and as it is read by those who do not see all of it."""
+    """Return the decodings of `text`: in full, and without what is invisible or a separator."""
     seen = [Reading(text)]
     if _HIDDEN.search(text):
         seen.append(Reading(text, _SHOWN))
@@ -206,25 +206,28 @@ def readings(text: str) -> list["Reading"]:
 
 
 class Reading:
-    """A text with all that is escaped in it as what it stands for.
+    """A text with all its escapes resolved.
 
-    Characters beyond ASCII stand there as the bytes of UTF-8, for these are what addresses escape.
+    Non-ASCII characters become their UTF-8 bytes, because URLs escape these.
     """
 
     def __init__(self, text: str, escaped: re.Pattern[str] = _ESCAPED) -> None:
         self._text = text
         self._escaped = escaped
         self._begins: list[int] = []
-        """Where in what was read its parts begin."""
+        """Start of each part in the decoded text."""
         self._parts: list[tuple[int, int]] = []
-        """From where to where in the text each was."""
-        self.plain = "".join(self._read())
+        """Span of each part in the original text."""
+        self.plain = "".join(self._decode())
 
-    def _read(self) -> Iterator[str]:
+    def _decode(self) -> Iterator[str]:
         at = size = 0
         for found in self._escaped.finditer(self._text):
             begin, end = found.span()
-            for part, span in ((self._text[at:begin], (at, begin)), (_meant(found), (begin, end))):
+            for part, span in (
+                (self._text[at:begin], (at, begin)),
+                (_decoded(found), (begin, end)),
+            ):
                 if part:
                     self._begins.append(size)
                     self._parts.append(span)
@@ -236,25 +239,25 @@ class Reading:
         yield self._text[at:]
 
     def places(self, plain: str, *, as_word: bool) -> Iterator[tuple[int, int]]:
-        """Yield from where to where the text holds what is read as `plain`."""
+        """Yield the spans of the original text that decode to `plain`."""
         for at in _all(plain, self.plain):
             begin, end = self._span(at, at + len(plain))
             if not as_word or self._is_word(begin, end):
                 yield begin, end
 
     def _is_word(self, begin: int, end: int) -> bool:
-        """Say whether a part of the text is one word, with no letters round it."""
-        round_it = self._text[max(0, begin - 1) : begin], self._text[end : end + 1]
-        parted = len(self._text[begin:end].split()) > 1
-        return not parted and not any(map(_IN_WORD.match, round_it))
+        """Return True if a span of the original text is a whole word."""
+        neighbours = self._text[max(0, begin - 1) : begin], self._text[end : end + 1]
+        is_split = len(self._text[begin:end].split()) > 1
+        return not is_split and not any(map(_IN_WORD.match, neighbours))
 
     def places_in_hex(self, digits: str) -> Iterator[tuple[int, int]]:
-        """Yield from where to where it holds bytes in hexadecimal digits, of either case."""
+        """Yield the spans that hold the hexadecimal `digits`, in either case."""
         for at in _all(digits, self._lower):
             yield self._span(at, at + len(digits))
 
     def places_in_base64(self, core: str) -> Iterator[tuple[int, int]]:
-        """Yield from where to where it holds a text in base64, with the end of it."""
+        """Yield the spans that hold the base64 text `core`, including its last character."""
         for at in _all(core, self._standard):
             behind = _BEHIND.match(self._standard, at + len(core))
             yield self._span(at, behind.end() if behind else at + len(core))
@@ -268,42 +271,42 @@ class Reading:
         return self.plain.translate(_STANDARD)
 
     def _span(self, begin: int, end: int) -> tuple[int, int]:
-        """Return from where to where in the text something was that was read."""
+        """Return the span of the original text for a span of the decoded text."""
         return self._place(begin)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
         number = bisect_right(self._begins, at) - 1
         first, behind = self._begins[number : number + 2]
         begin, end = self._parts[number]
-        if behind - first == end - begin:  # as it is
+        if behind - first == end - begin:  # copied verbatim
             return begin + at - first, begin + at - first + 1
         return begin, end
 
 
 def _all(piece: str, text: str) -> Iterator[int]:
-    """Yield where `text` holds `piece`, as often as it does one after the other."""
+    """Yield every position of `piece` in `text`, without overlaps."""
     at = text.find(piece)
     while at >= 0:
         yield at
         at = text.find(piece, at + len(piece))
 
 
-def _meant(found: re.Match[str]) -> str:
-    """Return what something escaped stands for; of blanks and slashes nothing."""
+def _decoded(found: re.Match[str]) -> str:
+    """Return the text that an escape stands for; empty for whitespace and backslashes."""
     kind, text = found.lastgroup, found[found.lastgroup or 0]
     match kind:
         case "skipped" | "unseen":
             return ""
         case "utf16":
             units = b"".join(bytes.fromhex(each[:4]) for each in text.split("u")[1:])
-            meant = units.decode("utf-16-be", errors="surrogatepass")
+            plain = units.decode("utf-16-be", errors="surrogatepass")
         case "byte":
-            meant = chr(int(text, 16))
-            return "" if meant in _SKIPPED else meant
+            plain = chr(int(text, 16))
+            return "" if plain in _SKIPPED else plain
         case "number" | "hex" | "long":
-            meant = chr(min(int(text, 10 if kind == "number" else 16), _LAST))
+            plain = chr(min(int(text, 10 if kind == "number" else 16), _LAST))
         case "named":
-            meant = _NAMED[text]
+            plain = _NAMED[text]
         case _:
-            meant = text
-    return "" if meant in _SKIPPED else _bytes(meant).decode("latin-1")
+            plain = text
+    return "" if plain in _SKIPPED else _bytes(plain).decode("latin-1")

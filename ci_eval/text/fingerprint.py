@@ -1,4 +1,4 @@
-"""Short names for contents: equal only where the contents are."""
+"""Fingerprints: short hashes of JSON values and cases, equal only for equal content."""
 
 import hashlib
 import json
@@ -7,18 +7,18 @@ from ci_eval.records.model import EvalCase, Json
 
 
 def fingerprint(value: Json) -> str:
-    """Return 16 hexadecimal digits that stand for a JSON value; key order does not matter."""
+    """Return a hash of a JSON value, 16 hexadecimal digits; key order does not matter."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def of_question(case: EvalCase) -> str:
-    """Return the fingerprint of a case, whatever a human answers in it."""
+    """Return the fingerprint of a case without its `human_answers`."""
     return of_case(case.model_copy(update={"human_answers": {}}))
 
 
 def of_case(case: EvalCase) -> str:
-    """Return the fingerprint of what a case asks and expects; what names it does not."""
+    """Return the fingerprint of a case's messages and expectations, without its metadata."""
     asked = case.model_dump(
         mode="json",
         exclude_defaults=True,
@@ -31,5 +31,5 @@ def of_case(case: EvalCase) -> str:
 
 
 _BESIDE = ("creation_timestamp", "tags", "name", "description", "rerun_on_resume")
-"""What tells nothing of a conversation that is held from its beginning to its end."""
+"""Fields of a case that do not affect a conversation."""
 _INCIDENTAL = {"invocation_id", "creation_timestamp"}

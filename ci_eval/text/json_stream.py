@@ -1,4 +1,4 @@
-"""A JSON document of any length, walked: the memory of its longest element is enough."""
+"""Streaming reader of JSON documents of any length; holds one element in memory at a time."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -20,25 +20,25 @@ from ci_eval.text.json_text import (
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, reading
 
 MAX_ELEMENT_CHARS = 64 * 1024 * 1024
-"""The longest element of a walked array; a longer one is an error, not a full memory."""
+"""The longest element of a streamed array; a longer one is an error and never fills memory."""
 _CHUNK = 1 << 20
 _LONGEST_WORD = 16
-"""Nothing in JSON but a string has more characters before it is known to be wrong."""
+"""Any JSON token but a string is known to be invalid after this many characters."""
 
 
 @dataclass(frozen=True)
 class Element:
-    """One element of a walked array."""
+    """One element of a streamed array."""
 
     value: Any
     line: int
     text: str
-    """As it stands in the file."""
+    """The text in the file."""
     is_begin: bool = False
-    """Whether it is no element, and only says that the array begins here."""
+    """Whether it is no element but marks the start of an array."""
 
     def line_of(self, loc: Loc) -> int:
-        """Return the line, in the file, of the value that `loc` leads to inside."""
+        """Return the line, in the file, of the value at `loc` inside this element."""
         return self.line - 1 + self._places.line(loc)
 
     @cached_property
@@ -47,7 +47,7 @@ class Element:
 
 
 class JsonFile:
-    """A JSON document whose long arrays are walked, not loaded."""
+    """A JSON document whose long arrays are streamed, not loaded."""
 
     def __init__(self, path: Path, *, shown: str, max_depth: int = MAX_DEPTH) -> None:
         self._path = path
@@ -55,10 +55,10 @@ class JsonFile:
         self._max_depth = max_depth
 
     def head(self) -> Any:
-        """Return the beginning of the document, enough to tell what it is.
+        """Return the beginning of the document, enough to detect its format.
 
-        Of a list that is a list of its first element.  Of an object it is the members that
-        begin in the first MiB, of lists again the first element.
+        For a list, a list of its first element.  For an object, the members that begin in the
+        first MiB; their lists are also cut to the first element.
         """
         with reading(self._path, shown=self._shown) as file:
             return _head(_Cursor(file, self._shown, self._max_depth))
@@ -66,12 +66,11 @@ class JsonFile:
     def walk(self, arrays: frozenset[str]) -> Iterator[tuple[str, Element]]:
         """Yield each element of a top-level list, or each member of a top-level object.
 
-        Elements of a list come with the name `""`.  A member named in `arrays` whose
-        value is a list comes element by element, with the member's name, and once
-        before, to say that it is there (`Element.is_begin`).
+        Elements of a list have the name `""`.  A member named in `arrays` whose value is a list
+        yields a start marker (`Element.is_begin`) and then each element, with the member's name.
 
         Raises:
-            UsageError: the document is no JSON, or neither a list nor an object.
+            UsageError: the document is not JSON, or neither a list nor an object.
 
         """
         with reading(self._path, shown=self._shown, most=MAX_WALKED) as file:
@@ -81,19 +80,19 @@ class JsonFile:
 def walk_lines(
     path: Path, *, shown: str, refuse: Callable[[str, int], None], max_depth: int = MAX_DEPTH
 ) -> Iterator[Element]:
-    """Yield the value of each line of a file that holds one JSON value a line.
+    """Yield the value of each line of a JSON Lines file.
 
-    Blank lines are passed over; what is wrong with a line is told to `refuse`, with its number.
+    Blank lines are skipped; errors in a line are reported to `refuse`, with the line number.
 
     Raises:
-        UsageError: the file cannot be read, or has a line that is too long.
+        UsageError: the file cannot be read, or a line is too long.
 
     """
     with reading(path, shown=shown) as file:
         lines = iter(lambda: file.readline(MAX_ELEMENT_CHARS + 1), "")
         for number, line in enumerate(lines, 1):
             if len(line) > MAX_ELEMENT_CHARS:
-                message = f"holds a line of more than {MAX_ELEMENT_CHARS >> 20} MiB"
+                message = f"has a line longer than {MAX_ELEMENT_CHARS >> 20} MiB"
                 raise UsageError(problems=[Problem(message, shown, number)])
             if line.strip():
                 try:
@@ -123,7 +122,7 @@ def _head(cursor: "_Cursor") -> Any:
     except UsageError:
         if not any(isinstance(value, list) for value in members.values()):
             raise
-        # What is wrong behind a list is for whoever reads all of it.
+        # Errors after a list are reported when the whole document is read.
     return members
 
 
@@ -141,13 +140,13 @@ def _walk(cursor: "_Cursor", arrays: frozenset[str]) -> Iterator[tuple[str, Elem
             else:
                 yield name, cursor.value()
     else:
-        cursor.refuse("holds neither a JSON object nor a list" if first else "is empty")
+        cursor.refuse("is neither a JSON object nor a list" if first else "is empty")
     if cursor.peek():
-        cursor.refuse("goes on after its end")
+        cursor.refuse("has extra text after the end")
 
 
 class _Cursor:
-    """A place in a JSON text of which only a window is in memory."""
+    """A position in a JSON text of which only a window is in memory."""
 
     def __init__(self, file: IO[str], shown: str, max_depth: int) -> None:
         self._file = file
@@ -160,11 +159,11 @@ class _Cursor:
 
     @property
     def position(self) -> int:
-        """How many characters of the text it is past."""
+        """The number of characters before the cursor."""
         return self._left_behind + self._at
 
     def peek(self) -> str:
-        """Return the next character that is not white space; empty at the end."""
+        """Return the next character that is not whitespace; empty at the end."""
         while True:
             self._pass_to(skip(self._text, self._at))
             if self._at < len(self._text):
@@ -173,16 +172,16 @@ class _Cursor:
                 return ""
 
     def take(self, wanted: str) -> str:
-        """Go past the next character, which must be one of `wanted`."""
+        """Consume the next character, which must be one of `wanted`."""
         found = self.peek()
         if not found or found not in wanted:
             choice = " or ".join(repr(character) for character in wanted)
-            self.refuse(f"expected {choice}, found {found!r}" if found else "ends too early")
+            self.refuse(f"expected {choice}, found {found!r}" if found else "ends unexpectedly")
         self._pass_to(self._at + 1)
         return found
 
     def elements(self) -> Iterator[Element]:
-        """Yield the elements of the list that begins here, and go past it."""
+        """Consume a list, yielding its elements."""
         self.take("[")
         if self.peek() == "]":
             self.take("]")
@@ -193,7 +192,7 @@ class _Cursor:
                 return
 
     def members(self) -> Iterator[str]:
-        """Yield the names of the object that begins here; the caller goes past each value."""
+        """Consume an object, yielding its names; the caller consumes each value."""
         self.take("{")
         if self.peek() == "}":
             self.take("}")
@@ -208,13 +207,13 @@ class _Cursor:
                 return
 
     def value(self) -> Element:
-        """Return the value that begins here, and go past it."""
+        """Consume a value and return it."""
         self.peek()
         while True:
             held = len(self._text) - self._at
             try:
                 value, end = decode(self._text, self._at, max_depth=self._max_depth)
-                # A number at the end of the window may go on behind it.
+                # A number at the end of the window may continue after it.
                 if end <= len(self._text) - _LONGEST_WORD or not self._more():
                     break
             except NotJsonError as exc:
@@ -224,13 +223,13 @@ class _Cursor:
                     self.refuse(str(exc))
                 self._refuse_many(held)
             if len(self._text) - self._at > MAX_ELEMENT_CHARS:
-                self.refuse(f"holds a value of more than {MAX_ELEMENT_CHARS >> 20} MiB")
+                self.refuse(f"contains a value larger than {MAX_ELEMENT_CHARS >> 20} MiB")
         found = Element(value, self.line, self._text[self._at : end])
         self._pass_to(end)
         return found
 
     def _refuse_many(self, held: int) -> None:
-        """Refuse a value of which so many characters are there already, and which goes on."""
+        """Refuse an unfinished value if its first `held` characters hold too many values."""
         try:
             refuse_many(self._text, self._at, self._at + held)
         except NotJsonError as exc:
@@ -244,7 +243,7 @@ class _Cursor:
         self._at = end
 
     def _more(self) -> bool:
-        """Slide the window on, doubling what an unfinished value needs; say if there was more."""
+        """Read more text, doubling the window of an unfinished value; return False at the end."""
         rest = len(self._text) - self._at
         chunk = self._file.read(max(_CHUNK, min(rest, MAX_ELEMENT_CHARS - rest)))
         if chunk:

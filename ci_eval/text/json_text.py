@@ -1,7 +1,7 @@
-"""JSON text that is held whole: its value, and the line on which each part of it stands.
+"""JSON documents in memory: their value, and the line of each part.
 
-NaN is refused, as JSON does, and so is what could not be written again: numbers without end,
-halves of characters, and values inside of values without end.
+Rejects NaN, as JSON does, and values that could not be written back: infinite numbers, unpaired
+surrogates, and values nested too deeply.
 """
 
 import json
@@ -16,33 +16,33 @@ from ci_eval.records.errors import Problem, Severity, UsageError
 from ci_eval.text.yaml_files import Loc, dotted
 
 MAX_DEPTH = 200
-"""How deep values may be nested, which is how deep ADK reads them too."""
+"""The maximum nesting depth; the same as ADK's."""
 TRACE_DEPTH = MAX_DEPTH + 10
-"""The same in a trace, which holds such values a little deeper."""
+"""The maximum depth of a trace, which contains such values at some depth."""
 RESULT_DEPTH = TRACE_DEPTH + 10
-"""The same in a result, which quotes traces as evidence."""
+"""The maximum depth of a result, which quotes traces as evidence."""
 MAX_VALUES = 5_000_000
-"""How many values one document, or one element of a walked array, may hold: each takes a hundred
-bytes and more in memory, and needs two in the text."""
+"""The maximum number of values in one document or one element of a streamed array: each takes over
+100 bytes of memory, but only two in the text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class NotJsonError(ValueError):
-    """A text is no JSON, or JSON that is refused: the message says so as a verb phrase."""
+    """The text is not JSON, or JSON that we reject; the message is a verb phrase."""
 
     def __init__(self, message: str, position: int, *, unfinished: bool = False) -> None:
         super().__init__(message)
         self.position = position
-        """Where in the text."""
+        """Offset in the text."""
         self.unfinished = unfinished
-        """Whether it ends within a string, and may be right as far as it goes."""
+        """Whether the text ends within a string and may be valid so far."""
 
 
 def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
-    """Return the JSON value `text`.
+    """Parse the JSON value `text`.
 
     Raises:
-        NotJsonError: it is not JSON, or holds what could not be written again.
+        NotJsonError: it is not JSON, or could not be written back.
 
     """
     if isinstance(text, bytes):
@@ -55,31 +55,31 @@ def parse_json(text: str | bytes, *, max_depth: int = MAX_DEPTH) -> Any:
     value, end = decode(text, skip(text, 0), max_depth=max_depth)
     end = skip(text, end)
     if end < len(text):
-        raise NotJsonError("goes on after its end", end)
+        raise NotJsonError("has extra text after the end", end)
     return value
 
 
 def decode(text: str, at: int, *, max_depth: int) -> tuple[Any, int]:
-    """Return the JSON value that begins at `at`, and where it ends.
+    """Return the JSON value that begins at `at`, and its end offset.
 
     Raises:
-        NotJsonError: as `parse_json` does.
+        NotJsonError: as for `parse_json`.
 
     """
     try:
         value, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as exc:
-        said = re.sub(r"( starting)? at$", "", exc.msg[0].lower() + exc.msg[1:])
+        detail = re.sub(r"( starting)? at$", "", exc.msg[0].lower() + exc.msg[1:])
         unfinished = exc.msg.startswith("Unterminated string")
-        raise NotJsonError(f"is not JSON: {said}", exc.pos, unfinished=unfinished) from exc
+        raise NotJsonError(f"is not JSON: {detail}", exc.pos, unfinished=unfinished) from exc
     except RecursionError as exc:
-        raise NotJsonError("is nested too deep", at) from exc
-    except ValueError as exc:  # what JSON has no number for, or Python no room
+        raise NotJsonError("is nested too deeply", at) from exc
+    except ValueError as exc:  # a number that JSON lacks or that is too large
         raise _refused_number(text, at) from exc
     brackets = text.count("{", at, end) + text.count("[", at, end)
     if brackets > max_depth and _depth(value) > max_depth:
-        raise NotJsonError("is nested too deep", at)
-    _refuse_halves(text, at, end)
+        raise NotJsonError("is nested too deeply", at)
+    _refuse_surrogates(text, at, end)
     return value, end
 
 
@@ -101,7 +101,7 @@ def _whole(digits: str) -> int:
 
 
 _MAX_DIGITS = 308
-"""The longest whole number: as a float it is still finite."""
+"""The maximum number of digits of an integer, so that it is finite as a float."""
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
 _NUMBER = re.compile(
     r'"(?:[^"\\]|\\.)*+"|(?P<word>NaN|-?Infinity)'
@@ -111,10 +111,10 @@ _NUMBER = re.compile(
 
 
 def _refused_number(text: str, at: int) -> NotJsonError:
-    """Return an error about the first number at or behind `at` that is refused."""
+    """Return an error about the first rejected number from `at` on."""
     found = next(filter(_is_refused, _NUMBER.finditer(text, at)))
     if found["word"]:
-        return NotJsonError(f"is not JSON: {found[0]} is no number", found.start())
+        return NotJsonError(f"is not JSON: {found[0]} is not a number", found.start())
     return NotJsonError(f"the number {found[0][:20]} is too large", found.start())
 
 
@@ -125,7 +125,7 @@ def _is_refused(found: re.Match[str]) -> bool:
 
 
 def _depth(value: Any) -> int:
-    """Return how many lists and objects are one inside the other."""
+    """Return the nesting depth of lists and objects."""
     depth, level = 0, [value]
     while level:
         level = [
@@ -139,25 +139,25 @@ def _depth(value: Any) -> int:
 
 
 def refuse_many(text: str, at: int, end: int) -> None:
-    """Refuse a text with so many values from `at` to `end` that these would fill the memory.
+    """Refuse a text with too many values between `at` and `end` to hold in memory.
 
-    What separates and opens values is counted; in strings, too, which hold far less of it.
+    Counts commas and opening brackets, including the few inside strings.
 
     Raises:
-        NotJsonError: it is one.
+        NotJsonError: there are more than `MAX_VALUES`.
 
     """
     if end - at > MAX_VALUES and sum(text.count(sign, at, end) for sign in ",[{") > MAX_VALUES:
-        raise NotJsonError(f"holds more than {MAX_VALUES:,} values, too many to hold in memory", at)
+        raise NotJsonError(f"contains more than {MAX_VALUES:,} values, too many for memory", at)
 
 
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(r"\\(?:u[dD](?:([89abAB])|[c-fC-F])..|.)", re.DOTALL)
 
 
-def _refuse_halves(text: str, at: int, end: int) -> None:
-    """Refuse an escape that stands for half of a character (a lone surrogate)."""
-    if not _HALF.search(text, at, end):
+def _refuse_surrogates(text: str, at: int, end: int) -> None:
+    """Refuse an escaped surrogate without its other half."""
+    if not _SURROGATE.search(text, at, end):
         return
     pair: re.Match[str] | None = None
     for found in _ESCAPE.finditer(text, at, end):
@@ -170,23 +170,23 @@ def _refuse_halves(text: str, at: int, end: int) -> None:
             break
         pair = found if is_first else None
     if pair:
-        raise NotJsonError(f"{pair[0]} is only half of a character", pair.start())
+        raise NotJsonError(f"{pair[0]} is an unpaired surrogate (half a character)", pair.start())
 
 
-# --- Where a value stands ---------------------------------------------------------------------
+# --- Line numbers -----------------------------------------------------------------------------
 
 
 class Places:
-    """Where the values in a JSON text stand; each list and object is looked through once."""
+    """The line numbers of the values in a JSON text; scans each list and object once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._inside: dict[int, dict[int | str, tuple[int, int]]] = {}
 
     def line(self, loc: Loc) -> int:
-        """Return the line, from 1, of the value that `loc` leads to, or of the last on the way.
+        """Return the line, from 1, of the value at `loc`, or of its nearest existing parent.
 
-        What is no list and no object stands where its name does.
+        A value that is neither a list nor an object has the line of its name.
         """
         begin = at = skip(self._text, 0)
         for step in loc:
@@ -199,7 +199,7 @@ class Places:
         return 1 + self._text.count("\n", 0, begin)
 
     def _members(self, at: int) -> Iterator[tuple[int | str, tuple[int, int]]]:
-        """Yield each step into the value at `at`, with the begins of its name and its value."""
+        """Yield each key or index of the value at `at`, with the offsets of name and value."""
         text, opened = self._text, self._text[at : at + 1]
         if opened not in ("{", "["):
             return
@@ -219,21 +219,21 @@ class Places:
 
 
 def skip(text: str, at: int) -> int:
-    """Return the position of the first character from `at` on that is no white space."""
+    """Return the offset of the first non-whitespace character from `at` on."""
     found = _SPACE.match(text, at)
     return found.end() if found else at
 
 
 @dataclass(frozen=True)
 class JsonText:
-    """A JSON document that is held whole."""
+    """A JSON document in memory."""
 
     value: Any
     shown: str
     text: str
 
     def line(self, loc: Loc) -> int:
-        """Return the line of the value that `loc` leads to, or of the last one on the way."""
+        """Return the line of the value at `loc`, or of its nearest existing parent."""
         return self._places.line(loc)
 
     def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
@@ -245,20 +245,21 @@ class JsonText:
         return Places(self.text)
 
 
-# --- JSON as people write it ------------------------------------------------------------------
+# --- JSON with comments and trailing commas ---------------------------------------------------
 
 _NOT_JSON = re.compile(
     r'"(?:[^"\\]|\\.)*+(?:"|\Z)'
     r"|(?P<comment>//[^\n]*|\#[^\n]*|/\*.*?(?:\*/|\Z))|(?P<comma>,)(?=[ \t\r\n]*[}\]])",
     re.DOTALL,
 )
+_ODDITIES = {"comment": "a comment", "comma": "a trailing comma"}
 
 
 def parse_strict(text: str, *, shown: str) -> JsonText:
     """Parse JSON.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not JSON.
 
     """
     try:
@@ -269,10 +270,10 @@ def parse_strict(text: str, *, shown: str) -> JsonText:
 
 
 def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:
-    """Parse JSON that may hold comments and trailing commas, and name the lines of those.
+    """Parse JSON that may contain comments and trailing commas, and warn of each.
 
     Raises:
-        UsageError: it is no JSON without them either.
+        UsageError: the text is not JSON even without them.
 
     """
     try:
@@ -280,7 +281,7 @@ def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:
     except NotJsonError:
         pass
     oddities: list[Problem] = []
-    for _ in range(2):  # a comment may stand between a comma and the bracket
+    for _ in range(2):  # there may be a comment between a comma and the bracket
         found, text = _blanked(text, shown)
         oddities += found
     oddities.sort(key=lambda problem: problem.line or 0)
@@ -288,15 +289,15 @@ def parse_relaxed(text: str, *, shown: str) -> tuple[JsonText, list[Problem]]:
 
 
 def _blanked(text: str, shown: str) -> tuple[list[Problem], str]:
-    """Return `text` with spaces for what is no JSON, and where that was."""
+    """Replace comments and trailing commas with spaces; return warnings and the new text."""
     oddities: list[Problem] = []
     pieces: list[str] = []
     line, at = 1, 0
     for found in _NOT_JSON.finditer(text):
         if found.lastgroup:
             line += text.count("\n", at, found.start())
-            what = f"a {found.lastgroup}, which ADK refuses in JSON"
-            oddities.append(Problem(what, shown, line, severity="warning"))
+            message = f"{_ODDITIES[found.lastgroup]}, which ADK does not accept in JSON"
+            oddities.append(Problem(message, shown, line, severity="warning"))
             line += found[0].count("\n")
             pieces += text[at : found.start()], re.sub(r"[^\n]", " ", found[0])
             at = found.end()

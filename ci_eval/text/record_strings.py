@@ -1,7 +1,6 @@
-"""The texts that a record holds, wherever they stand in it: to be read, and to be put back.
+"""Extracting all texts from a record, at any depth, and putting changed ones back.
 
-Words of ours, such as the kinds of things, are not among them: a record without them would not be
-one any more.
+Fields with fixed values (`Literal`) are left out: a record with others would be invalid.
 """
 
 from collections.abc import Hashable, Mapping
@@ -9,20 +8,20 @@ from functools import cache
 from typing import Any, Literal, cast, get_args, get_origin
 
 _LONG = 10_000_000
-"""A number from here on is read as a text, for it may be all of a secret."""
+"""Integers of at least this size are treated as texts, because they may be a whole secret."""
 
 
 class Leaves:
-    """The texts of a record, keys included, in their order."""
+    """The texts of a record, including keys, in order."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.values: list[int] = []
-        """Which of them are no keys."""
+        """Indices of the texts that are not keys."""
         self._next = 0
 
     def visit(self, value: Any) -> None:
-        """Add the texts of `value`, a record or what one holds."""
+        """Add the texts of `value`, a record or part of one."""
         kind = type(value)
         if kind is str:
             self._add(value)
@@ -40,7 +39,7 @@ class Leaves:
                 self.visit(each) if hasattr(type(each), "model_fields") else self.visit_json(each)
 
     def visit_json(self, value: Any) -> None:
-        """Add the texts of a JSON value; a long number is one, too."""
+        """Add the texts of a JSON value, including long integers."""
         if _is_long(value):
             self._add(str(value))
         elif isinstance(value, list | tuple):
@@ -58,7 +57,7 @@ class Leaves:
         self.texts.append(text)
 
     def rebuilt(self, value: Any) -> Any:
-        """Return `value` with the texts as they are now; the walk is that of `visit`."""
+        """Return `value` with the current `texts`; walks in the same order as `visit`."""
         kind = type(value)
         if kind is str:
             return self._take()
@@ -75,7 +74,7 @@ class Leaves:
         return self._rebuilt_mapping(value) if isinstance(value, Mapping) else value
 
     def rebuilt_json(self, value: Any) -> Any:
-        """Return a JSON value so; the walk is that of `visit_json`."""
+        """Return a JSON value likewise; walks in the same order as `visit_json`."""
         if _is_long(value):
             text = self._take()
             return value if text == str(value) else text
@@ -87,7 +86,7 @@ class Leaves:
         found: dict[Any, Any] = {}
         for key, each in value.items():
             name = self._take() if type(key) is str else key
-            while name in found:  # several keys were secrets
+            while name in found:  # several keys are replaced by the same name
                 name += "'"
             is_record = hasattr(type(each), "model_fields")
             found[name] = self.rebuilt(each) if is_record else self.rebuilt_json(each)
@@ -104,20 +103,20 @@ def _is_long(value: Any) -> bool:
 
 @cache
 def _free_fields(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a record that may hold any text; words of ours are no secrets."""
+    """Return the fields of a record that may hold any text."""
     return tuple(
-        name for name, field in kind.model_fields.items() if not _is_word(field.annotation)
+        name for name, field in kind.model_fields.items() if not _is_literal(field.annotation)
     )
 
 
-def _is_word(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal or any(map(_is_word, get_args(annotation)))
+def _is_literal(annotation: Any) -> bool:
+    return get_origin(annotation) is Literal or any(map(_is_literal, get_args(annotation)))
 
 
 def gathered(value: Any, values: list[str], every: list[str]) -> None:
-    """Add the texts of what a record dumps to `every`, and those that are no keys to `values`.
+    """Add the texts of a dumped record to `every`, and those that are not keys to `values`.
 
-    That is all that `Leaves` finds and a few words more, much sooner.
+    Finds all that `Leaves` finds and some fixed values, but much faster.
     """
     is_object = type(value) is dict
     for key in value:

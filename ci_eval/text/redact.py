@@ -1,10 +1,9 @@
-"""Keeps secrets out of all that leaves: what agents say and print may hold keys they were given.
+"""Redaction of secrets in all output: agents may say or print the credentials they were given.
 
-Traces are scored as they are, so that a criterion can find a leak; it is what is written down of
-them that is cleaned.  In the place of a secret stands the name of its variable, as `[API_KEY]`.
-It is found however programs write it down (`encodings.py`), and where it is split over
-values that follow each other, too.  Nobody can find what somebody hides on purpose, by turning it
-round or enciphering it: this helps against accidents, and against those who do not know of it.
+Traces are scored unredacted, so that a criterion can detect a leak; they are redacted when they
+are written.  The name of its variable, as `[API_KEY]`, replaces a secret.  Secrets are found in any
+usual encoding (`encodings.py`), even split over consecutive values.  Deliberate hiding, such as
+reversing or encrypting, cannot be detected: redaction helps against accidents and naive attempts.
 """
 
 import re
@@ -23,49 +22,49 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="Record")
 
 MIN_CHARS = 8
-"""Shorter values are placeholders, and would be found in every other word."""
+"""Shorter values are ignored: they are placeholders, and would match ordinary words."""
 MIN_CUT = 100
-"""A text that was cut is longer."""
+"""Shorter texts are never truncated ones."""
 MAX_PARTS = 2_000
-"""Of how many parts of one value each is looked for."""
+"""The maximum number of lines of one value to search for."""
 _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR)|^GIT_CONFIG_VALUE_"
     r"|JWT|COOKIE|WEBHOOK|CONNECTION_?STRING|_(?:PASS|PWD|PAT|PEM|DSN)$",
     re.IGNORECASE,
 )
-"""What the name of an environment variable says whose value is secret."""
+"""Names of environment variables with secret values."""
 _PATH = re.compile(r"~?(?:/(?:[A-Za-z0-9]{0,24}|[\w.@ -]*[._@ -][\w.@ -]*))+")
 _CUT = re.compile(r"(?:\[\W?\d{1,15} \w{1,15} left out\W?\]|\u2026)+")
-"""Where something was left out, with blanks round it."""
+"""A mark where text was left out."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^@]*")
-"""An address without a login."""
+"""A URL without a login."""
 _LOGIN = re.compile(r"://([^/@\s]+)@")
 _ARMOUR = re.compile(r"-----[A-Z0-9 ]+-----")
-"""What stands round a key of several lines."""
+"""The first or last line of a PEM key."""
 _SCHEME = re.compile(r"(?:[\w-]+:\s*)?(?:Basic|Bearer|Token)\s+(\S+)", re.IGNORECASE)
-"""How a header says who asks."""
+"""An authorization header."""
 
 
 class Secrets:
-    """Values that must not get out, by the names that stand in their place.
+    """Secret values, and the names that replace them.
 
-    They are those of the variables in `env` whose names say that they are secret, and the logins
-    in all addresses there; `more` are others.  A path is none: it says where a secret is.
+    These are the values of variables in `env` with secret-looking names, the logins in all URLs in
+    `env`, and `more`.  Paths are not secret: they only say where a secret is.
     """
 
     def __init__(self, env: Mapping[str, str], more: Iterable[tuple[str, str]] = ()) -> None:
         self.given = tuple(dict.fromkeys((*_of(env), *more)))
-        """The names and the values, before they are taken apart."""
+        """The names and the full values."""
         self._named: dict[str, str] = {}
         self._anchors: dict[str, list[tuple[Spellings, str]]] = {}
-        """The pieces that are looked for, and what each may be of."""
+        """The anchors to search for, each with the values it may belong to."""
         for name, value in self.given:
             self._add(f"[{name}]", _parts(value), encoded=True)
-            # Encoded, a key of several lines is found as a whole.
+            # An encoded multi-line key is found as a whole.
             self._add(f"[{name}]", _lines(value), encoded=False)
 
     def _add(self, name: str, values: Iterable[str], *, encoded: bool) -> None:
-        """Look for `values` too, those that are not looked for yet."""
+        """Add `values` to search for."""
         for value in values:
             if len(value) >= MIN_CHARS and value not in self._named:
                 self._named[value] = name
@@ -74,22 +73,22 @@ class Secrets:
                     self._anchors.setdefault(anchor, []).append((found, name))
 
     def __bool__(self) -> bool:
-        """Say whether there is any."""
+        """Return True if there are any secrets."""
         return bool(self._anchors)
 
     def with_more(self, more: Iterable[tuple[str, str]]) -> "Secrets":
-        """Return these and `more`, each a name and a value."""
+        """Return these secrets and `more`, pairs of name and value."""
         return Secrets({}, (*self.given, *more))
 
     def text(self, text: str) -> str:
-        """Return `text` with names in the place of values."""
+        """Return `text` with each secret replaced by its name."""
         spans = [*self._spans(text), *self._cut_off(text)]
         return _replaced(text, spans) if spans else text
 
     def cleaned(self, record: M) -> M:
-        """Return `record` with names in the place of values, in keys too.
+        """Return `record` with each secret replaced by its name, in keys, too.
 
-        Where there are none, it is the very same.
+        Returns the same object if it contains none.
         """
         if not self or not self._may_be_in(record.model_dump(exclude_defaults=True)):
             return record
@@ -100,7 +99,7 @@ class Secrets:
         return cast("M", leaves.rebuilt(record))
 
     def _may_be_in(self, plain: Mapping[str, Any]) -> bool:
-        """Say whether a closer look at what a record dumps is worth its time."""
+        """Return True if a dumped record may contain a secret; a fast check."""
         values: list[str] = []
         every: list[str] = []
         gathered(plain, values, every)
@@ -112,10 +111,10 @@ class Secrets:
         return any(map(self._cut_off, long))
 
     def _clean(self, leaves: Leaves) -> bool:
-        """Clean the texts in `leaves`, and say whether there was anything to clean."""
+        """Redact the texts in `leaves`; return True if anything changed."""
         every = range(len(leaves.texts))
         found = {at: span for at, span in self._within(leaves.texts, every, "\0") if span}
-        # A value may be split over texts that follow each other, with keys between them or not.
+        # A secret may be split over consecutive texts, with or without keys between them.
         for kind in (leaves.values, every):
             for at, spans in self._within(leaves.texts, kind, ""):
                 found[at] = [*found.get(at, []), *spans]
@@ -129,7 +128,7 @@ class Secrets:
     def _within(
         self, texts: list[str], chosen: Iterable[int], between: str
     ) -> Iterator[tuple[int, list["Span"]]]:
-        """Yield which of `texts` hold parts of what is found in the chosen ones, joined."""
+        """Search the joined `chosen` texts; yield the index of each that has matches, and these."""
         numbers = list(chosen)
         spans = self._spans(between.join(texts[number] for number in numbers))
         if not spans:
@@ -160,7 +159,7 @@ class Secrets:
         ]
 
     def _cut_off(self, text: str) -> list["Span"]:
-        """Return where a long text that was cut ends with a part of a value, or begins with one."""
+        """Return the spans of partial secrets at the ends and the gaps of a truncated text."""
         if len(text) < MIN_CUT:
             return []
         cuts = [(0, 0), (len(text), len(text))]
@@ -171,7 +170,7 @@ class Secrets:
         return [span for span in (*before, *after) if span]
 
     def _part(self, text: str, at: int, step: Literal[-1, 1]) -> "Span | None":
-        """Return the part of a value that `text` holds from a place on, or up to it."""
+        """Return the span of a partial secret that begins (`step` 1) or ends (-1) at `at`."""
         begin, end = sorted((at, at + MIN_CHARS * step))
         name = self._pieces.get(text[max(begin, 0) : end])
         if name is None:
@@ -182,7 +181,7 @@ class Secrets:
 
     @cached_property
     def _pieces(self) -> dict[str, str]:
-        """Every piece of the usual ways to write a value, with its name."""
+        """Every piece of the usual encodings of a secret, with its name."""
         return {
             form[place : place + MIN_CHARS]: name
             for value, name in self._named.items()
@@ -192,11 +191,11 @@ class Secrets:
 
 
 Span = tuple[int, int, str]
-"""From where to where, and what comes in its place."""
+"""Start, end, and the replacement."""
 
 
 def _with_blanks(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Return a part of `text` with the blanks before and behind it."""
+    """Extend a span of `text` by the whitespace around it."""
     while begin and text[begin - 1].isspace():
         begin -= 1
     while end < len(text) and text[end].isspace():
@@ -205,7 +204,7 @@ def _with_blanks(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def _replaced(text: str, spans: Iterable[Span]) -> str:
-    """Return `text` with the name of each span in its place; of several that overlap, one name."""
+    """Return `text` with each span replaced by its name; overlapping spans get one name."""
     pieces, at = [], 0
     for begin, end, name in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
         if begin >= at:
@@ -214,11 +213,11 @@ def _replaced(text: str, spans: Iterable[Span]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-# --- What is secret ---------------------------------------------------------------------------
+# --- Secret values ----------------------------------------------------------------------------
 
 
 def _of(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of what is secret in an environment."""
+    """Yield the names and values of the secrets in an environment."""
     for name, value in env.items():
         if _SECRET.search(name):
             if not _PATH.fullmatch(value.strip()):
@@ -228,9 +227,9 @@ def _of(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def passed_on(env: Mapping[str, str], names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of variables that a configuration hands to an agent.
+    """Yield the names and values of variables that a configuration passes to an agent.
 
-    It may hand on any: what is a path, or an address without a login, is no secret.
+    Any of them may be secret, except paths and URLs without a login.
     """
     for name in names:
         value = env.get(name, "").strip()
@@ -239,7 +238,7 @@ def passed_on(env: Mapping[str, str], names: Iterable[str]) -> Iterator[tuple[st
 
 
 def logins(text: str) -> Iterator[str]:
-    """Yield the logins in the addresses that `text` holds, and their passwords."""
+    """Yield the logins in the URLs in `text`, and their passwords."""
     for found in _LOGIN.finditer(text):
         yield found[1]
         password = found[1].partition(":")[2]
@@ -251,7 +250,7 @@ def logins(text: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield a value, and the parts of it that would do: logins, and the secrets in JSON."""
+    """Yield a value and its parts that are secret by themselves: logins, secrets in JSON."""
     value = value.strip()
     yield value
     yield from logins(value)
@@ -262,14 +261,14 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _lines(value: str) -> Iterator[str]:
-    """Yield the lines of a key, of keys in JSON too, but for those that all keys have."""
+    """Yield the lines of a multi-line key, also of keys in JSON, without the PEM armour."""
     values = [value, *(_in_json(value) if value.lstrip().startswith("{") else [])]
     lines = (line.strip() for each in values for line in each.splitlines()[:MAX_PARTS])
     return (line for line in lines if not _ARMOUR.fullmatch(line))
 
 
 def _in_json(value: str) -> Iterator[str]:
-    """Yield what is secret in a JSON object, as the key of a service account has it."""
+    """Yield the secrets in a JSON object such as the key file of a service account."""
     import json
 
     try:
@@ -281,12 +280,12 @@ def _in_json(value: str) -> Iterator[str]:
             yield each.strip()
 
 
-# --- What is printed --------------------------------------------------------------------------
+# --- Printed output ---------------------------------------------------------------------------
 
 
 @contextmanager
 def printing(env: Mapping[str, str]) -> Iterator[None]:
-    """Keep the secrets of an environment out of what is printed, whoever prints it."""
+    """Redact the secrets of an environment in stdout and stderr."""
     secrets = Secrets(env)
     before = sys.stdout, sys.stderr
     streams = [_Stream(each, secrets) for each in before]
@@ -295,22 +294,22 @@ def printing(env: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError):  # the reader has closed the stream
             for each in streams:
                 each.write_held()
 
 
 def print_none_of(secrets: Secrets) -> None:
-    """Keep more secrets out of what is printed from now on."""
+    """Redact more secrets in stdout and stderr from now on."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, _Stream):
             stream.secrets = stream.secrets.with_more(secrets.given)
 
 
 class _Stream:
-    """A stream that writes no secrets.
+    """A stream that redacts secrets.
 
-    A line is held until its end, or until it is to be seen: it may be written piece by piece.
+    Buffers each line until its end or a flush, because it may be written in pieces.
     """
 
     def __init__(self, stream: Any, secrets: Secrets) -> None:

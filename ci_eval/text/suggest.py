@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 MAX_NAMED = 20
-"""How many names a message lists."""
+"""The most names that a message lists."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that names what was probably meant.
+    """Return the end of a message: the probable name, or the known names.
 
     >>> did_you_mean("respnse", ("response", "tools"))
     ". Did you mean 'response'?"

@@ -1,20 +1,20 @@
-"""Text that others wrote, made harmless for the place it is shown in; and the templates.
+"""Escaping of untrusted text, formatting of numbers, and templates.
 
-What agents, evalsets, judges and users write is hostile until it went through one of these:
+Text from agents, evalsets, judges and users is hostile until it went through one of these:
 
 =================== =======================================================================
-`markdown`          running text in Markdown: paragraphs, table cells, inside HTML tags too
-`code`              a value in Markdown, as code
-`html_code`         the same inside HTML, where Markdown is not read (`<summary>`)
-`block`             many lines in Markdown, as a fenced block
+`markdown`          running text in Markdown: paragraphs, table cells, also inside HTML tags
+`code`              a Markdown code span
+`html_code`         an HTML code element, where Markdown is not interpreted (`<summary>`)
+`block`             a fenced Markdown block of many lines
 `xml`               XML text and attribute values
-`terminal`          one plain line, for a log
-`workflow_command`  one line that a GitHub runner obeys
+`terminal`          one plain line of a log
+`workflow_command`  one line that a GitHub runner executes
 =================== =======================================================================
 
-None of them fails on any text.  `render` fills a template from `templates/`, where every
-value goes through `markdown` unless a filter put it elsewhere: a template cannot write the
-text of others as it is.
+None of them fails on any text.  `render` fills a template from `templates/`; every value goes
+through `markdown` unless it went through another filter, so a template cannot output untrusted
+text unescaped.
 """
 
 import html
@@ -31,30 +31,30 @@ from ci_eval.text.sanitize import REPLACEMENT, clean, one_line, without_sequence
 # --- Markdown -------------------------------------------------------------------------------
 
 _BREAK = "\u200b"
-"""A space without width: not seen, and yet what it parts no longer belongs together."""
+"""A zero-width space: invisible, but separates the text around it."""
 _MARKUP = re.compile(
     r"[&<>|`*~\[\]$\\\^\#]"
-    r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"  # inside a word it is no markup
+    r"|_(?![A-Za-z0-9])|(?<![A-Za-z0-9])_"  # not markup inside a word
     r"|^[-+=:/]|^[0-9](?=[0-9]*[.)](?:\s|$))"  # starts a line: list, rule, GitLab's action
 )
 _DOLLAR = f"&#{ord('$')};"
 _LINKED = re.compile(
     r"[@\#:](?=\S)|www(?=\.)|gh(?=-[0-9])"
     r'|[!&$](?=[0-9])|[~%](?=[\w"])'  # GitLab's merge requests, epics, snippets, labels, milestones
-    r"|[0-9a-f]{6}(?=[0-9a-f])",  # of a commit at least 7 digits
+    r"|[0-9a-f]{6}(?=[0-9a-f])",  # at least 7 digits of a commit
     re.IGNORECASE,
 )
-"""What GitHub or GitLab makes a mention, an issue, an emoji or a link of with what follows."""
+"""Starts of what GitHub or GitLab turn into a mention, an issue, an emoji or a link."""
 _LINKED_IN_CODE = re.compile(r"@(?=\S)|:(?=//)|www(?=\.)", re.IGNORECASE)
-"""What is made a link before anybody looks for an HTML element round it."""
+"""Starts of links that are recognised even inside an HTML code element."""
 
 
 def markdown(text: str, limit: int = 300) -> str:
-    """Return `text` as running text: one line that GitHub shows as it is.
+    """Return `text` as running text: one line that GitHub shows verbatim.
 
-    Character references instead of back-slashes make the result as good inside HTML tags.
+    Uses character references instead of backslashes, so that the result is also valid inside HTML.
     """
-    # Formulas are looked for when references are gone; in an element of its own no dollar is one's:
+    # GitHub looks for formulas after resolving references; an element around each `$` prevents it:
     # https://docs.github.com/get-started/writing-on-github/working-with-advanced-formatting/writing-mathematical-expressions
     return _escaped(one_line(text, limit), _LINKED).replace(_DOLLAR, f"<span>{_DOLLAR}</span>")
 
@@ -67,8 +67,8 @@ def _escaped(line: str, linked: re.Pattern[str]) -> str:
 def code(text: str, limit: int = 120) -> str:
     """Return `text` as a code span.
 
-    Back-ticks and bars, which could end the span or the table cell it stands in, make it
-    an HTML element instead; so what stands next to it never matters.
+    A text with backticks or bars, which could end the span or its table cell, becomes an HTML
+    element instead; so the surrounding text never matters.
     """
     line = one_line(text, limit)
     plain = line and not set(line) & {"`", "|"}
@@ -76,14 +76,14 @@ def code(text: str, limit: int = 120) -> str:
 
 
 def html_code(text: str, limit: int = 120) -> str:
-    """Return `text` as an HTML code element, for where Markdown is not read."""
+    """Return `text` as an HTML code element, for places where Markdown is not interpreted."""
     return f"<code>{_escaped(one_line(text, limit), _LINKED_IN_CODE) or 'empty'}</code>"
 
 
 def block(lines: str, language: str = "") -> str:
-    """Return `lines` as a fenced block, its fence longer than any in it.
+    """Return `lines` as a fenced block, with a fence longer than any in `lines`.
 
-    `language` is for the highlighting, and a word of ours.
+    `language` sets the syntax highlighting; it must be trusted.
     """
     text = _without_comments(clean(lines)).rstrip("\n")
     longest = max(map(len, re.findall("`+", text)), default=0)
@@ -92,9 +92,9 @@ def block(lines: str, language: str = "") -> str:
 
 
 def _without_comments(text: str) -> str:
-    """Return `text`, which stands in code, without what looks like one of our own comments.
+    """Return the text of a code element without anything that looks like one of our comments.
 
-    Whoever takes a document apart by them need not know what is code.
+    These comments mark the parts of a document; a parser need not know which of it is code.
     """
     return text.replace("<!--", f"<{_BREAK}!--")
 
@@ -103,15 +103,15 @@ def _without_comments(text: str) -> str:
 
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""All but the characters of XML 1.0."""
+"""Characters that XML 1.0 does not allow."""
 _ATTACHMENT = re.compile(r"\[\[(?=ATTACHMENT\|)", re.IGNORECASE)
-"""How a file is named in test results: https://docs.gitlab.com/ci/testing/unit_test_reports/."""
+"""An attachment in test results: https://docs.gitlab.com/ci/testing/unit_test_reports/."""
 
 
 def xml(text: str) -> str:
     """Return `text` for XML, as text or between the quotes of an attribute.
 
-    What makes readers of test results link or upload a file is broken.
+    Breaks up the syntax with which readers of test results link or upload a file.
     """
     kept = _NOT_XML.sub(REPLACEMENT, without_sequences(text))
     kept = _ATTACHMENT.sub("[ [", kept)
@@ -119,13 +119,13 @@ def xml(text: str) -> str:
 
 
 def terminal(text: str, limit: int = 500) -> str:
-    """Return `text` as one line of a log that no runner obeys."""
+    """Return `text` as one line of a log, which no runner takes for a command."""
     line = one_line(text, limit)
     return f": {line[1:]}" if line.startswith("::") else line
 
 
 def command_data(text: str) -> str:
-    """Return `text` as the message of a workflow command; its lines survive."""
+    """Return `text` as the message of a workflow command; keeps line breaks."""
     return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -142,7 +142,7 @@ def workflow_command(
     file: str = "",
     line: int | None = None,
 ) -> str:
-    """Return the line that makes a GitHub runner annotate `line` of `file`."""
+    """Return the command with which a GitHub runner annotates `line` of `file`."""
     place = {"file": file, "line": str(line or "") if file else "", "title": title}
     properties = ",".join(
         f"{name}={command_property(value)}" for name, value in place.items() if value
@@ -153,11 +153,11 @@ def workflow_command(
 # --- Numbers --------------------------------------------------------------------------------
 
 NONE = "\N{EN DASH}"
-"""Stands where there is no number."""
+"""Shown where there is no number."""
 
 
 def score(value: float | None, beside: float | None = None) -> str:
-    """Return `value` with 3 decimals; with more where it would else look like `beside`.
+    """Return `value` with 3 decimals, or more if needed to distinguish it from `beside`.
 
     >>> score(0.9), score(0.79996, 0.8)
     ('0.900', '0.79996')
@@ -172,7 +172,7 @@ def score(value: float | None, beside: float | None = None) -> str:
 
 
 def measure(value: float | None) -> str:
-    """Return a value without bounds (tokens, seconds, money) with 3 significant digits.
+    """Return an unbounded value (tokens, seconds, money) with 3 significant digits.
 
     >>> measure(15321.0), measure(0.00123), measure(4.5)
     ('15,321', '0.00123', '4.5')
@@ -183,7 +183,7 @@ def measure(value: float | None) -> str:
 
 
 def plain(value: float) -> str:
-    """Return a value in a sentence: with 3 decimals, or 3 digits where they would all be 0.
+    """Return a value for a sentence: with 3 decimals, or 3 digits if these would all be 0.
 
     >>> plain(0.5), plain(0.0000123), plain(0.0)
     ('0.500', '1.23e-05', '0.000')
@@ -192,7 +192,7 @@ def plain(value: float) -> str:
 
 
 def exact(value: float | None) -> str:
-    """Return a number that a user wrote, such as a threshold, as it was written.
+    """Return a number that a user wrote, such as a threshold, unrounded.
 
     >>> exact(1.0), exact(0.85), exact(0.99995)
     ('1', '0.85', '0.99995')
@@ -201,20 +201,20 @@ def exact(value: float | None) -> str:
 
 
 def difference(value: float | None) -> str:
-    """Return `value` with its sign: with 3 decimals, or 3 digits where they would all be 0.
+    """Return `value` with its sign: with 3 decimals, or 3 digits if these would all be 0.
 
     >>> difference(0.25), difference(0.0), difference(0.0001)
     ('+0.250', '±0.000', '+0.0001')
     """
     if value is None:
         return NONE
-    if abs(value) < 1e-9:  # how means of equal numbers differ
+    if abs(value) < 1e-9:  # rounding error between means of equal numbers
         return f"±{0:.3f}"
     return _minus(f"{value:+.3g}" if abs(value) < 0.001 else f"{value:+,.3f}")
 
 
 def percent(rate: float | None) -> str:
-    """Return a rate in [0, 1] in percent, never rounded up to all or down to nothing.
+    """Return a rate in [0, 1] as a percentage, never rounded up to 100 or down to 0.
 
     >>> percent(0.9), percent(0.99999), percent(0.00001), percent(1.0)
     ('90.0%', '99.9%', '0.1%', '100.0%')
@@ -228,7 +228,7 @@ def percent(rate: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """Return the sentence about a p-value.
+    """Return a p-value with its relation.
 
     >>> p_value(0.0123), p_value(0.00001)
     ('p = 0.012', 'p < 0.001')
@@ -239,7 +239,7 @@ def p_value(value: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in its two largest units.
+    """Return a duration in its two largest units.
 
     >>> duration(0.35), duration(41.2), duration(125), duration(200_000)
     ('350 ms', '41 s', '2 min 5 s', '2 d 7 h')
@@ -255,7 +255,7 @@ def duration(seconds: float) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Return an amount of money; cents where they say enough.
+    """Return an amount of money, in cents if these suffice.
 
     >>> dollars(12.3), dollars(0.0213), dollars(0.000004)
     ('$12.30', '$0.0213', '$0.000004')
@@ -269,7 +269,7 @@ def _significant(amount: float) -> str:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return the number of things with their name.
+    """Return a count with its noun.
 
     >>> counted(1, "case"), counted(3000, "case"), counted(2, "criterion", "criteria")
     ('1 case', '3,000 cases', '2 criteria')
@@ -291,10 +291,10 @@ _FILTERS: tuple[Callable[..., str], ...] = (
 
 @dataclass(frozen=True)
 class _Safe:
-    """Markdown that a filter or a template made.
+    """Escaped Markdown from a filter or a template.
 
-    No string on purpose: joined or formatted with other text it becomes a plain string
-    again, which is escaped once more when it is written.
+    Deliberately not a string: joined or formatted with other text it becomes a plain string
+    again, which is escaped when it is output.
     """
 
     text: str
@@ -307,47 +307,47 @@ class _Safe:
 
 
 def render(template: str, context: Mapping[str, Any]) -> str:
-    """Return the template of that file name, filled with the values of `context`.
+    """Render the template file `template` with the values of `context`.
 
     Raises:
-        jinja2.TemplateError: it is wrong, or asks for a value that there is not.
-        TypeError: it writes a value that is neither text nor a number.
+        jinja2.TemplateError: the template is invalid or uses an undefined value.
+        TypeError: the template outputs a value that is neither text nor a number.
 
     """
     return "".join(environment().get_template(template).generate(context))
 
 
 def source(name: str) -> str:
-    """Return the file `name` beside the templates as it is, to be filled in by other means."""
+    """Return the raw text of the file `name` in a template folder."""
     found = next(path for folder in folders() if (path := folder / name).is_file())
     return found.read_text(encoding="utf-8")
 
 
 def prepare() -> None:
-    """Load what `render` needs and compile the templates, which takes longer than to fill them."""
+    """Compile all templates in advance, because compiling takes longer than rendering."""
     found = environment()
     for name in found.list_templates(filter_func=_is_document):
         found.get_template(name)
 
 
 def _is_document(name: str) -> bool:
-    return name.endswith(".j2") and "/" not in name  # in folders lie texts for other purposes
+    return name.endswith(".j2") and "/" not in name  # subfolders hold prompts
 
 
 @cache
 def environment() -> Any:
-    """Return the environment of all templates; the import takes a while."""
+    """Return the Jinja environment of all templates; the import is slow."""
     from jinja2 import FileSystemLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Environment(ImmutableSandboxedEnvironment):
-        # What a macro or a block wrote was escaped when it was written.
+        # The output of a macro or a block is already escaped.
         concat = staticmethod(lambda pieces: _Safe("".join(pieces)))  # type: ignore[assignment]  # no str
 
     environment = Environment(
         loader=FileSystemLoader(folders()),
         undefined=StrictUndefined,
-        finalize=_written,
+        finalize=_output,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -357,13 +357,13 @@ def environment() -> Any:
 
 
 def folders() -> list[Path]:
-    """Return where templates lie: in an installed package, or beside it in the repository."""
+    """Return the template folders: of an installed package, and of the repository."""
     package = Path(__file__).parents[1]
     return [package / "templates", package.parent / "templates"]
 
 
-def _written(value: object) -> str:
-    """Return what a template writes for `value`."""
+def _output(value: object) -> str:
+    """Return the output of a template for `value`."""
     match value:
         case _Safe():
             return value.text
@@ -374,9 +374,9 @@ def _written(value: object) -> str:
         case float():
             return score(value)
         case _:
-            # What is undefined raises an error of its own here, which says its name.
+            # For an undefined value, `str` raises an error with its name.
             shown = str(value)[:80]
-            raise TypeError(f"a template writes text and numbers only, not {shown}")
+            raise TypeError(f"templates can output only text and numbers, not {shown}")
 
 
 def _as_safe(function: Callable[..., str]) -> Callable[..., _Safe]:

@@ -1,4 +1,4 @@
-"""What pydantic found wrong, in the words of the person who wrote the file."""
+"""Plain messages for pydantic's validation errors, for the author of the file."""
 
 import re
 import typing
@@ -38,13 +38,13 @@ _SAID = {
 }
 _FOUND = {list: "a list", tuple: "a list", dict: "an object", type(None): "nothing"}
 _IN_UNION = re.compile(r"<\w+>|function-\w+\[.*\]", re.DOTALL)
-"""Names that unions put into the places of errors; no file has them."""
+"""Steps that unions add to the location of an error; they do not exist in the file."""
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
-    """Yield the place and the message of each thing that is wrong with a value of `model`.
+    """Yield the location and the message of each error in a value of `model`.
 
-    What is missing is said of the place where it should be.
+    For a missing key, the location is that of its parent.
     """
     for detail in error.errors(include_url=False):
         steps = detail["loc"]
@@ -72,7 +72,7 @@ def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
 
 
 def describe(value: object) -> str:
-    """Return what kind of value `value` is, in words."""
+    """Return a short description of `value`."""
     if isinstance(value, str):
         shown = f"{value[:40]!r}" if value else "an empty text"
         return shown + "…" if len(value) > 40 else shown
@@ -84,7 +84,7 @@ def describe(value: object) -> str:
 
 
 def _field(model: type[BaseModel], key: str) -> str:
-    """Return the field of `model` that a file may call `key`."""
+    """Return the name of the field of `model` for the file's `key`, which may be an alias."""
     aliases = {info.alias: name for name, info in model.model_fields.items()}
     return aliases.get(key, key)
 
@@ -92,12 +92,12 @@ def _field(model: type[BaseModel], key: str) -> str:
 def _unknown(key: str, model: type[BaseModel]) -> str:
     known = [name for name, info in model.model_fields.items() if not info.exclude]
     if _field(model, key) in known:
-        return "is given in two spellings"
+        return "is given twice, in two spellings"
     return f"unknown key{did_you_mean(key, known)}"
 
 
 def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
-    """Return the model that `loc` leads to inside `model`, as far as it leads through models."""
+    """Return the innermost model on the way along `loc` into `model`."""
     annotation: Any = model
     for step in loc:
         if isinstance(step, str):
@@ -109,7 +109,7 @@ def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel]:
 
 
 def _tagged(annotation: Any, tag: str) -> Any:
-    """Return the part of a union that `tag` stands for."""
+    """Return the member of a union that has `tag`."""
     if Tag(tag) in getattr(annotation, "__metadata__", ()):
         return annotation
     for inner in typing.get_args(annotation):

@@ -1,7 +1,6 @@
 """Text files, and YAML with the line of every value.
 
-YAML is read by the rules of version 1.2 (`off` is a word, not a boolean), and a key that
-is there twice is refused.
+YAML follows version 1.2 (`off` is a string, not a boolean); duplicate keys are errors.
 """
 
 import codecs
@@ -17,32 +16,32 @@ from typing import IO, Any, NoReturn
 from ci_eval.records.errors import Problem, Severity, UsageError
 
 Loc = Sequence[int | str]
-"""The way to a value: keys and positions, from the outside in."""
+"""The path to a value: keys and indices, from the outside in."""
 
 MAX_TEXT = 64 * 1024 * 1024
-"""The longest file that is read whole, in characters."""
+"""The longest file that is read as a whole, in characters."""
 MAX_CONFIG = 1024 * 1024
-"""The longest configuration."""
+"""The longest configuration, in characters."""
 MAX_YAML_NODES = 200_000
-"""The most values a YAML file may unfold to; anchors can make a small file huge."""
+"""The most values a YAML file may expand to; anchors can make a small file huge."""
 MAX_YAML_DEPTH = 100
-"""How deep they may be nested; what parses YAML has no limit but the end of its stack."""
+"""The maximum nesting depth of YAML; the parser's only limit is its stack."""
 MAX_KEY = 100
-"""How much of a key is shown."""
+"""The most characters of a key that a message shows."""
 MAX_WALKED = 4 << 30
-"""The longest JSON document that is walked, such as a run or a baseline, in bytes."""
+"""The largest JSON document that is streamed, such as a run or a baseline, in bytes."""
 MAX_LINES = 64 << 30
-"""The longest file of lines, such as `traces.jsonl`, in bytes."""
+"""The largest JSON Lines file, such as `traces.jsonl`, in bytes."""
 _MAX_BITS = 1023
-"""The longest whole number: as a float it is still finite."""
+"""The maximum size of an integer, so that it is finite as a float."""
 _CHUNK = 1 << 20
 
 
 def read_text(path: Path, *, shown: str, most: int = MAX_TEXT) -> str:
-    """Return the text of the file at `path`, which the user calls `shown`.
+    """Return the text of the file at `path`; messages call it `shown`.
 
     Raises:
-        UsageError: it is not there, not a file, not UTF-8, or has more than `most` characters.
+        UsageError: the file is missing, not a file, not UTF-8, or longer than `most` characters.
 
     """
     with reading(path, shown=shown) as file:
@@ -54,11 +53,11 @@ def read_text(path: Path, *, shown: str, most: int = MAX_TEXT) -> str:
 
 @contextmanager
 def reading(path: Path, *, shown: str, most: int = MAX_LINES) -> Iterator[IO[str]]:
-    """Open the file at `path` as UTF-8, and say what is wrong with it while it is read.
+    """Open the file at `path` as UTF-8; turn errors while it is read into problems.
 
     Raises:
-        UsageError: it is not there, not a file, cannot be read, is not UTF-8, or has more than
-            `most` bytes.
+        UsageError: the file is missing, not a file, unreadable, not UTF-8, or larger than `most`
+            bytes.
 
     """
     try:
@@ -77,11 +76,11 @@ def reading(path: Path, *, shown: str, most: int = MAX_LINES) -> Iterator[IO[str
 
 
 def _too_long(most: int, shown: str) -> Problem:
-    return Problem(f"is longer than {most >> 20} MiB, which is the most for such a file", shown)
+    return Problem(f"is larger than {most >> 20} MiB, the limit for this kind of file", shown)
 
 
 def _not_utf8(path: Path, shown: str) -> Problem:
-    """Return a problem that names the line of the first byte that is not UTF-8."""
+    """Return a problem with the line of the first byte that is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     line = 1
     with path.open("rb") as file:
@@ -91,7 +90,8 @@ def _not_utf8(path: Path, shown: str) -> Problem:
                 decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as exc:
                 line += exc.object.count(b"\n", 0, exc.start)
-                hint = ", it seems to be UTF-16" if line == 1 and _is_utf16(exc.object) else ""
+                is_utf16 = line == 1 and _is_utf16(exc.object)
+                hint = "; the file seems to be UTF-16" if is_utf16 else ""
                 return Problem(f"byte {exc.object[exc.start]:#04x} is not UTF-8{hint}", shown, line)
             line += chunk.count(b"\n")
 
@@ -101,7 +101,7 @@ def _is_utf16(data: bytes) -> bool:
 
 
 def dotted(loc: Loc) -> str:
-    """Return `loc` as it is shown.
+    """Return `loc` as messages show it.
 
     >>> dotted(("matrix", 0, "agents"))
     'matrix[0].agents'
@@ -119,7 +119,7 @@ def _short(key: str) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A value and where each part of it stands."""
+    """A YAML value with the line of each of its parts."""
 
     value: Any
     shown: str
@@ -127,7 +127,7 @@ class Document:
     _root: Any = None
 
     def line(self, loc: Loc) -> int | None:
-        """Return the line of the key or element that `loc` leads to, or of the last one met."""
+        """Return the line of the key or element at `loc`, or of its nearest existing parent."""
         import yaml
 
         node, line = self._root, 1
@@ -151,17 +151,17 @@ def read_yaml(path: Path, *, shown: str) -> Document:
     """Read the YAML file at `path`.
 
     Raises:
-        UsageError: with the line of what is wrong.
+        UsageError: the file is invalid; names the line.
 
     """
     return parse_yaml(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
 
 
 def parse_yaml(text: str, *, shown: str) -> Document:
-    """Read `text` as YAML 1.2, or JSON, which is a part of it.
+    """Parse `text` as YAML 1.2 (JSON is a subset).
 
     Raises:
-        UsageError: with the line of what is wrong.
+        UsageError: the text is invalid; names the line.
 
     """
     import yaml
@@ -198,13 +198,13 @@ _PLAIN = {
     ),
     "merge": (re.compile("<<"), ["<"]),
 }
-"""How YAML 1.2 tells the kinds of plain words apart, each with their first characters."""
+"""The patterns of plain scalars in YAML 1.2 by kind, each with its possible first characters."""
 _TAG = "tag:yaml.org,2002:"
 
 
 @cache
 def _loader() -> Any:
-    """Return PyYAML's safe loader with the plain words of YAML 1.2, and no others."""
+    """Return PyYAML's safe loader with exactly the plain scalars of YAML 1.2."""
     import yaml
 
     class Yaml12Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # one of two classes
@@ -217,7 +217,7 @@ def _loader() -> Any:
 
 
 def _refuse_deep(text: str, shown: str) -> None:
-    """Look through `text` without a stack, since deep nesting would overflow the parser's."""
+    """Refuse deep nesting, which would overflow the parser's stack."""
     import yaml
 
     depth = 0
@@ -229,11 +229,11 @@ def _refuse_deep(text: str, shown: str) -> None:
             depth -= 1
         if depth > MAX_YAML_DEPTH:
             line = event.start_mark.line + 1
-            raise UsageError(problems=[Problem("is nested too deep", shown, line)])
+            raise UsageError(problems=[Problem("is nested too deeply", shown, line)])
 
 
 class _Builder:
-    """Turns PyYAML's nodes into plain values."""
+    """Converts PyYAML's nodes to plain values."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
@@ -245,14 +245,14 @@ class _Builder:
             return None
         self._left -= 1
         if self._left < 0:
-            self._refuse(node, f"unfolds to more than {MAX_YAML_NODES} values")
+            self._refuse(node, f"expands to more than {MAX_YAML_NODES} values")
         if node.id == "scalar":
             return self._scalar(node)
         if node.tag not in (_TAG + "map", _TAG + "seq"):
             self._refuse_tag(node)
         self._depth += 1
         if self._depth > MAX_YAML_DEPTH:
-            self._refuse(node, "is nested too deep, or holds itself")
+            self._refuse(node, "is nested too deeply or contains itself")
         found = self._mapping(node) if node.id == "mapping" else list(map(self.value, node.value))
         self._depth -= 1
         return found
@@ -262,10 +262,10 @@ class _Builder:
         merged: dict[str, Any] | None = None
         for key, value in node.value:
             if key.id != "scalar":
-                self._refuse(key, "a key must be a word")
+                self._refuse(key, "a key must be text, not a list or a mapping")
             is_merge = key.tag == _TAG + "merge"
             if key.value in found or (is_merge and merged is not None):
-                self._refuse(key, f"the key {key.value!r} is there twice")
+                self._refuse(key, f"duplicate key {key.value!r}")
             if is_merge:
                 merged = self._merged(value)
             else:
@@ -273,7 +273,7 @@ class _Builder:
         return {**(merged or {}), **found}
 
     def _merged(self, node: Any) -> dict[str, Any]:
-        """Return what `<<` brings in; of several mappings, the first that has a key counts."""
+        """Return the keys merged by `<<`; for duplicate keys, the first mapping wins."""
         merged: dict[str, Any] = {}
         for source in node.value if node.id == "sequence" else [node]:
             if source.id != "mapping":
@@ -288,7 +288,7 @@ class _Builder:
         if kind not in _PLAIN or kind == "merge":
             self._refuse_tag(node)
         if not _PLAIN[kind][0].fullmatch(text):
-            self._refuse(node, f"{text[:40]!r} is no {kind}")
+            self._refuse(node, f"{text[:40]!r} is not a valid {kind}")
         if kind == "null":
             return None
         if kind == "bool":

@@ -831,7 +831,7 @@ def test_half_a_character_is_no_text(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "traces.jsonl:1: \\ud800 is only half of a character" in ended.err
+    assert "traces.jsonl:1: \\ud800 is an unpaired surrogate (half a character)" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -126,9 +126,9 @@ def test_a_brace_too_many_is_named_with_its_line(example, tmp_path):
 
     assert found.kind == "eval_config"
     assert [str(problem) for problem in found.problems] == [
-        f"{path}:{example.behind}: goes on after its end"
+        f"{path}:{example.behind}: has extra text after the end"
     ]
     assert [str(problem) for problem in read.problems] == [
         f"ci-eval.yaml:1: criteria.from: {example.name} cannot be read",
-        f"{example.name}:{example.behind}: goes on after its end",
+        f"{example.name}:{example.behind}: has extra text after the end",
     ]

@@ -103,7 +103,7 @@ def test_a_process_a_message_reads_to_the_end_of_its_input(place: Place) -> None
         ("os.abort()", "crash", "was killed by SIGABRT without an answer"),
         ("input()", "protocol", "exited with code 0 without an answer; expected a text, or"),
         ("input(); print('Thinking')", "protocol", "answered 'Thinking': is not JSON: "),
-        ("input(); print('{\"response\": NaN}')", "protocol", "is not JSON: NaN is no number"),
+        ("input(); print('{\"response\": NaN}')", "protocol", "is not JSON: NaN is not a number"),
         ("input(); print(); print('[1]')", "protocol", "answered [1]; expected a text"),
         ("input(); print('1\\n2\\n3')", "protocol", "more than one line: '1', then '2'"),
         ("input(); print('x' * (17 << 20))", "protocol", "wrote a line of more than 16 MiB with"),

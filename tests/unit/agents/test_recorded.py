@@ -251,9 +251,9 @@ def test_a_conversation_that_took_place_cannot_go_on(tmp_path: Path) -> None:
     [
         ("{", "is not JSON: expecting property name enclosed in double quotes"),
         ('{"eval_id": "b" "x"}', "is not JSON: expecting ',' delimiter"),
-        ('{"eval_id": "b"} x', "goes on after its end"),
-        ('{"eval_id": NaN}', "is not JSON: NaN is no number"),
-        ('{"eval_id": "\\ud800"}', "\\ud800 is only half of a character"),
+        ('{"eval_id": "b"} x', "has extra text after the end"),
+        ('{"eval_id": NaN}', "is not JSON: NaN is not a number"),
+        ('{"eval_id": "\\ud800"}', "\\ud800 is an unpaired surrogate (half a character)"),
         (b'{"eval_id": "\xff"}', "byte 0xff is not UTF-8"),
         ("5", "expected an object, found 5"),
         ("[]", "expected an object, found a list"),
@@ -405,7 +405,7 @@ def test_a_case_that_failed_in_adk_is_an_error(tmp_path: Path, turns: object) ->
     [
         ('{"eval_set_result_id": "r"}', ["1: has no list 'eval_case_results'"]),
         ('{"eval_set_result_id": "r", "evalCaseResults": {}}', ["1: has no list 'eval_case_re"]),
-        ('"{}" x', ["1: goes on after its end"]),
+        ('"{}" x', ["1: has extra text after the end"]),
         ('{"eval_case_results": [\n5]}', ["2: eval_case_results[0]: expected an object, found 5"]),
         (
             (

@@ -347,7 +347,7 @@ NO_DIGEST = "check run 500: is not a digest of a run"
         (digest(DOCUMENT, packed=base64.b64encode(gzip.compress(b"x")).decode()), DIFFERS),
         (digest(b" " * 40_000_000, length=1), DIFFERS),
         (digest(b"{}"), "check run 500:1: is not a baseline of ci-eval"),
-        (digest(b"no json"), "check run 500:1: holds neither a JSON object nor a list"),
+        (digest(b"no json"), "check run 500:1: is neither a JSON object nor a list"),
         (
             digest(b'{"schema_version":1,"runs":[],"results":[]}'),
             f"check run 500: expected one run of commit {sha(9)}",

@@ -173,7 +173,7 @@ def document(**changes: object) -> str:
     ("text", "said"),
     [
         ("", "base/line.json:1: is empty"),
-        ("no json", "base/line.json:1: holds neither a JSON object nor a list"),
+        ("no json", "base/line.json:1: is neither a JSON object nor a list"),
         ("{}", "base/line.json:1: is not a baseline of ci-eval"),
         ("[]", "base/line.json:1: is not a baseline of ci-eval"),
         (document(schema_version=...), "base/line.json:1: is not a baseline of ci-eval"),

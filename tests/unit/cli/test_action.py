@@ -209,7 +209,7 @@ def test_files_of_lists_that_cannot_be_read_are_all_told(tmp_path: Path) -> None
     assert [str(problem).partition(" UTF-8")[0] for problem in read.problems] == [
         "input 'agent': none.txt: no such file",
         "input 'evalset': folder: is not a file",
-        "input 'case': long.txt: is longer than 1 MiB, which is the most for such a file",
+        "input 'case': long.txt: is larger than 1 MiB, the limit for this kind of file",
         "input 'tag': latin.txt:1: byte 0xe9 is not",
         "input 'criterion': away: is a symlink out of the repository",
     ]

@@ -197,7 +197,9 @@ def test_an_empty_evalset_is_warned_of(content: object) -> None:
 def test_an_eval_config_is_checked_whole() -> None:
     text = '{"criteria": {\n"response_match_score": 2,\n"nice": 1,}}'
     first, second, third = said(checked("test_config.json", text))
-    assert first == "warning test_config.json:3: a comma, which ADK refuses in JSON"
+    assert (
+        first == "warning test_config.json:3: a trailing comma, which ADK does not accept in JSON"
+    )
     assert second == (
         "error test_config.json:2: criteria.response_match_score: "
         "the threshold must lie between 0 and 1"
@@ -247,7 +249,7 @@ def test_behind_comments_the_mistake_is_named_and_not_the_comment() -> None:
     found = checked("a_config.json", text)
     assert (found.kind, said(found)) == (
         "eval_config",
-        ["error a_config.json:4: goes on after its end"],
+        ["error a_config.json:4: has extra text after the end"],
     )
     (strict,) = said(checked("a.evalset.json", '{ // so\n"eval_cases": []}}'))
     assert strict.startswith("error a.evalset.json:1: ")

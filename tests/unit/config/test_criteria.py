@@ -150,7 +150,7 @@ def test_problems_of_adks_file_are_named_in_it(tmp_path: Path) -> None:
     document = parse_yaml("criteria: {from: tc.json}", shown="c.yaml")
     problems = read_criteria(document, dialect="adk", context=context(tmp_path)).problems
     assert [str(problem) for problem in problems] == [
-        "tc.json:2: a comma, which ADK refuses in JSON",
+        "tc.json:2: a trailing comma, which ADK does not accept in JSON",
         f"tc.json:2: criteria.nice: {UNKNOWN}",
     ]
 

@@ -400,7 +400,7 @@ def test_an_option_in_both_spellings_is_a_mistake(tmp_path: Path) -> None:
     options = '{"threshold": 1, "matchType": 1,\n"match_type": 0}'
     _, problems = from_json(tmp_path, f'{{"criteria": {{"tool_trajectory_avg_score": {options}}}}}')
     assert problems == [
-        "2: criteria.tool_trajectory_avg_score.match_type: is given in two spellings"
+        "2: criteria.tool_trajectory_avg_score.match_type: is given twice, in two spellings"
     ]
 
 
@@ -471,9 +471,9 @@ def test_comments_and_trailing_commas_are_read(tmp_path: Path) -> None:
     )
     assert found == {"response_match_score": ResponseMatch(threshold=0.5)}
     assert problems == [
-        "warning: 1: a comment, which ADK refuses in JSON",
-        "warning: 3: a comment, which ADK refuses in JSON",
-        "warning: 3: a comma, which ADK refuses in JSON",
+        "warning: 1: a comment, which ADK does not accept in JSON",
+        "warning: 3: a comment, which ADK does not accept in JSON",
+        "warning: 3: a trailing comma, which ADK does not accept in JSON",
     ]
 
 
@@ -481,11 +481,11 @@ def test_comments_and_trailing_commas_are_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "tc.json:1: is not JSON: expecting value"),
-        ('{"criteria": {\n}}}', "tc.json:2: goes on after its end"),
+        ('{"criteria": {\n}}}', "tc.json:2: has extra text after the end"),
         ('{"criteria": {\n"a" 1}}', "tc.json:2: is not JSON: expecting ':' delimiter"),
         (
             " " * (MAX_CONFIG + 1),
-            "tc.json: is longer than 1 MiB, which is the most for such a file",
+            "tc.json: is larger than 1 MiB, the limit for this kind of file",
         ),
     ],
 )

@@ -272,7 +272,7 @@ def test_a_file_that_cannot_be_read_is_no_lack_of_criteria(folder: Path) -> None
         of_file(folder, '{"criteria": {}}}')
     assert [str(problem) for problem in caught.value.problems] == [
         "ci-eval.yaml:5: criteria.from: eval.json cannot be read",
-        "eval.json:1: goes on after its end",
+        "eval.json:1: has extra text after the end",
     ]
 
 

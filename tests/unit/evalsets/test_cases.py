@@ -400,7 +400,7 @@ def test_yaml_that_is_broken_or_unfolds_without_end_is_refused(tmp_path: Path) -
         f"{name}: &{name} [{', '.join(['*' + before] * 10)}]\n"
         for before, name in zip("abcdef", "bcdefg", strict=True)
     )
-    with pytest.raises(EvalSetError, match="unfolds to more than"):
+    with pytest.raises(EvalSetError, match="expands to more than"):
         open_evalset(written(tmp_path, bomb + "cases: *g\n"), shown="a.yaml")
 
 

@@ -265,7 +265,7 @@ def test_pages_without_end_are_not_read(fake: FakeGitHub, monkeypatch: pytest.Mo
             "unexpected data: id: expected a whole number, found ",
         ),
         (as_json({"artifacts": [{"id": [TOKEN], "name": "n"}]}), "unexpected data: id: "),
-        (Reply(b"[" * 100_000), "is nested too deep"),
+        (Reply(b"[" * 100_000), "is nested too deeply"),
     ],
 )
 def test_an_answer_that_is_something_else_is_refused(

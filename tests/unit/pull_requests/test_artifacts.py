@@ -141,8 +141,8 @@ def test_no_changed_byte_is_a_bug(at: int, byte: int) -> None:
         (b"\xff", "byte 0xff is not UTF-8"),
         (b"{", "is not JSON"),
         (b"[]", "is no report of ci-eval"),
-        (b"[" * 100_000, "is nested too deep"),
-        (b'{"verdict": NaN}', "NaN is no number"),
+        (b"[" * 100_000, "is nested too deeply"),
+        (b'{"verdict": NaN}', "NaN is not a number"),
         (b'{"verdict": {}}', "has schema version"),
     ],
 )

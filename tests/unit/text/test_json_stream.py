@@ -136,27 +136,27 @@ def test_lines_are_counted_across_windows(tmp_path: Path) -> None:
 WRONG = [
     ("", "a.json:1: is empty"),
     (" \n ", "a.json:2: is empty"),
-    ("1", "a.json:1: holds neither a JSON object nor a list"),
-    ("x", "a.json:1: holds neither a JSON object nor a list"),
-    ("[1,\n2", "a.json:2: ends too early"),
+    ("1", "a.json:1: is neither a JSON object nor a list"),
+    ("x", "a.json:1: is neither a JSON object nor a list"),
+    ("[1,\n2", "a.json:2: ends unexpectedly"),
     ("[1,\n]", "a.json:2: is not JSON: expecting value"),
     ("[1\n2]", "a.json:2: expected ',' or ']', found '2'"),
     ('{"a": 1\n]', "a.json:2: expected ',' or '}', found ']'"),
     ('{"a"\n1}', "a.json:2: expected ':', found '1'"),
     ("{a: 1}", "a.json:1: expected a name in double quotes"),
     ('{"a": 1,}', "a.json:1: expected a name in double quotes"),
-    ("[]\n[]", "a.json:2: goes on after its end"),
-    ('{"a": 1}\nx', "a.json:2: goes on after its end"),
+    ("[]\n[]", "a.json:2: has extra text after the end"),
+    ('{"a": 1}\nx', "a.json:2: has extra text after the end"),
     ('[1,\n"a', "a.json:2: is not JSON: unterminated string"),
     ('[1,\n"a\n"]', "a.json:2: is not JSON: invalid control character"),
     ('[{"a":\n1,\n"b" 2}]', "a.json:3: is not JSON: expecting ':' delimiter"),
-    ("[1,\n[2, NaN]]", "a.json:2: is not JSON: NaN is no number"),
+    ("[1,\n[2, NaN]]", "a.json:2: is not JSON: NaN is not a number"),
     ("[1,\n[2,\n 1e999]]", "a.json:3: the number 1e999 is too large"),
-    ('[1,\n["a",\n "\\ud800"]]', "a.json:3: \\ud800 is only half of a character"),
-    ("[1,\n" + "[" * 100_000, "a.json:2: is nested too deep"),
+    ('[1,\n["a",\n "\\ud800"]]', "a.json:3: \\ud800 is an unpaired surrogate (half a character)"),
+    ("[1,\n" + "[" * 100_000, "a.json:2: is nested too deeply"),
     (b"[1,\n\xff]", "a.json:2: byte 0xff is not UTF-8"),
     (b'["a",\n"\xe2', "a.json:2: byte 0xe2 is not UTF-8"),
-    ("[]".encode("utf-16"), "a.json:1: byte 0xff is not UTF-8, it seems to be UTF-16"),
+    ("[]".encode("utf-16"), "a.json:1: byte 0xff is not UTF-8; the file seems to be UTF-16"),
 ]
 
 
@@ -186,7 +186,7 @@ def test_nesting_is_read_to_the_limit_and_refused_beyond_it(tmp_path: Path) -> N
         if is_read:
             assert len(walked(tmp_path, text)) == 1
         else:
-            assert refusal(tmp_path, text) == "a.json:1: is nested too deep"
+            assert refusal(tmp_path, text) == "a.json:1: is nested too deeply"
 
 
 def test_a_file_of_ours_may_nest_deeper(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_an_element_that_is_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(json_stream, "MAX_ELEMENT_CHARS", 2 << 20)
     said = refusal(tmp_path, '[1,\n"' + "x" * (5 << 20) + '"]')
-    assert said == "a.json:2: holds a value of more than 2 MiB"
+    assert said == "a.json:2: contains a value larger than 2 MiB"
 
 
 def test_an_element_of_too_many_values_is_refused_before_it_is_whole(
@@ -208,7 +208,7 @@ def test_an_element_of_too_many_values_is_refused_before_it_is_whole(
 ) -> None:
     monkeypatch.setattr(json_text, "MAX_VALUES", 300_000)
     said = refusal(tmp_path, "[1,\n[" + "0, " * (2 << 20))
-    assert said == "a.json:2: holds more than 300,000 values, too many to hold in memory"
+    assert said == "a.json:2: contains more than 300,000 values, too many for memory"
 
 
 @pytest.mark.slow
@@ -227,9 +227,7 @@ def test_a_document_that_is_too_long_is_refused_and_not_walked(tmp_path: Path) -
     os.truncate(path, MAX_WALKED + 1)
     with pytest.raises(UsageError) as caught:
         next(JsonFile(path, shown="a.json").walk(CASES))
-    assert str(caught.value) == (
-        "a.json: is longer than 4096 MiB, which is the most for such a file"
-    )
+    assert str(caught.value) == ("a.json: is larger than 4096 MiB, the limit for this kind of file")
 
 
 def test_what_is_wrong_at_the_beginning_is_found_there(
@@ -325,10 +323,10 @@ def test_a_long_file_needs_the_memory_of_a_window(
     ("parts", "most", "said"),
     [
         ((b'{"cases": [' + CASE, b",\n" + CASE, b"]}"), 10, ""),
-        ((b'["', b"x" * 1000, b'"]'), 300, "holds a value of more than 64 MiB"),
+        ((b'["', b"x" * 1000, b'"]'), 300, "contains a value larger than 64 MiB"),
         ((b"", b"\xff" * 1000, b""), 10, "byte 0xff is not UTF-8"),
-        ((b"", b"x" * 1000, b""), 10, "holds neither a JSON object nor a list"),
-        ((b"[", b"[" * 1000, b""), 10, "is nested too deep"),
+        ((b"", b"x" * 1000, b""), 10, "is neither a JSON object nor a list"),
+        ((b"[", b"[" * 1000, b""), 10, "is nested too deeply"),
         ((b"[1", b',"' + b"x" * 1000 + b'"', b"\xff"), 10, "byte 0xff is not UTF-8"),
     ],
 )
@@ -370,5 +368,5 @@ def test_each_line_is_a_value_and_what_is_wrong_with_one_spoils_no_other(tmp_pat
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_stream, "MAX_ELEMENT_CHARS", 10)
     assert lines(tmp_path, "[1, 2, 3]\n")[0] == [([1, 2, 3], 1)]
-    with pytest.raises(UsageError, match=r"^a\.jsonl:2: holds a line of more than 0 MiB$"):
+    with pytest.raises(UsageError, match=r"^a\.jsonl:2: has a line longer than 0 MiB$"):
         lines(tmp_path, "1\n[1, 2, 3, 4]\n")

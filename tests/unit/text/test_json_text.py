@@ -65,7 +65,7 @@ def test_whole_numbers_are_read_as_long_as_a_float_can_hold_them(sign: str) -> N
 
 def test_more_values_than_memory_should_hold_are_refused_before_they_are_made() -> None:
     signs = "[" + "," * MAX_VALUES  # no JSON either, which nobody gets to see
-    assert refusal(signs) == ("holds more than 5,000,000 values, too many to hold in memory", 0)
+    assert refusal(signs) == ("contains more than 5,000,000 values, too many for memory", 0)
     assert parse_json(json.dumps("," * MAX_VALUES)[:-2] + '"') == "," * (MAX_VALUES - 1)
 
 
@@ -81,17 +81,21 @@ def test_the_last_of_two_equal_keys_counts_as_in_adk() -> None:
         ('{"a" 1}', "is not JSON: expecting ':' delimiter", 5),
         ('["a', "is not JSON: unterminated string", 1),
         ('["a\nb"]', "is not JSON: invalid control character", 3),
-        ("[1] 2", "goes on after its end", 4),
-        ('["NaN", NaN]', "is not JSON: NaN is no number", 8),
-        ("[1, -Infinity]", "is not JSON: -Infinity is no number", 4),
+        ("[1] 2", "has extra text after the end", 4),
+        ('["NaN", NaN]', "is not JSON: NaN is not a number", 8),
+        ("[1, -Infinity]", "is not JSON: -Infinity is not a number", 4),
         ("[1e5, -1e999]", "the number -1e999 is too large", 6),
         ("[1.5, 9.9e9999, x]", "the number 9.9e9999 is too large", 6),
         (f"[1, {'9' * 4301}]", f"the number {'9' * 20} is too large", 4),
-        ('["\\ud83d\\ude00", "\\ud83d"]', "\\ud83d is only half of a character", 18),
-        ('["\\\\ud83d \\uDE00"]', "\\uDE00 is only half of a character", 10),
-        ('["\\ud83d\\ud83d\\ude00"]', "\\ud83d is only half of a character", 2),
-        ('["\\ud83d\\n\\ude00"]', "\\ud83d is only half of a character", 2),
-        ('{"\\ude00": 1}', "\\ude00 is only half of a character", 2),
+        (
+            '["\\ud83d\\ude00", "\\ud83d"]',
+            "\\ud83d is an unpaired surrogate (half a character)",
+            18,
+        ),
+        ('["\\\\ud83d \\uDE00"]', "\\uDE00 is an unpaired surrogate (half a character)", 10),
+        ('["\\ud83d\\ud83d\\ude00"]', "\\ud83d is an unpaired surrogate (half a character)", 2),
+        ('["\\ud83d\\n\\ude00"]', "\\ud83d is an unpaired surrogate (half a character)", 2),
+        ('{"\\ude00": 1}', "\\ude00 is an unpaired surrogate (half a character)", 2),
     ],
 )
 def test_what_is_no_json_is_refused_with_its_place(text: str, message: str, position: int) -> None:
@@ -114,9 +118,9 @@ def test_nesting_is_read_to_the_limit_and_refused_beyond_it(opening: str, closin
     parse_json(nested(most, opening=opening, closing=closing))
     for depth in (most + 1, 900, 100_000):
         message, _ = refusal(nested(depth, opening=opening, closing=closing))
-        assert message == "is nested too deep"
+        assert message == "is nested too deeply"
     message, _ = refusal(opening * 100_000)
-    assert message == "is nested too deep"
+    assert message == "is nested too deeply"
 
 
 def test_many_values_side_by_side_are_not_deep() -> None:
@@ -234,12 +238,12 @@ def test_comments_and_trailing_commas_are_read_with_a_warning_each() -> None:
     value, said = relaxed(text)
     assert value == {"a": [1, 2], "b": '# // /* ,] " ,}'}
     assert said == [
-        "c.json:1: a comment, which ADK refuses in JSON",
-        "c.json:3: a comment, which ADK refuses in JSON",
-        "c.json:3: a comma, which ADK refuses in JSON",
-        "c.json:4: a comment, which ADK refuses in JSON",
-        "c.json:5: a comment, which ADK refuses in JSON",
-        "c.json:5: a comma, which ADK refuses in JSON",
+        "c.json:1: a comment, which ADK does not accept in JSON",
+        "c.json:3: a comment, which ADK does not accept in JSON",
+        "c.json:3: a trailing comma, which ADK does not accept in JSON",
+        "c.json:4: a comment, which ADK does not accept in JSON",
+        "c.json:5: a comment, which ADK does not accept in JSON",
+        "c.json:5: a trailing comma, which ADK does not accept in JSON",
     ]
 
 
@@ -253,7 +257,7 @@ def test_oddities_leave_every_value_on_its_line() -> None:
     ("text", "said"),
     [
         ("", "c.json:1: is not JSON: expecting value"),
-        ('{"a": 1}}', "c.json:1: goes on after its end"),
+        ('{"a": 1}}', "c.json:1: has extra text after the end"),
         ('{"a":\n /* no end', "c.json:2: is not JSON: expecting value"),
         ('// x\n{"a": "b', "c.json:2: is not JSON: unterminated string"),
         ('{"a": 1 // x\n "b": 2}', "c.json:2: is not JSON: expecting ',' delimiter"),
@@ -270,4 +274,4 @@ def test_no_text_takes_long_to_refuse(text: str) -> None:
 
 def test_strict_json_takes_no_comments() -> None:
     said = usage_error(lambda: parse_strict("{}\n// x", shown="c.json"))
-    assert said == "c.json:2: goes on after its end"
+    assert said == "c.json:2: has extra text after the end"

@@ -119,7 +119,7 @@ def test_a_union_suggests_the_keys_of_the_part_that_was_meant() -> None:
 def test_a_key_in_both_spellings_is_not_unknown() -> None:
     turn: dict[str, Any] = {"userContent": {}, "user_content": {}}
     assert said(EvalCase, {"eval_id": "a", "conversation": [turn]}) == [
-        (["conversation", 0, "user_content"], "is given in two spellings")
+        (["conversation", 0, "user_content"], "is given twice, in two spellings")
     ]
 
 

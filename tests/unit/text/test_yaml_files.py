@@ -101,7 +101,7 @@ def test_a_file_that_is_too_long_is_not_held(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("x" * (MAX_CONFIG + 1))
     said = refusal(lambda: read_text(path, shown="a.txt", most=MAX_CONFIG))
-    assert said == "a.txt: is longer than 1 MiB, which is the most for such a file"
+    assert said == "a.txt: is larger than 1 MiB, the limit for this kind of file"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_file_that_is_too_long_is_not_held(tmp_path: Path) -> None:
         (b"a\n\xc3\nb", "a.txt:2: byte 0xc3 is not UTF-8"),
         (b"a\n\xed\xa0\x80", "a.txt:2: byte 0xed is not UTF-8"),  # half of a surrogate pair
         (b"a\n\xe2\x82", "a.txt:2: byte 0xe2 is not UTF-8"),  # cut off
-        ("a\n".encode("utf-16"), "a.txt:1: byte 0xff is not UTF-8, it seems to be UTF-16"),
+        ("a\n".encode("utf-16"), "a.txt:1: byte 0xff is not UTF-8; the file seems to be UTF-16"),
         (b"x" * (1 << 20) + b"\n\xff", "a.txt:2: byte 0xff is not UTF-8"),
         (b"x" * ((1 << 20) - 1) + "é".encode() + b"\n\xff", "a.txt:2: byte 0xff is not UTF-8"),
     ],
@@ -311,19 +311,19 @@ def test_merging_merges_what_was_merged() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: 1\nb: 2\na: 3\n", "c.yaml:3: the key 'a' is there twice"),
-        ("a:\n  b:\n    c: 1\n    c: 2\n", "c.yaml:4: the key 'c' is there twice"),
-        ("a: {b: 1,\n b: 2}\n", "c.yaml:2: the key 'b' is there twice"),
-        ("'1': a\n1: b\n", "c.yaml:2: the key '1' is there twice"),
-        ("a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "c.yaml:4: the key '<<' is there twice"),
+        ("a: 1\nb: 2\na: 3\n", "c.yaml:3: duplicate key 'a'"),
+        ("a:\n  b:\n    c: 1\n    c: 2\n", "c.yaml:4: duplicate key 'c'"),
+        ("a: {b: 1,\n b: 2}\n", "c.yaml:2: duplicate key 'b'"),
+        ("'1': a\n1: b\n", "c.yaml:2: duplicate key '1'"),
+        ("a: &x {b: 1}\nc:\n  <<: *x\n  <<: *x\n", "c.yaml:4: duplicate key '<<'"),
         ("a:\n  <<: 1\n", "c.yaml:2: '<<' takes a mapping, or a list of them"),
         ("a:\n  <<: [{b: 1}, 2]\n", "c.yaml:2: '<<' takes a mapping, or a list of them"),
-        ("? [a]\n: 1\n", "c.yaml:1: a key must be a word"),
+        ("? [a]\n: 1\n", "c.yaml:1: a key must be text, not a list or a mapping"),
         ("a: <<\n", "c.yaml:1: the tag '!!merge' is not supported"),
-        ("a: !!int x\n", "c.yaml:1: 'x' is no int"),
-        ("a: !!float x\n", "c.yaml:1: 'x' is no float"),
-        ("a: !!bool off\n", "c.yaml:1: 'off' is no bool"),
-        ("a: !!null x\n", "c.yaml:1: 'x' is no null"),
+        ("a: !!int x\n", "c.yaml:1: 'x' is not a valid int"),
+        ("a: !!float x\n", "c.yaml:1: 'x' is not a valid float"),
+        ("a: !!bool off\n", "c.yaml:1: 'off' is not a valid bool"),
+        ("a: !!null x\n", "c.yaml:1: 'x' is not a valid null"),
         ("a: !!binary aGk=\n", "c.yaml:1: the tag '!!binary' is not supported"),
         ("a: !!python/name:os.system x\n", "c.yaml:1: the tag '!!python/name:os.system' is"),
         ("a: !mine {b: 1}\n", "c.yaml:1: the tag '!mine' is not supported"),
@@ -351,13 +351,14 @@ def test_what_is_wrong_is_refused_with_its_line(text: str, said: str) -> None:
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? ", "!x [", "&a ["])
 def test_deep_nesting_is_refused_before_it_overflows_the_parser(opening: str) -> None:
-    assert yaml_refusal(opening * 300_000) == "c.yaml:1: is nested too deep"
+    assert yaml_refusal(opening * 300_000) == "c.yaml:1: is nested too deeply"
 
 
 def test_nesting_is_refused_at_the_line_where_it_gets_too_deep() -> None:
     lines = "".join(f"{' ' * depth}a:\n" for depth in range(MAX_YAML_DEPTH + 10))
     assert (
-        yaml_refusal(lines + " " * 200 + "b") == f"c.yaml:{MAX_YAML_DEPTH + 1}: is nested too deep"
+        yaml_refusal(lines + " " * 200 + "b")
+        == f"c.yaml:{MAX_YAML_DEPTH + 1}: is nested too deeply"
     )
 
 
@@ -370,26 +371,26 @@ def test_nesting_up_to_the_limit_is_read() -> None:
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "a: &a {b: *a}", "a: &a {<<: *a}"])
 def test_what_holds_itself_is_refused(text: str) -> None:
-    assert yaml_refusal(text) == "c.yaml:1: is nested too deep, or holds itself"
+    assert yaml_refusal(text) == "c.yaml:1: is nested too deeply or contains itself"
 
 
 def test_anchors_inside_of_anchors_nest_as_well() -> None:
     chain = "- &a0 [x]\n" + "".join(f"- &a{n} [*a{n - 1}]\n" for n in range(1, 3000))
-    assert yaml_refusal(chain).endswith(": is nested too deep, or holds itself")
+    assert yaml_refusal(chain).endswith(": is nested too deeply or contains itself")
 
 
 def test_a_small_file_that_unfolds_to_a_huge_one_is_refused() -> None:
     bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
     for n in range(1, 12):
         bomb += f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n"
-    assert yaml_refusal(bomb).endswith(": unfolds to more than 200000 values")
+    assert yaml_refusal(bomb).endswith(": expands to more than 200000 values")
 
 
 def test_a_long_configuration_is_not_parsed(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("#" * (MAX_CONFIG + 1))
     said = refusal(lambda: read_yaml(path, shown="c.yaml"))
-    assert said == "c.yaml: is longer than 1 MiB, which is the most for such a file"
+    assert said == "c.yaml: is larger than 1 MiB, the limit for this kind of file"
 
 
 # --- Places ---------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def test_what_is_null_is_left_out() -> None:
         ({"temprature": 1}, "temprature: unknown key. Did you mean 'temperature'?"),
         ({"temperature": 3}, "temperature: must be at most 2, found 3"),
         ({"maxOutputTokens": 0}, "maxOutputTokens: must be at least 1, found 0"),
-        ({"top_p": 0.1, "topP": 0.2}, "top_p: is given in two spellings"),
+        ({"top_p": 0.1, "topP": 0.2}, "top_p: is given twice, in two spellings"),
         ({"tools": [{}]}, "'tools' cannot be set for a judge: a judge calls no tools"),
         (
             {"toolConfig": {}, "seed": "x"},
