@@ -1,4 +1,4 @@
-"""A badge: how many cases passed, as a picture and for shields.io."""
+"""Badge with the number of passed cases: as an SVG and for shields.io."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 from ci_eval.records.findings import Counts
 
 MAX_CHARS = 60
-"""The longest text on a badge."""
+"""Maximum length of a text on a badge."""
 _COLORS = {
     "brightgreen": "#4c1",
     "yellow": "#dfb317",
@@ -15,7 +15,7 @@ _COLORS = {
     "red": "#e05d44",
     "lightgrey": "#9f9f9f",
 }
-"""The colors by the names that shields.io has for them, <https://shields.io/docs/static-badges>."""
+"""Colors by shields.io's names, <https://shields.io/docs/static-badges>."""
 _NARROW, _WIDE = "fijltrI.,:;|!'()[] 1", "mwMW%@—"
 _SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" \
@@ -33,7 +33,7 @@ aria-label="{label}: {message}">
 
 @dataclass(frozen=True)
 class Badge:
-    """What a badge says."""
+    """The content of a badge."""
 
     label: str
     message: str
@@ -42,7 +42,7 @@ class Badge:
 
     @classmethod
     def of(cls, suite: str, cases: Counts) -> "Badge":
-        """Return the badge of a suite whose last run ended so."""
+        """Return the badge of a suite, given the cases of its last run."""
         judged = cases.passed + cases.failed
         message = f"{cases.passed}/{judged} passed" if judged else "nothing measured"
         if cases.errors:
@@ -50,7 +50,7 @@ class Badge:
         return cls(_short(suite), message, _color(cases))
 
     def endpoint(self) -> str:
-        """Return what shields.io reads, by the schema of <https://shields.io/badges/endpoint-badge>."""
+        """Return the JSON for shields.io, see <https://shields.io/badges/endpoint-badge>."""
         fields = {
             "schemaVersion": 1,
             "label": self.label,
@@ -60,7 +60,7 @@ class Badge:
         return json.dumps(fields, ensure_ascii=False) + "\n"
 
     def svg(self) -> str:
-        """Return the picture; texts fit whatever font there is."""
+        """Return the badge as SVG; its texts fit in any font."""
         label_length, message_length = _width(self.label), _width(self.message)
         left, right = label_length + 12, message_length + 12
         return _SVG.format(
@@ -77,7 +77,7 @@ class Badge:
 
 
 def _color(cases: Counts) -> str:
-    """Return the color; only where all was measured and passed is it green."""
+    """Return the color: green only if every case was measured and passed."""
     judged = cases.passed + cases.failed
     if not judged:
         return "lightgrey"
@@ -93,5 +93,5 @@ def _short(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Return about how many pixels wide a text is in Verdana of 11 pixels."""
+    """Return the approximate width in pixels of a text in 11-pixel Verdana."""
     return sum(4 if each in _NARROW else 11 if each in _WIDE else 7 for each in text)

@@ -1,9 +1,8 @@
-"""Files that traces are added to, one a line, and read back from.
+"""Journal of a run: files to which traces are appended and from which a run resumes.
 
-`traces.jsonl` holds every trace; `underway.jsonl` how far conversations have come that are not
-over, and is there only as long as one of them is.  A line is written in one piece and flushed, so
-that whatever ends the process leaves whole lines behind and at most one broken one at the end,
-which is dropped when reading.
+`traces.jsonl` holds every trace; `underway.jsonl` holds the progress of unfinished conversations
+and exists only while there are any.  Each line is written in one piece and flushed: if the process
+is killed, at most the last line is broken, and it is dropped on reading.
 """
 
 import json
@@ -22,11 +21,11 @@ from ci_eval.text.json_text import TRACE_DEPTH, parse_json
 from ci_eval.text.redact import Secrets
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line is not read again, by a `recorded` agent neither."""
+"""Longer lines are skipped on reading, also by a `recorded` agent."""
 
 
 def trace_line(trace: Trace, **more: Json) -> str:
-    """Return `trace` as one line that a `recorded` agent reads, `more` keys at its end."""
+    """Return `trace` as one line that a `recorded` agent can read, followed by `more` keys."""
     row = {**_names(trace.key), "invocations": [*_dumped(trace)]}
     if trace.final_state is not None:
         row["final_state"] = trace.final_state
@@ -36,7 +35,7 @@ def trace_line(trace: Trace, **more: Json) -> str:
 
 
 class Journal:
-    """Every trace of a run, written as it is observed."""
+    """Every trace of a run, written as soon as it is observed."""
 
     def __init__(
         self, path: Path, *, suite: str, resume: bool, secrets: Secrets | None = None
@@ -63,14 +62,14 @@ class Journal:
             self._begun.path.unlink(missing_ok=True)
 
     def add(self, trace: Trace, case_fingerprint: str) -> None:
-        """Add one trace; `case_fingerprint` tells a later run whether it still applies.
+        """Add one trace; with `case_fingerprint` a resumed run checks whether it still applies.
 
-        What held a secret applies to none: it cannot be scored again.
+        A redacted trace is never reused, because it cannot be scored again.
         """
         found, trace = trace, self._secrets.cleaned(trace)
         waits = trace.error and trace.error.kind == "waiting"
         if trace.key in self._begun.places and not waits:
-            # Before the trace, or an error could be gone on with that was one to the end.
+            # Written before the trace, so that a failed conversation is never resumed.
             self._begun.write(trace.key, _line(_names(trace.key) | {"over": True}))
             del self._begun.places[trace.key]
         line = trace_line(
@@ -84,9 +83,9 @@ class Journal:
         self._traces.write(trace.key, line)
 
     def keep(self, trial: Trial, begun: Begun) -> None:
-        """Keep how far the conversation of `trial` has come.
+        """Store the progress of the conversation of `trial`.
 
-        What held a secret is never gone on with: the agent would be told other things.
+        A redacted conversation is never resumed, because the agent would get other messages.
         """
         found, begun = begun, self._secrets.cleaned(begun)
         key = self._secrets.cleaned(trial.key)
@@ -103,21 +102,21 @@ class Journal:
         self._begun.write(key, _line(row))
 
     def observed(self, trial: Trial) -> Trace | Begun | None:
-        """Return what an earlier run observed of `trial`, all of it or how far it had come.
+        """Return the trace or the progress of `trial` from an earlier run, if usable.
 
-        What failed is not taken, nor what was observed of a case that has changed since.
+        Failed trials and trials of cases that have changed since are not reused.
         """
-        trace = self._observed(trial)
-        return trace or self._kept(trial)
+        trace = self._finished(trial)
+        return trace or self._unfinished(trial)
 
-    def _observed(self, trial: Trial) -> Trace | None:
+    def _finished(self, trial: Trial) -> Trace | None:
         row = self._traces.read(trial.key)
         applies = row.get("suite") == self._suite and row.get("error") is None
         if not applies or row.get("case_fingerprint") != trial.fingerprint:
             return None
         return _trace(trial.key, row)
 
-    def _kept(self, trial: Trial) -> Begun | None:
+    def _unfinished(self, trial: Trial) -> Begun | None:
         row = self._begun.read(trial.key)
         applies = row.get("suite") == self._suite and not row.get("over")
         if not applies or row.get("case_fingerprint") != of_question(trial.case):
@@ -129,12 +128,12 @@ class Journal:
 
 
 class _Lines:
-    """A file of lines, each about one trial, of which the last one counts."""
+    """A file of lines, each about one trial; the last line about a trial counts."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
         self.path = path
         self.places: dict[TrialKey, int] = {}
-        """Where the last line about each trial begins."""
+        """Offset of the last line about each trial."""
         self._resume = resume
 
     def __enter__(self) -> Self:
@@ -150,7 +149,7 @@ class _Lines:
         self._file.close()
 
     def _index(self) -> None:
-        """Note where the last line of each trial stands, and cut off a broken last line."""
+        """Find the last line about each trial, and cut off a broken line at the end."""
         whole = 0
         for line in iter(self._read_line, b""):
             if not line.endswith(b"\n"):
@@ -165,7 +164,7 @@ class _Lines:
         self._file.truncate(whole)
 
     def _read_line(self) -> bytes:
-        """Return the next line; of one that is too long, the end, which nobody understands."""
+        """Return the next line; of a line that is too long, its end, which does not parse."""
         line = self._file.readline(MAX_LINE_BYTES)
         while len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             line = self._file.readline(MAX_LINE_BYTES)
@@ -177,7 +176,7 @@ class _Lines:
         self._file.flush()
 
     def read(self, key: TrialKey) -> Mapping[str, Json]:
-        """Return the last line about a trial; nothing where there is none."""
+        """Return the last line about a trial; empty if there is none."""
         if key not in self.places:
             return {}
         self._file.seek(self.places[key])
@@ -202,7 +201,7 @@ def _line(row: Mapping[str, Json]) -> str:
 
 
 def _row(line: bytes) -> Mapping[str, Any]:
-    """Return what stands in a line; nothing where it is damaged, or not one of ours."""
+    """Return the parsed line; empty if it is damaged or not ours."""
     try:
         row = parse_json(line, max_depth=TRACE_DEPTH)
     except ValueError:
@@ -211,7 +210,7 @@ def _row(line: bytes) -> Mapping[str, Any]:
 
 
 def _key(row: Mapping[str, Json]) -> TrialKey | None:
-    """Return whose line `row` is; `None` where it is nobody's."""
+    """Return the trial that `row` is about; `None` if it names none."""
     try:
         names = {"agent": row["agent"], "evalset": row["evalset"], "case": row["eval_id"]}
         return TrialKey.model_validate({**names, "repeat": row["repeat"]})
@@ -220,7 +219,7 @@ def _key(row: Mapping[str, Json]) -> TrialKey | None:
 
 
 def _trace(key: TrialKey, row: Mapping[str, Json]) -> Trace | None:
-    """Return the trace that `row` holds; `None` where another version wrote it otherwise."""
+    """Return the trace in `row`; `None` if another version wrote it in a different form."""
     try:
         return Trace.model_validate(
             {

@@ -1,4 +1,4 @@
-"""`report.json`: read back, from whomever it comes."""
+"""Reader of `report.json`, which may be untrusted."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,23 +16,23 @@ from ci_eval.text.yaml_files import Loc, dotted, read_text
 
 
 class Limits(NamedTuple):
-    """What a report of strangers may hold."""
+    """Limits for an untrusted report."""
 
     text: int = 16 * 1024 * 1024
-    """Characters in all."""
+    """Characters in total."""
     values: int = 500_000
-    """Values in all: one of 3,000 cases that all got worse has a third of it."""
+    """Values in total: a report on 3,000 cases that all regressed has a third of it."""
     entries: int = 20_000
     """Entries of one list or object."""
     number: float = 1e100
-    """The largest number: what is reckoned with it stays finite."""
+    """The largest number, so that computations stay finite."""
 
 
 def read_report(path: Path, *, shown: str, limits: Limits | None = None) -> Report:
     """Return the report in the file at `path`.
 
     Raises:
-        UsageError: it is none, or one of another version, or goes beyond the limits.
+        UsageError: the file is no valid report, has another version or exceeds the limits.
 
     """
     if limits is None:
@@ -41,23 +41,23 @@ def read_report(path: Path, *, shown: str, limits: Limits | None = None) -> Repo
 
 
 def report_in(text: str, *, shown: str, limits: Limits | None = None) -> Report:
-    """Return the report that `text` is.
+    """Parse `text` as a report.
 
     Raises:
-        UsageError: it is none, or one of another version, or goes beyond the limits.
+        UsageError: the text is no valid report, has another version or exceeds the limits.
 
     """
     try:
-        # It quotes results, and holds them a little deeper.
+        # A report contains results, at a greater depth.
         value = parse_json(text, max_depth=RESULT_DEPTH + 10)
     except NotJsonError as exc:
         line = 1 + text.count("\n", 0, exc.position)
         raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
     found = JsonText(value, shown, text)
     if not isinstance(value, dict) or "verdict" not in value:
-        raise UsageError(problems=[Problem("is no report of ci-eval", shown, 1)])
+        raise UsageError(problems=[Problem("is not a ci-eval report", shown, 1)])
     if limits:
-        # Before anything is made of it: what pydantic finds wrong is no smaller than what it is.
+        # Before validation: pydantic's errors can be as large as the document.
         _keep_within(limits, found)
     check_version(Element(value.get("schema_version"), 1, ""), shown, UsageError)
     try:
@@ -75,14 +75,15 @@ def _keep_within(limits: Limits, text: JsonText) -> None:
         loc, value = left.pop()
         count += 1
         if count > limits.values:
-            raise UsageError(problems=[text.problem(f"holds more than {limits.values:,} values")])
+            message = f"contains more than {limits.values:,} values"
+            raise UsageError(problems=[text.problem(message)])
         if isinstance(value, dict | list):
             if len(value) > limits.entries:
-                message = f"has {len(value):,} entries, and {limits.entries:,} is the most"
+                message = f"has {len(value):,} entries; the maximum is {limits.entries:,}"
                 raise UsageError(problems=[text.problem(message, loc)])
             left += (((*loc, step), each) for step, each in _members(value))
         elif isinstance(value, int | float) and abs(value) > limits.number:
-            raise UsageError(problems=[text.problem("is a number beyond all measure", loc)])
+            raise UsageError(problems=[text.problem("the number is out of range", loc)])
 
 
 def _members(value: dict[str, Any] | list[Any]) -> Iterator[tuple[str | int, Any]]:

@@ -1,8 +1,8 @@
-"""What is taken as it is when a run goes on, and what runs again.
+"""Resuming a run: which invocations are reused and which run again.
 
-The rules are those by which a workflow of ADK 2.13.0 goes on with a node (its
-`check_interception`): `decide` knows nothing but what was recorded.  Here an invocation is what
-runs, and a human's answers are what it waits for.
+The rules are those by which a workflow of ADK 2.13.0 resumes a node (its `check_interception`);
+`decide` depends only on the records.  Here a node is an invocation, and it waits for a human's
+answers.
 """
 
 from collections.abc import Mapping
@@ -14,58 +14,58 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 
 
 class Answered(Stored):
-    """A call that somebody outside has answered."""
+    """A call with its external answer."""
 
     call: FunctionCall
     response: dict[str, Json]
-    """What the agent was sent."""
+    """The answer that the agent got."""
 
 
 class Begun(Stored):
-    """How far a conversation had come."""
+    """The progress of an unfinished conversation."""
 
     invocations: tuple[Invocation, ...]
-    """All so far; the last one may wait for answers."""
+    """All invocations so far; the last one may wait for answers."""
     memento: Json = None
-    """What it takes to go on behind them; `None` where the agent has to begin anew."""
+    """State to continue from; `None` if the agent has to start over."""
     answered: tuple[Answered, ...] = ()
-    """What a human had to answer so far, in order."""
+    """The human's answers so far, in order."""
 
 
-# --- The table --------------------------------------------------------------------------------
+# --- Decision table ---------------------------------------------------------------------------
 
 
 class Node(NamedTuple):
-    """What is about to run."""
+    """A node that is about to run."""
 
     rerun_on_resume: bool = False
-    """Whether it goes on with the answers it waited for; else these are its output."""
+    """Whether it continues with the answers it waited for; otherwise they are its output."""
     wait_for_output: bool = False
-    """Whether it is not done before it has an output."""
+    """Whether it is done only when it has an output."""
     is_workflow: bool = False
-    """Whether it only holds others, which are decided one by one."""
+    """Whether it only contains other nodes, which are decided one by one."""
 
 
 class Recovered(NamedTuple):
-    """What an earlier run recorded of it."""
+    """The record of a node from an earlier run."""
 
     output: Content | Json = None
     route: Json = None
-    """The way it chose to go on."""
+    """The route it chose."""
     transfer_to_agent: str | None = None
-    """The agent that it handed over to."""
+    """The agent it transferred to."""
     interrupts: frozenset[str] = frozenset()
     """The ids of all calls that it stopped for."""
     responses: Mapping[str, Json] = {}
-    """What these were answered, by id."""
+    """The answers to these calls, by id."""
     failed: bool = False
     """Whether it ended in an error."""
     finished: bool = False
-    """Whether it came to an end since it was last answered."""
+    """Whether it finished after the last answer."""
 
 
 class Ran(NamedTuple):
-    """What this run did of it already."""
+    """The state of a node in this run."""
 
     status: Literal["running", "waiting", "completed", "failed"]
     output: Json = None
@@ -73,25 +73,25 @@ class Ran(NamedTuple):
     transfer_to_agent: str | None = None
     interrupts: frozenset[str] = frozenset()
     is_static: bool = False
-    """Whether it is a fixed part of a graph, which an earlier run alone decides."""
+    """Whether it is a fixed part of a graph, for which only the earlier run counts."""
 
 
 class Decision(NamedTuple):
-    """What becomes of it."""
+    """Whether a node runs, and with what; otherwise its recorded outcome."""
 
     should_run: bool
     output: Json = None
-    """What it came to, where it does not run."""
+    """Its output, if it does not run."""
     route: Json = None
     interrupts: frozenset[str] = frozenset()
-    """What it goes on to wait for."""
+    """The calls that it still waits for."""
     resume_inputs: Mapping[str, Json] | None = None
-    """The answers that it runs with, by the ids of the calls."""
+    """The answers that it runs with, by call id."""
     transfer_to_agent: str | None = None
 
 
 def decide(node: Node, recovered: Recovered | None = None, ran: Ran | None = None) -> Decision:
-    """Return whether `node` runs, and what it came to where it does not."""
+    """Decide whether `node` runs; if not, return its outcome."""
     if ran and not ran.is_static:
         if ran.status == "completed":
             return Decision(
@@ -101,39 +101,39 @@ def decide(node: Node, recovered: Recovered | None = None, ran: Ran | None = Non
                 transfer_to_agent=ran.transfer_to_agent,
             )
         if ran.status == "failed":
-            # What was recorded is older than the failure, so only the answers count.
-            return _again(recovered)
+            # The record is older than the failure, so only the answers count.
+            return _run_again(recovered)
         if ran.status == "waiting" and ran.interrupts:
             return Decision(should_run=False, interrupts=ran.interrupts)
     if recovered is None:
         return Decision(should_run=True)
     if node.is_workflow:
-        return _again(recovered)
+        return _run_again(recovered)
     found = _decide(node, recovered, is_dynamic=ran is not None and not ran.is_static)
     return found._replace(transfer_to_agent=recovered.transfer_to_agent)
 
 
 def _decide(node: Node, recovered: Recovered, *, is_dynamic: bool) -> Decision:
-    came_to = (recovered.output, recovered.route, recovered.transfer_to_agent)
+    outcome = (recovered.output, recovered.route, recovered.transfer_to_agent)
     open_calls = recovered.interrupts - recovered.responses.keys()
     if open_calls:
-        goes_on = node.rerun_on_resume and recovered.responses
-        still = Decision(should_run=False, interrupts=open_calls)
-        return _again(recovered) if goes_on else still
+        continues = node.rerun_on_resume and recovered.responses
+        waits = Decision(should_run=False, interrupts=open_calls)
+        return _run_again(recovered) if continues else waits
     if recovered.failed:
-        return _again(recovered)
-    if any(each is not None for each in came_to):
+        return _run_again(recovered)
+    if any(each is not None for each in outcome):
         output = output_of(recovered.output)
         return Decision(should_run=False, output=output, route=recovered.route)
     if recovered.interrupts and not node.rerun_on_resume:
         return Decision(should_run=False, output=_answers_as_output(recovered.responses))
     if node.wait_for_output or (node.rerun_on_resume and not recovered.finished):
-        return _again(recovered)
-    # What has a fixed place and came to nothing is done; a part made on the way was cut off.
+        return _run_again(recovered)
+    # A static node without an outcome is done; a dynamic one was interrupted.
     return Decision(should_run=is_dynamic and not node.rerun_on_resume)
 
 
-def _again(recovered: Recovered | None) -> Decision:
+def _run_again(recovered: Recovered | None) -> Decision:
     return Decision(should_run=True, resume_inputs=recovered.responses if recovered else None)
 
 
@@ -142,7 +142,7 @@ def _answers_as_output(responses: Mapping[str, Json]) -> Json:
 
 
 def output_of(recorded: Content | Json) -> Json:
-    """Return a recorded output: of a message the text without thoughts, `None` if it is empty."""
+    """Return a recorded output; for a message, its text without thoughts, or `None` if empty."""
     if not isinstance(recorded, Content):
         return recorded
     texts = (part.text or "" for part in recorded.parts or () if not part.thought)
@@ -150,10 +150,7 @@ def output_of(recorded: Content | Json) -> Json:
 
 
 def unwrapped(response: Mapping[str, Json]) -> Json:
-    """Return what a human answered: what stands under `result` where that is all.
-
-    A text there that is JSON counts as what it says.
-    """
+    """Return a human's answer: the value of `result` if that is the only key, parsed if JSON."""
     if response.keys() != {"result"}:
         return dict(response)
     value = response["result"]
@@ -167,9 +164,9 @@ def unwrapped(response: Mapping[str, Json]) -> Json:
 
 
 def recovered(invocation: Invocation, responses: Mapping[str, Mapping[str, Json]]) -> Recovered:
-    """Return what is known of an invocation, whose open calls `responses` answer, by id.
+    """Return the record of an invocation; `responses` answer its open calls, by id.
 
-    What an agent says when it stops is not yet what the invocation comes to.
+    The message with which an agent stops to wait is not yet the output of the invocation.
     """
     waits = bool(invocation.waits_for)
     return Recovered(
@@ -181,5 +178,5 @@ def recovered(invocation: Invocation, responses: Mapping[str, Mapping[str, Json]
 
 
 def ids(calls: tuple[FunctionCall, ...]) -> list[str]:
-    """Return what open calls are told apart by, even where the agent gives no ids."""
+    """Return the ids of open calls, made up where the agent gives none."""
     return [call.id or f"call-{number}" for number, call in enumerate(calls, 1)]

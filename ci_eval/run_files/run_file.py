@@ -1,6 +1,6 @@
-"""`run.json`: what one run observed, written as it comes and read as it is needed.
+"""Reader and writer of `run.json`, the results of a run; both stream.
 
-`{"schema_version": 1, "meta": {…}, "results": [{…}, …]}`, one result a line.
+`{"schema_version": 1, "meta": {…}, "results": [{…}, …]}`, one result per line.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Stored)
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
-    """Write a text that takes the place of the file at `path` when it is whole."""
+    """Write a file atomically: it replaces the file at `path` once it is complete."""
     draft = path.with_name(f".{path.name}.draft")
     draft.unlink(missing_ok=True)
     try:
@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[IO[str]]:
 
 
 class RunWriter:
-    """Writes a run; the file appears under its name when it is whole."""
+    """Writes a run; the file appears under its name once it is complete."""
 
     def __init__(self, path: Path, meta: RunMeta) -> None:
         self._path = path
@@ -70,15 +70,15 @@ class RunWriter:
 
 
 def result_line(result: TrialResult) -> str:
-    """Return `result` as JSON in one line, every field that a tool may look for included."""
+    """Return `result` as one line of JSON with all fields, including defaults."""
     return result.model_dump_json()
 
 
 def read_run(path: Path, *, shown: str, error: type[CiEvalError] = UsageError) -> Run:
-    """Return the run in the file at `path`; its results are read when they are asked for.
+    """Return the run in the file at `path`; its results are read lazily.
 
     Raises:
-        UsageError: it is no run, or one of a newer version; or the `error` given instead.
+        UsageError: the file is no valid run or has another version; `error`, if given, instead.
 
     """
     reader = _RunReader(path, shown, error)
@@ -102,7 +102,7 @@ class _RunReader:
                 meta = checked(RunMeta, element, self._shown, self._error)
             elif name == "results" and meta and has_version:
                 return meta
-        raise self._error(problems=[Problem("is no run of ci-eval", self._shown, 1)])
+        raise self._error(problems=[Problem("is not a ci-eval run", self._shown, 1)])
 
     def results(self) -> Iterator[TrialResult]:
         meta = self.meta()
@@ -119,7 +119,7 @@ class _RunReader:
 
 
 def check_version(element: Element, shown: str, error: type[CiEvalError]) -> None:
-    """Refuse a file of a version that this one does not know."""
+    """Refuse a file with an unknown schema version."""
     if element.value != SCHEMA_VERSION:
         message = (
             f"has schema version {describe(element.value)}, "
@@ -131,7 +131,7 @@ def check_version(element: Element, shown: str, error: type[CiEvalError]) -> Non
 def checked(
     model: type[M], element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
 ) -> M:
-    """Return the record that is in `element`, or in it `at` a place, or raise `error`."""
+    """Return the validated record in `element`, or at `at` inside it; else raise `error`."""
     value = element.value
     for step in at:
         value = value[step]
@@ -148,19 +148,19 @@ def checked(
 def checked_result(
     meta: RunMeta, element: Element, shown: str, error: type[CiEvalError], *, at: Loc = ()
 ) -> TrialResult:
-    """Return the result that is in `element`, whose scores are such as `meta` speaks of."""
+    """Return the validated result in `element`, with its scores checked against `meta`."""
     result = checked(TrialResult, element, shown, error, at=at)
     problems = [
         Problem(message, shown, element.line_of((*at, "scores", index)), f"scores[{index}]")
         for index, score in enumerate(result.scores)
-        for message in _strange(score, meta)
+        for message in _score_errors(score, meta)
     ]
     if problems:
         raise error(problems=problems)
     return result
 
 
-def _strange(score: Score, meta: RunMeta) -> Iterator[str]:
+def _score_errors(score: Score, meta: RunMeta) -> Iterator[str]:
     facts = meta.criteria.get(score.name)
     if facts is None:
         yield f"the run has no criterion {score.name!r}"

@@ -1,4 +1,4 @@
-"""What is kept in sight of a stored run: enough for a list of runs, a chart and a badge."""
+"""Summary of a stored run, for a list of runs, a chart and a badge."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -10,22 +10,22 @@ from ci_eval.run_files.score_table import Column, Columns, Past
 
 
 def note(past: Past) -> Noted:
-    """Return what is kept in sight of a run whose values are there."""
+    """Return the summary of a baseline run; without judge costs."""
     return _noted(past.meta, past.columns, {})
 
 
 def note_run(run: Run) -> Noted:
-    """Return what is kept in sight of a run, with what its judges took."""
+    """Return the summary of a run, with judge costs."""
     columns, costs = Columns(), dict[tuple[str, str, str], float]()
     for result in run.results():
         if not result.confirms:
             columns.add(result)
-        for place, cost in _judged(result):
+        for place, cost in _judge_costs(result):
             costs[place] = costs.get(place, 0.0) + cost
     return _noted(run.meta, columns, costs)
 
 
-def _judged(result: TrialResult) -> Iterator[tuple[tuple[str, str, str], float]]:
+def _judge_costs(result: TrialResult) -> Iterator[tuple[tuple[str, str, str], float]]:
     key = result.key
     for score in result.scores:
         if score.judging:

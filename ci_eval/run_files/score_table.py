@@ -1,4 +1,4 @@
-"""The values of a run, by criterion and case, small enough for a hundred thousand cases."""
+"""The values of a run by criterion and case; compact enough for 100,000 cases."""
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -18,14 +18,14 @@ class Cell:
 
     def __init__(self) -> None:
         self.units: tuple[tuple[float, ...], ...] = ()
-        """What was measured, the repeats of one run (or of one round of it) together: they may
-        have more in common than those of different runs."""
+        """The measured values, grouped by run and rerun round: repeats of one group may be
+        correlated."""
         self.confirming: tuple[float, ...] = ()
-        """What was measured because the case had failed."""
+        """The values of confirming trials."""
         self.unconfirmed = 0
-        """How many trials that were to confirm it ended in an error."""
+        """The number of confirming trials that ended in an error."""
         self.lost: tuple[int, ...] = ()
-        """The unit of each observation that should have been made, and ended in an error."""
+        """The group of each observation that ended in an error."""
         self.skipped = 0
 
     def add(self, score: Score, result: TrialResult) -> None:
@@ -47,7 +47,7 @@ class Cell:
             self.units = tuple(units)
 
     def pooled(self, other: "Cell") -> "Cell":
-        """Return what both measured together."""
+        """Return the observations of both cells."""
         both = Cell()
         both.units = self.units + other.units
         both.lost = self.lost + tuple(unit + len(self.units) for unit in other.lost)
@@ -55,7 +55,7 @@ class Cell:
         return both
 
     def filled(self, value: float) -> "Cell":
-        """Return it as it would be, had every observation that is missing been `value`."""
+        """Return a copy with `value` for every missing observation."""
         found = Cell()
         units = [*self.units, *[()] * (max(self.lost, default=-1) + 1 - len(self.units))]
         for unit in self.lost:
@@ -67,19 +67,19 @@ class Cell:
 
     @property
     def errors(self) -> int:
-        """How many observations should have been made, and ended in an error."""
+        """The number of observations that ended in an error."""
         return len(self.lost)
 
     @property
     def observations(self) -> Sequence[float]:
-        """Every value that was measured, but for those that only confirm."""
+        """All measured values, without those of confirming trials."""
         if len(self.units) == 1:
             return self.units[0]
         return [value for unit in self.units for value in unit]
 
     @property
     def measured(self) -> int:
-        """How many values were measured."""
+        """The number of measured values."""
         return sum(map(len, self.units))
 
     @property
@@ -89,23 +89,23 @@ class Cell:
 
     @property
     def value(self) -> float | None:
-        """The mean of what was measured; of equal values exactly that value."""
+        """The mean of the measured values; exact if they are all equal."""
         values = self.observations
         return mean(values) if values else None
 
     @property
     def varied(self) -> bool:
-        """Whether the observations differ."""
+        """True if the observations differ."""
         return len({*self.observations}) > 1
 
     def lacks(self, facts: CriterionFacts) -> bool:
-        """Say whether something is missing that could change what is found of the case."""
+        """Return True if missing observations could change the findings on the case."""
         return bool(self.errors or (self.unconfirmed and self.status(facts) is Status.FAILED))
 
     def with_missing(self, value: float | None) -> float | None:
-        """Return the mean if every observation that is missing had been `value`.
+        """Return the mean with `value` for every missing observation.
 
-        `None` where that is not known, as nothing bounds what they could have been.
+        `None` if observations are missing and `value` is `None`, as for unbounded measures.
         """
         if not self.errors:
             return self.value
@@ -115,11 +115,11 @@ class Cell:
         return math.fsum(values) / len(values)
 
     def status(self, facts: CriterionFacts) -> Status:
-        """Return what became of the case: failed where nothing missing could have saved it."""
+        """Return the status; failed if it fails whatever the missing observations."""
         if self.errors:
-            hoped = self.with_missing(best_of(facts))
-            doomed = self.measured and hoped is not None and not passes(hoped, facts)
-            return Status.FAILED if doomed else Status.ERROR
+            best_mean = self.with_missing(best_of(facts))
+            fails = self.measured and best_mean is not None and not passes(best_mean, facts)
+            return Status.FAILED if fails else Status.ERROR
         value = self.value
         if value is None:
             return Status.SKIPPED
@@ -127,28 +127,28 @@ class Cell:
 
 
 def best_of(facts: CriterionFacts) -> float | None:
-    """Return the best value there is, if there is one."""
+    """Return the best possible value; `None` if unbounded."""
     if facts.interval is None:
         return None
     return facts.interval[1] if facts.better == "higher" else facts.interval[0]
 
 
 def worst_of(facts: CriterionFacts) -> float | None:
-    """Return the worst value there is, if there is one."""
+    """Return the worst possible value; `None` if unbounded."""
     if facts.interval is None:
         return None
     return facts.interval[0] if facts.better == "higher" else facts.interval[1]
 
 
 def passes(value: float, facts: CriterionFacts) -> bool:
-    """Say whether `value` is good enough; without a threshold everything is."""
+    """Return True if `value` meets the threshold, or if there is none."""
     if facts.threshold is None:
         return True
     return value >= facts.threshold if facts.better == "higher" else value <= facts.threshold
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of at least one value; of equal values exactly that value."""
+    """Return the mean of at least one value; exact if they are all equal."""
     if len(values) == 1 or len({*values}) == 1:
         return values[0]
     return math.fsum(values) / len(values)
@@ -165,7 +165,7 @@ class Columns:
     groups: dict[tuple[str, str, str], Column] = field(default_factory=dict)
     """By agent, evalset and criterion."""
     fingerprints: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Of the content of each case, by evalset and case."""
+    """Fingerprint of each case, by evalset and case."""
 
     def add(self, result: TrialResult) -> None:
         """Add the scores of one trial."""
@@ -192,7 +192,7 @@ class Columns:
             yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)
 
     def filled(self, criteria: Mapping[str, CriterionFacts]) -> "Columns":
-        """Return them as they would be, had all that is missing passed by a hair."""
+        """Return a copy in which every missing observation just passes."""
         found = Columns(fingerprints=self.fingerprints)
         for key, column in self.groups.items():
             threshold = criteria[key[2]].threshold
@@ -207,7 +207,7 @@ class Columns:
         criteria: Mapping[str, CriterionFacts],
         excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
     ) -> int:
-        """Return of how many cases something is missing that could change what blocks."""
+        """Return the number of cases whose missing observations could change what blocks."""
         places = set()
         for (agent, evalset, name), column in self.groups.items():
             facts = criteria[name]
@@ -226,11 +226,10 @@ class Columns:
         criteria: Mapping[str, CriterionFacts],
         excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
     ) -> Iterator[tuple[tuple[str, str, str], Status]]:
-        """Yield each case, by agent, evalset and id, with what became of it in all.
+        """Yield each case, by agent, evalset and id, with its overall status.
 
-        A case passes when all criteria that judge it pass; what only informs or warns is left out,
-        and so is what is `excused`: cases, for each group. A case of which nothing is left is
-        skipped.
+        A case passes if all blocking criteria pass. Criteria that only inform or warn do not
+        count, nor do `excused` cases of a group. A case without any counting criterion is skipped.
         """
         worst: dict[tuple[str, str], dict[str, list[Status]]] = {}
         for (agent, evalset, name), column in self.groups.items():
@@ -243,13 +242,13 @@ class Columns:
                     statuses.append(cell.status(facts))
         for (agent, evalset), cases in worst.items():
             for case, statuses in cases.items():
-                doomed = Status.FAILED in statuses
-                yield (agent, evalset, case), Status.FAILED if doomed else Status.worst(statuses)
+                failed = Status.FAILED in statuses
+                yield (agent, evalset, case), Status.FAILED if failed else Status.worst(statuses)
 
     def unjudged(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[tuple[str, str, str]]:
-        """Yield each case, by agent, evalset and id, that nothing which blocks could measure.
+        """Yield each case, by agent, evalset and id, to which no blocking criterion applies.
 
-        An error is no such case: it should have been measured.
+        An error does not count: the criterion applies, but could not measure the case.
         """
         judged: dict[tuple[str, str, str], bool] = {}
         for (agent, evalset, name), column in self.groups.items():
@@ -260,7 +259,7 @@ class Columns:
         yield from (place for place, found in judged.items() if not found)
 
     def unmeasured(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[str]:
-        """Yield the criteria that block, and found nothing to measure in any case."""
+        """Yield the blocking criteria that apply to no case."""
         applies: dict[str, bool] = {}
         for (_, _, name), column in self.groups.items():
             if criteria[name].judges and not applies.get(name):
@@ -269,7 +268,7 @@ class Columns:
 
 
 class Past(NamedTuple):
-    """One run of a baseline, with its values."""
+    """One baseline run, with its values."""
 
     meta: RunMeta
     columns: Columns
