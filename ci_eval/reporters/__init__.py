@@ -1,4 +1,4 @@
-"""Documents that a report is rendered to: one module for each.
+"""Documents rendered from a report, one module each.
 
 Imports `run_files` and below, and no other plugin package.
 """

@@ -1,4 +1,4 @@
-"""The changes to the worse of a report, by case."""
+"""Cases of a report that got worse."""
 
 from typing import Literal, NamedTuple
 
@@ -28,7 +28,7 @@ class Place(NamedTuple):
         return cls(change.group.agent, change.group.evalset, change.case)
 
     def named(self, meta: RunMeta) -> str:
-        """Return the case, with evalset and agent where there is more than one of them."""
+        """Return the name of the case, with evalset and agent if there are several."""
         parts = (
             self.agent if len(meta.agents) > 1 else "",
             self.evalset if len(meta.evalsets) > 1 else "",
@@ -42,15 +42,15 @@ class Worsening(NamedTuple):
 
     change: CaseChange
     kind: Kind
-    """Whether it is part of a regression, or by itself in doubt; else it is what noise does."""
+    """Part of a regression, a possible regression, or probably noise."""
     tier: Tier
-    """What its criterion does where it regressed."""
+    """Effect of a regression of its criterion."""
 
 
 def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
-    """Return the changes to the worse of each case: what is certain and large drops first.
+    """Return the worsenings of each case: certain ones and large drops first.
 
-    What is accepted or in quarantine is not among them.
+    Accepted and quarantined cases are left out.
     """
     comparison = report.comparison
     if not comparison:
@@ -73,7 +73,7 @@ def worsened(report: Report) -> dict[Place, tuple[Worsening, ...]]:
 
 
 def _drifted(delta: Delta) -> bool:
-    """Say whether a criterion regressed by all its cases, not by single ones that are certain."""
+    """Return True if a criterion regressed over all its cases, not only in single ones."""
     by_test = delta.p_value is None or delta.level is None or delta.p_value <= delta.level
     return delta.outcome == "regressed" and by_test
 

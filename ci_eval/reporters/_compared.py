@@ -1,4 +1,4 @@
-"""What a comparison tells besides its criteria and cases: its baseline, doubts, excuses."""
+"""The parts of a comparison beside its criteria and cases: baseline, doubts, exceptions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,45 +15,45 @@ from ci_eval.text.templates import counted
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a run was compared with."""
+    """The baseline of a report."""
 
     run: str
     """Its nearest run."""
     age_s: float | None
     """Seconds from that run to this one."""
     distance: str
-    """Where it lies in the history of the commits."""
+    """Its place in the commit history."""
     shallow: bool
-    """Whether a nearer one may be there that the clone does not know of."""
+    """Whether a nearer run may exist that the shallow clone hides."""
     drawn: str
-    """What was drawn again because something was in doubt."""
+    """The number of reruns and confirming trials."""
 
 
 @dataclass(frozen=True)
 class TogetherRow:
-    """All criteria that block, taken together, as a row of the table."""
+    """All blocking criteria combined, as a row of the table."""
 
     mark: Mark
     criteria: int
     effect: str
-    """The mean change, of the range that each criterion has."""
+    """The mean change, as a share of each criterion's range."""
     word: str
     tested: str
-    """The p-value with its level."""
+    """The p-value and its significance level."""
 
 
 @dataclass(frozen=True)
 class FlakyCase:
-    """One case that passes and fails in the baseline."""
+    """One case that both passes and fails in the baseline."""
 
     name: str
     rates: tuple[tuple[tuple[str, ...], str], ...]
-    """How often it fails, with the criteria under which it does so."""
+    """Criteria, and the failure rate under these."""
 
 
 @dataclass(frozen=True)
 class Excuse:
-    """What is accepted or in quarantine, or was."""
+    """An accepted drop or a quarantine, current or expired."""
 
     named: str
     said: str
@@ -62,7 +62,7 @@ class Excuse:
 
 
 def baseline_of(report: Report) -> Baseline:
-    """Return what is to be known of the baseline of a report."""
+    """Return the baseline of a report."""
     comparison = report.comparison or Comparison()
     now, then = moment(report.meta.created), moment(comparison.baseline_created)
     return Baseline(
@@ -75,9 +75,9 @@ def baseline_of(report: Report) -> Baseline:
 
 
 def together_row(comparison: Comparison) -> TogetherRow | None:
-    """Return the row of all criteria together, where they got worse or may have.
+    """Return the row of all blocking criteria combined, if they regressed or are inconclusive.
 
-    Beside one that regressed for sure, that they may have tells nothing.
+    If one of them certainly regressed, an inconclusive result of all adds nothing.
     """
     found = comparison.together
     if found is None or found.outcome not in ("regressed", "inconclusive"):
@@ -95,7 +95,7 @@ def together_row(comparison: Comparison) -> TogetherRow | None:
 
 
 def doubt(comparison: Comparison, suspected: int) -> str:
-    """Return how much is in doubt, as the rest of a sentence; nothing where nothing is."""
+    """Return the number of inconclusive criteria and cases, as a clause; empty if none."""
     unsure = sum(delta.outcome == "inconclusive" for delta in comparison.deltas)
     parts = []
     if unsure:
@@ -103,11 +103,11 @@ def doubt(comparison: Comparison, suspected: int) -> str:
     if suspected:
         parts.append(counted(suspected, "case"))
     verb = "is" if unsure + suspected == 1 else "are"
-    return f"{' and '.join(parts)} {verb} in doubt" if parts else ""
+    return f"{' and '.join(parts)} {verb} inconclusive" if parts else ""
 
 
 def flaky_cases(report: Report) -> Iterator[FlakyCase]:
-    """Yield the cases that pass and fail in the baseline, as far as the report has them."""
+    """Yield the flaky cases of the baseline that the report contains."""
     found: dict[Place, dict[str, list[str]]] = {}
     for each in report.comparison.flaky if report.comparison else ():
         rates = found.setdefault(_place(each), {})
@@ -122,9 +122,9 @@ def _place(case: Flaky) -> Place:
 
 
 def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
-    """Return an excuse with the first of the cases that it covers."""
+    """Return an exception with the first of the cases that it covers."""
     names = found.cases[:MAX_NAMED]
-    # One evalset needs no name, as everywhere in a document.
+    # A single evalset is never named in a document.
     if len(meta.evalsets) <= 1:
         names = tuple(map(_case, names))
     return Excuse(found.named, wording.excuse(found), Some(names, len(found.cases)))

@@ -1,4 +1,4 @@
-"""What a criterion compared, in lines for a reader: the evidence of a score that did not pass."""
+"""Evidence of a score that did not pass, as lines of text."""
 
 import json
 import textwrap
@@ -14,9 +14,9 @@ from ci_eval.reporters import _judged
 from ci_eval.text.sanitize import clean, one_line
 
 _WIDTH = 96
-"""Characters of a line; a comment on GitHub shows about as many."""
+"""Characters per line; about the width of a comment on GitHub."""
 _MAX_CHARACTERS = 20_000
-"""Of a text, before it becomes lines."""
+"""Of a text, before it is wrapped."""
 _MAX_LINES = 300
 """Of each side, before they are compared."""
 _MAX_STRING = 2_000
@@ -25,45 +25,45 @@ _MAX_ITEMS = 50
 """Of a list or an object."""
 _MAX_DEPTH = 8
 _CONTEXT = 2
-"""Equal lines shown before and after different ones."""
+"""Equal lines to show before and after a difference."""
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One thing that was compared, or said, about one invocation."""
+    """One piece of evidence."""
 
     title: str
     kind: Literal["diff", "text", "data"]
     lines: tuple[str, ...]
-    """Of a diff, each begins with `- ` (expected), `+ ` (actual) or two spaces (both)."""
+    """In a diff, each begins with `- ` (expected), `+ ` (actual) or two spaces (both)."""
 
 
 def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> Iterator[Exhibit]:
-    """Yield the evidence of a score: of the whole, then of the first invocations that failed."""
-    for exhibit in _told(score.evidence or {}):
+    """Yield the evidence of the whole conversation, then of the first failed invocations."""
+    for exhibit in _exhibits(score.evidence or {}):
         if exhibit.lines:
             yield Exhibit(exhibit.title, exhibit.kind, tuple(_first([*exhibit.lines], max_lines)))
     several = len(score.invocations) > 1
-    telling = (
+    failed = (
         (position, part.evidence)
         for position, part in enumerate(score.invocations, start=1)
         if part.evidence and part.status in (Status.FAILED, Status.ERROR)
     )
-    for position, evidence in islice(telling, max_invocations):
+    for position, evidence in islice(failed, max_invocations):
         where = f", invocation {position} of {len(score.invocations)}" if several else ""
-        for exhibit in _told(evidence):
+        for exhibit in _exhibits(evidence):
             if exhibit.lines:
                 shown = tuple(_first(list(exhibit.lines), max_lines))
                 yield Exhibit(exhibit.title + where, exhibit.kind, shown)
 
 
-def _told(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
+def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     rest = dict(evidence)
     calls = rest.pop("expected_tool_calls", None), rest.pop("actual_tool_calls", None)
     texts = rest.pop("expected", None), rest.pop("actual", None)
     yield Exhibit("Tool calls", "diff", _compared(*map(_call_lines, calls)))
     yield Exhibit("Response", "diff", _compared(*_text_lines(*map(_plain, texts))))
-    for title, lines in _judged.told(rest):
+    for title, lines in _judged.extracted(rest):
         shown = [part for line in lines for part in _indented(line)]
         yield Exhibit(_title(title), "data" if len(shown) > 1 else "text", tuple(shown))
     for name, value in rest.items():
@@ -73,12 +73,12 @@ def _told(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
 
 
 def _title(text: str) -> str:
-    """Return `text` as a line that has a word: nothing else could be set in bold."""
-    return one_line(text, _WIDTH) or "Without a name"
+    """Return `text` as one non-empty line, because Markdown cannot set nothing in bold."""
+    return one_line(text, _WIDTH) or "Untitled"
 
 
 def _indented(line: str) -> Iterator[str]:
-    """Yield `line` in lines of a readable length that begin where it does."""
+    """Yield `line`, wrapped to lines of the same indentation."""
     text = line.lstrip(" ")
     margin = " " * (len(line) - len(text))
     yield from (f"{margin}{part}" for part in wrapped(_cut_text(text)))
@@ -89,7 +89,7 @@ def _cut_text(text: str) -> str:
 
 
 def _compared(expected: list[str], actual: list[str]) -> tuple[str, ...]:
-    """Return the lines that differ, in their surroundings; none where nothing differs."""
+    """Return the lines that differ, with context; none if there are no differences."""
     compared = SequenceMatcher(None, expected, actual, autojunk=False)
     lines = []
     for number, group in enumerate(compared.get_grouped_opcodes(_CONTEXT)):
@@ -105,7 +105,7 @@ def _compared(expected: list[str], actual: list[str]) -> tuple[str, ...]:
 
 
 def _call_lines(calls: Json) -> list[str]:
-    """Return tool calls as they would be written in Python, long ones an argument a line."""
+    """Return tool calls in Python syntax, long ones with one argument per line."""
     if calls is None:
         return []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
@@ -119,7 +119,7 @@ def _call_lines(calls: Json) -> list[str]:
 def _call(call: Mapping[str, Json]) -> list[str]:
     name, args = str(call.get("name"))[:_MAX_STRING], call.get("args")
     if not isinstance(args, dict):
-        # Where no arguments were written down there were perhaps some.
+        # Unknown arguments are not the same as none.
         return [name if args is None else f"{name}({_json(args)})"]
     parts = [f"{key[:_WIDTH]}={_json(value)}" for key, value in islice(args.items(), _MAX_ITEMS)]
     if len(args) > _MAX_ITEMS:
@@ -136,7 +136,7 @@ def _cut(line: str) -> str:
 
 
 def _text_lines(expected: str | None, actual: str | None) -> tuple[list[str], list[str]]:
-    """Return both texts as lines, from shortly before the first difference on."""
+    """Return both texts as lines, starting shortly before the first difference."""
     if expected is None or actual is None:
         return _side(expected), _side(actual)
     start = _shared(expected, actual) - 4 * _WIDTH
@@ -152,7 +152,7 @@ def _side(text: str | None) -> list[str]:
 
 
 def _shared(one: str, other: str) -> int:
-    """Return how many characters two texts begin with in common, by halving the rest."""
+    """Return the length of the common prefix of two texts, by bisection."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -164,7 +164,7 @@ def _shared(one: str, other: str) -> int:
 
 
 def wrapped(text: str) -> list[str]:
-    """Return `text` cleaned and in lines of a readable length; a very long one's beginning."""
+    """Return `text` cleaned and wrapped; only the beginning of a very long one."""
     lines: list[str] = []
     for line in clean(text[:_MAX_CHARACTERS]).split("\n"):
         lines += textwrap.wrap(line, _WIDTH, break_on_hyphens=False) or [""]
@@ -174,12 +174,12 @@ def wrapped(text: str) -> list[str]:
 
 
 def _first(lines: list[str], limit: int) -> list[str]:
-    """Return at most `limit` lines; how many are left out is only said where it is known."""
+    """Return at most `limit` lines, with a note if there are more."""
     return lines if len(lines) <= limit else [*lines[:limit], "  … more in run.json"]
 
 
 def _plain(value: Json) -> str | None:
-    """Return a text as it is, and any other value as JSON; `None` stands for no value."""
+    """Return a text unchanged and any other value as JSON; `None` stands for no value."""
     if value is None or isinstance(value, str):
         return value
     short = _json(value)
@@ -191,7 +191,7 @@ def _json(value: Json, indent: int | None = None) -> str:
 
 
 def _shortened(value: Json, depth: int = 0) -> Json:
-    """Return `value` with the beginnings of what is long, and nothing of what is deep."""
+    """Return `value` with long parts shortened and deep parts left out."""
     match value:
         case str() if len(value) > _MAX_STRING:
             return f"{value[:_MAX_STRING]}… ({len(value):,} characters in all)"

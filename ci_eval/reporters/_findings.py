@@ -1,4 +1,4 @@
-"""The cases of a report that a reader should look at, with what shows why."""
+"""The cases of a report that a reader should look at, with their evidence."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,15 +17,15 @@ from ci_eval.run_files import wording
 T = TypeVar("T")
 
 MAX_NAMED = 5
-"""Cases that one reason for an error names."""
+"""The most cases named with one cause of errors."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much of each thing a document shows."""
+    """Limits on the content of a document."""
 
     evidence: int
-    """Cases shown with what was expected and what was done."""
+    """Cases with evidence."""
     lines: int
     """Of each piece of evidence."""
     rows: int
@@ -34,14 +34,14 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Some(Generic[T]):
-    """The first of many."""
+    """The first entries of a list."""
 
     shown: tuple[T, ...]
     total: int
 
     @property
     def more(self) -> int:
-        """How many are not shown."""
+        """The number of entries not shown."""
         return self.total - len(self.shown)
 
     def __bool__(self) -> bool:
@@ -50,7 +50,7 @@ class Some(Generic[T]):
 
 @dataclass(frozen=True)
 class Line:
-    """What one criterion says of one case."""
+    """One criterion on one case."""
 
     criterion: str
     what: Literal["regressed", "suspected", "noise", "failed"]
@@ -59,9 +59,9 @@ class Line:
     threshold: float | None = None
     better: Literal["higher", "lower"] = "higher"
     trials: str = ""
-    """How many of its trials fail, now and before."""
+    """The number of failing trials, now and in the baseline."""
     tier: str = ""
-    """What a criterion does that does not block."""
+    """The effect of a criterion that does not block."""
     reason: str = ""
     exhibits: tuple[Exhibit, ...] = ()
 
@@ -72,44 +72,44 @@ class Finding:
 
     place: Place
     name: str
-    """The case, with evalset and agent where there is more than one."""
+    """The case, with evalset and agent if there are several."""
     lines: tuple[Line, ...]
     source: str = ""
-    """The file of the case, with its line where that is known."""
+    """The file of the case, with its line if known."""
     excuse: str = ""
-    """Why it decides nothing, where it is accepted or in quarantine."""
+    """Why the gate ignores it: `accepted` or `quarantined`."""
     cut_off: str = ""
-    """How many of its responses were cut off, and why."""
+    """The number of incomplete responses, and the reasons."""
 
     @property
     def has_evidence(self) -> bool:
-        """Whether there is more to show than values."""
+        """True if there is more to show than values."""
         return bool(self.cut_off) or any(line.exhibits or line.reason for line in self.lines)
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """One reason why something could not be measured."""
+    """One cause of errors."""
 
     kind: str
     """The kind of failure, or the criterion that failed to measure."""
     message: str
     cases: tuple[str, ...]
-    """The first cases it struck."""
+    """The first cases it affects."""
     more: bool
-    """Whether there are others."""
+    """Whether there are other cases."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """Finds the cases of one report that matter."""
+    """Finds the relevant cases of one report."""
 
     report: Report
     bounds: Bounds
 
     @cached_property
     def _results(self) -> Mapping[Place, TrialResult]:
-        """The worst result of each case that the report has one of."""
+        """The worst result of each case with a result in the report."""
         found: dict[Place, TrialResult] = {}
         for result in self.report.worst:
             found.setdefault(Place.of(result.key), result)
@@ -120,7 +120,7 @@ class Findings:
         return worsened(self.report)
 
     def worse(self, kind: Kind) -> Some[Finding]:
-        """Return the cases that got worse, by the gravest that is to be said of each."""
+        """Return the cases that got worse and whose most serious worsening is of this kind."""
         found = self._of_kind(kind)
         shown = enumerate(islice(found.items(), self.bounds.rows))
         return Some(
@@ -132,22 +132,22 @@ class Findings:
         )
 
     def noise(self) -> Iterator[str]:
-        """Yield the names of the cases that got worse as they do by chance."""
+        """Yield the names of the cases that got worse, probably by chance."""
         yield from (place.named(self.report.meta) for place in self._of_kind("noise"))
 
     def _of_kind(self, kind: Kind) -> Mapping[Place, tuple[Worsening, ...]]:
         return {p: changes for p, changes in self._worsened.items() if changes[0].kind == kind}
 
     def failing(self, evidence: int) -> Some[Finding]:
-        """Return the cases that failed and did not get worse, the first with evidence.
+        """Return the cases that failed but did not get worse, the first ones with evidence.
 
-        The total is that of the cases which the report has a result of.
+        The total counts only cases with a result in the report.
         """
         failed = [
             place
             for place, result in self._results.items()
             if not self._shown_as_worse(place)
-            # It may be an error, too, by what another criterion could not measure.
+            # The result may also be an error, because of another criterion.
             and any(score.status is Status.FAILED for score in result.scores)
         ]
         failed.sort(key=lambda place: not self._counts(place))
@@ -159,12 +159,12 @@ class Findings:
 
     def _shown_as_worse(self, place: Place) -> bool:
         changes = self._worsened.get(place, ())
-        # Where failing is enough to block, it matters more than that it may be noise.
+        # If a failure blocks by itself, list it as failed rather than as noise.
         shown = ("regressed", "suspected") if judged_by_threshold(self.report) else KINDS
         return any(each.kind in shown for each in changes)
 
     def _counts(self, place: Place) -> bool:
-        """Say whether a case that failed is one of those the verdict counts."""
+        """Return True if the verdict counts the failure of a case."""
         criteria = self.report.meta.criteria
         blocking = any(
             score.status is Status.FAILED
@@ -175,13 +175,12 @@ class Findings:
 
     @cached_property
     def _excuses(self) -> Mapping[str, str]:
-        """What is said of the cases that decide nothing."""
+        """Why the gate ignores some cases, by case."""
         comparison = self.report.comparison
         found: dict[str, str] = {}
         for each in comparison.excused if comparison else ():
             if not each.expired:
-                said = "in quarantine" if each.kind == "quarantined" else "accepted"
-                found |= dict.fromkeys(each.cases, said)
+                found |= dict.fromkeys(each.cases, each.kind)
         return found
 
     def _excuse(self, place: Place) -> str:
@@ -243,21 +242,21 @@ class Findings:
         return Finding(
             place=place,
             name=place.named(meta),
-            lines=tuple(_each_once(lines)),
+            lines=tuple(_without_repeats(lines)),
             source=_source(meta, place, result),
             excuse=excuse,
             cut_off=wording.cut_off(result.cut_off) if result else "",
         )
 
     def troubles(self) -> Some[Trouble]:
-        """Return the reasons why something could not be measured, as far as results are known."""
-        struck: dict[tuple[str, str], dict[str, None]] = {}
+        """Return the causes of errors among the results in the report."""
+        affected: dict[tuple[str, str], dict[str, None]] = {}
         messages: dict[tuple[str, str], str] = {}
         for place, result in self._results.items():
             for cause, message in _errors(result):
-                struck.setdefault(cause, {})[place.named(self.report.meta)] = None
+                affected.setdefault(cause, {})[place.named(self.report.meta)] = None
                 messages.setdefault(cause, message)
-        all_known = sum(map(len, struck.values())) >= self.report.totals.errors
+        all_known = sum(map(len, affected.values())) >= self.report.totals.errors
         shown = tuple(
             Trouble(
                 cause[0],
@@ -265,9 +264,9 @@ class Findings:
                 cases=tuple(islice(names, MAX_NAMED)),
                 more=len(names) > MAX_NAMED or not all_known,
             )
-            for cause, names in islice(struck.items(), self.bounds.rows)
+            for cause, names in islice(affected.items(), self.bounds.rows)
         )
-        return Some(shown, len(struck))
+        return Some(shown, len(affected))
 
     def first(self) -> Place | None:
         """Return the case to look at first."""
@@ -280,8 +279,8 @@ class Findings:
         return next(places, None)
 
 
-def _each_once(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield `lines`, leaving out what an earlier criterion showed already."""
+def _without_repeats(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield `lines` without evidence that an earlier criterion has shown."""
     seen: set[Exhibit] = set()
     for line in lines:
         new = tuple(exhibit for exhibit in line.exhibits if exhibit not in seen)
@@ -290,7 +289,7 @@ def _each_once(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _errors(result: TrialResult) -> Iterator[tuple[tuple[str, str], str]]:
-    """Yield the cause of each error, and what is said of it."""
+    """Yield the cause and the message of each error."""
     if result.error:
         error = result.error
         yield error.cause or (error.kind, error.message), error.gist

@@ -1,8 +1,8 @@
-"""How the criteria did over the last runs, as lines of blocks and as charts.
+"""History of the criteria over the last runs, as sparklines and charts.
 
-GitHub draws a fenced block of the language `mermaid` in comments and in summaries of jobs.  The
-names in a chart are parts of a program there, so nothing of them is kept but letters, digits and
-a few signs.  The grammar: https://mermaid.js.org/syntax/xyChart.html
+GitHub renders fenced `mermaid` blocks in comments and job summaries.  Names in a chart are part of
+its source code, so only letters, digits and a few signs are kept.  The grammar:
+https://mermaid.js.org/syntax/xyChart.html
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ from ci_eval.reporters._rows import Row
 from ci_eval.text.sanitize import clean
 
 MAX_RUNS = 30
-"""Of a history that are shown, this run among them."""
+"""The most runs to show, including this one."""
 MAX_CHARTS = 3
 
 _COLOURS = '%%{init: {"themeVariables": {"xyChart": {"plotColorPalette": "#cf222e"}}}}%%'
-"""The first colour that Mermaid itself takes for a line can hardly be seen on white."""
+"""Mermaid's default colour of the first line is hardly visible on white."""
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _FLAT = 0.2
-"""What moved by less than this share of all there is, or of what it is, looks flat."""
+"""Smaller changes look flat; as a share of the interval or, if unbounded, of the value."""
 _GREATEST = 1e12
 _MAX_TITLE = 60
 _SIGNS = frozenset(" _-./")
@@ -38,14 +38,14 @@ class Trend:
 
     @property
     def measured(self) -> list[float]:
-        """The means of those runs that have one."""
+        """The means of the runs that measured it."""
         return [value for value in self.values if value is not None]
 
     @property
     def sparkline(self) -> str:
-        """One block for each run, as high as its mean; a dot for a run without one.
+        """One block per run, as high as its mean; a dot for a run without one.
 
-        The least and the greatest mean are the lowest and the highest, unless they hardly differ.
+        Scaled from the lowest to the highest mean, unless they hardly differ.
         """
         low, high = self.bounds
         top = len(_BLOCKS) - 1
@@ -58,7 +58,7 @@ class Trend:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """What a chart reaches from and to, never the same."""
+        """The lower and the upper end of a chart's axis; never equal."""
         low, high = min(self.measured), max(self.measured)
         scale = self.interval[1] - self.interval[0] if self.interval else max(abs(low), abs(high))
         least = _FLAT * scale or 1.0
@@ -67,21 +67,21 @@ class Trend:
         middle = (low + high) / 2
         low, high = middle - least / 2, middle + least / 2
         if self.interval:
-            # What lies at an end of the interval has no room beyond it.
+            # The axis must not go beyond the interval.
             shift = max(self.interval[0] - low, 0.0) - max(high - self.interval[1], 0.0)
             low, high = low + shift, high + shift
         return low, high
 
     @property
     def chart(self) -> str:
-        """The means as a chart of Mermaid's; a run without one is left out."""
+        """The means as a Mermaid chart, without runs that did not measure it."""
         runs = ", ".join(f'"{number}"' for number in range(1, len(self.measured) + 1))
         low, high = self.bounds
         lines = (
             _COLOURS,
             "xychart-beta",
             f'  title "{_title(self.row.summary.group)}"',
-            f'  x-axis "the last runs, this one at the right" [{runs}]',
+            f'  x-axis "last runs, this run on the right" [{runs}]',
             f'  y-axis "mean" {_plain(low)} --> {_plain(high)}',
             f"  line [{', '.join(map(_plain, self.measured))}]",
         )
@@ -90,13 +90,13 @@ class Trend:
 
 @dataclass(frozen=True)
 class History:
-    """How criteria did over the last runs."""
+    """The history of the criteria over the last runs."""
 
     trends: Some[Trend]
     runs: int
-    """How many runs the longest of them shows."""
+    """Number of runs in the longest trend."""
     charts: tuple[str, ...]
-    """Those of what regressed, for Mermaid."""
+    """Mermaid charts of the criteria that regressed."""
 
 
 def history_of(report: Report, rows: Sequence[Row], bounds: Bounds) -> History:
@@ -110,7 +110,7 @@ def history_of(report: Report, rows: Sequence[Row], bounds: Bounds) -> History:
 
 
 def trends(report: Report, rows: Sequence[Row]) -> Iterator[Trend]:
-    """Yield how each criterion did that was measured before."""
+    """Yield the trend of each criterion that was measured before."""
     earlier = [run for run in report.history if run.run_id != report.meta.run_id][: MAX_RUNS - 1]
     means = [
         {each.group: each.value for each in run.groups if _shows(each.value)}
@@ -124,18 +124,18 @@ def trends(report: Report, rows: Sequence[Row]) -> Iterator[Trend]:
 
 
 def charted(found: Sequence[Trend]) -> list[Trend]:
-    """Return those that are worth a chart: what regressed, a few of them."""
+    """Return the first trends of criteria that regressed, which get a chart."""
     worse = [each for each in found if each.row.delta and each.row.delta.outcome == "regressed"]
     return worse[:MAX_CHARTS]
 
 
 def _shows(value: float | None) -> bool:
-    """Say whether a chart can show `value`; what is stored may be any number."""
+    """Return True if a chart can show `value`; stored values may be any number."""
     return value is not None and abs(value) <= _GREATEST
 
 
 def _plain(value: float) -> str:
-    """Return `value` as Mermaid reads it: without an exponent."""
+    """Return `value` in Mermaid's syntax: without an exponent."""
     return f"{value:.9f}".rstrip("0").rstrip(".")
 
 

@@ -1,7 +1,7 @@
-"""What judges found, in lines for a reader.
+"""Evidence from judges, as lines of text.
 
 The evidence of judged criteria is JSON of a few shapes: votes with a rationale, rubrics,
-sentences, samples. What has another shape is left to be shown as it is.
+sentences, samples. Other shapes are left to be shown as JSON.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,11 +10,11 @@ from ci_eval.records.model import Json
 
 _MARKS = {"yes": "✔", "no": "✘"}
 _GOOD = ("supported", "not_applicable")
-"""Labels of sentences that need no word."""
+"""Labels of sentences that are not listed."""
 
 
-def told(evidence: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:
-    """Yield a title and its lines for each part of `evidence` that judges left, and take it out."""
+def extracted(evidence: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:
+    """Remove each part of `evidence` from judges, and yield it as a title with lines."""
     if isinstance(evidence.get("votes"), Mapping):
         yield "Verdict", [*_verdict(evidence)]
         for known in ("votes", "drawn", "rationale", "jury", "unread"):
@@ -28,27 +28,27 @@ def told(evidence: dict[str, Json]) -> Iterator[tuple[str, list[str]]]:
     if isinstance(jury, Mapping) and all(isinstance(each, Mapping) for each in jury.values()):
         del evidence["jury"]
         for name, each in jury.items():
-            yield from ((f"{title}, {name}", lines) for title, lines in told(dict(each)))
+            yield from ((f"{title}, {name}", lines) for title, lines in extracted(dict(each)))
     unread = evidence.get("unread")
     if isinstance(unread, list):
         del evidence["unread"]
-        yield "Answers that do not count", [f"- {each}" for each in unread]
+        yield "Answers not counted", [f"- {each}" for each in unread]
 
 
 def _verdict(found: Mapping[str, Json]) -> Iterator[str]:
-    """Yield why it is so and how the votes fell; of a jury, what each judge says."""
+    """Yield the votes and the rationale; for a jury, the verdict of each judge."""
     jury = found.get("jury")
     if isinstance(jury, Mapping):
         for name, each in jury.items():
             if isinstance(each, Mapping):
                 yes = each.get("yes")
-                said = "yes" if yes is True else "no" if yes is False else "no verdict"
-                yield f"{name}: {said}{_why(each)}"
+                verdict = "yes" if yes is True else "no" if yes is False else "no verdict"
+                yield f"{name}: {verdict}{_rationale(each)}"
         return
-    yield f"{_votes(found)}{_why(found)}"
+    yield f"{_votes(found)}{_rationale(found)}"
     unread = found.get("unread")
     for each in dict.fromkeys(map(str, unread)) if isinstance(unread, list) else ():
-        yield f"- does not count: {each}"
+        yield f"- not counted: {each}"
 
 
 def _votes(found: Mapping[str, Json]) -> str:
@@ -57,20 +57,20 @@ def _votes(found: Mapping[str, Json]) -> str:
     return f"{yes} yes, {no} no"
 
 
-def _why(found: Mapping[str, Json]) -> str:
+def _rationale(found: Mapping[str, Json]) -> str:
     return f": {found['rationale']}" if found.get("rationale") else ""
 
 
 def _rubric(found: Mapping[str, Json]) -> Iterator[str]:
     verdict = str(found.get("verdict"))
-    asked = f": {found['property']}" if found.get("property") else ""
-    yield f"{_MARKS.get(verdict, '?')} {found.get('rubric_id', found.get('id', ''))}{asked}"
-    for line in _verdict(found) if "votes" in found else [_said(found)]:
+    prop = f": {found['property']}" if found.get("property") else ""
+    yield f"{_MARKS.get(verdict, '?')} {found.get('rubric_id', found.get('id', ''))}{prop}"
+    for line in _verdict(found) if "votes" in found else [_reasoning(found)]:
         if line:
             yield f"    {line}"
 
 
-def _said(found: Mapping[str, Json]) -> str:
+def _reasoning(found: Mapping[str, Json]) -> str:
     return str(found.get("rationale") or found.get("reasoning") or "")
 
 
@@ -88,13 +88,12 @@ def _sentences(found: Sequence[Json], by: str) -> Iterator[str]:
     yield f"{by}{len(known) - len(bad)} of {len(known)} sentences are supported"
     for each in bad:
         yield f"✘ {each.get('label')}: {each.get('sentence')}"
-        if _said(each):
-            yield f"    {_said(each)}"
+        if _reasoning(each):
+            yield f"    {_reasoning(each)}"
 
 
 def _sample(found: Mapping[str, Json]) -> Iterator[str]:
-    said = _said(found)
-    yield f"{found.get('score')}{': ' if said else ''}{said}"
+    yield _scored(found)
     for name, each in found.items():
         if isinstance(each, Mapping):
             yield from (f"    {key}: {_scored(value)}" for key, value in each.items())
@@ -105,8 +104,8 @@ def _sample(found: Mapping[str, Json]) -> Iterator[str]:
 def _scored(value: Json) -> str:
     if not isinstance(value, Mapping):
         return str(value)
-    said = _said(value)
-    return f"{value.get('score')}{': ' if said else ''}{said}"
+    reasoning = _reasoning(value)
+    return f"{value.get('score')}{': ' if reasoning else ''}{reasoning}"
 
 
 _PARTS: dict[str, tuple[str, Callable[[Mapping[str, Json]], Iterator[str]]]] = {
@@ -114,4 +113,4 @@ _PARTS: dict[str, tuple[str, Callable[[Mapping[str, Json]], Iterator[str]]]] = {
     "texts": ("Sentences", _text),
     "samples": ("Samples", _sample),
 }
-"""Lists of evidence, each with its title and what makes lines of one of it."""
+"""Lists in the evidence, each with its title and the function that formats an entry."""

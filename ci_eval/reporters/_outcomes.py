@@ -1,4 +1,4 @@
-"""What became of one trial, for the reports that list trials one by one."""
+"""Outcome of a trial, for the reports that list single trials."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -12,34 +12,34 @@ from ci_eval.run_files import wording
 from ci_eval.text.templates import counted, exact, score
 
 MAX_PATH = 4_096
-"""Characters of the path of an evalset; nowhere is there a file with a longer one."""
+"""The longest path of an evalset; no file system has longer ones."""
 
 
 class Outcome(NamedTuple):
-    """Why a trial did not simply pass."""
+    """Why a trial did not pass."""
 
     kind: Literal["failure", "error", "skipped"]
     type: str
-    """`ci_eval.Regression`, `ci_eval.BelowThreshold`, or what went wrong."""
+    """`ci_eval.Regression`, `ci_eval.BelowThreshold`, or the kind of error."""
     message: str
-    """One sentence; of any text and length."""
+    """One sentence; not yet escaped or shortened."""
     suspected: bool = False
-    """Whether it is a failure that is not yet told from noise: it never failed before."""
+    """Whether it is a possible regression: it never failed before."""
     blocks: bool = True
-    """Whether it counts against the verdict by itself."""
+    """Whether it blocks by itself."""
 
 
 class Outcomes:
-    """Tells the outcome of each trial of one report."""
+    """Determines the outcome of each trial of one report."""
 
     def __init__(self, report: Report) -> None:
-        # By thresholds alone nothing is a regression, whatever the baseline says.
+        # In threshold mode nothing is a regression.
         compared = report.verdict.mode != "threshold"
         self.worsened = worsened(report) if compared else {}
         self.failing_blocks = judged_by_threshold(report)
 
     def of(self, result: TrialResult) -> Outcome | None:
-        """Return why a trial did not simply pass, `None` where it did."""
+        """Return why a trial did not pass; `None` if it passed."""
         if result.status is Status.ERROR:
             return _error(result)
         regressed = list(self._regressed(result))
@@ -50,33 +50,34 @@ class Outcomes:
         if result.status is Status.FAILED:
             below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
             doubts = [wording.trials(each.change) for each in self._suspected(result)]
-            note = "" if self.failing_blocks else "; this alone does not block"
+            note = "" if self.failing_blocks else " (does not block in regression mode)"
             if doubts:
-                note = f"; suspected: {doubts[0]}"
+                note = f"; possible regression: {doubts[0]}"
             return Outcome(
                 "failure", "ci_eval.BelowThreshold", below + note, suspected=bool(doubts)
             )
         if result.status is Status.SKIPPED:
             reasons = dict.fromkeys(each.reason for each in result.scores if each.reason)
-            return Outcome("skipped", "ci_eval.Skipped", "; ".join(reasons) or "nothing applies")
+            message = "; ".join(reasons) or "no criterion applies"
+            return Outcome("skipped", "ci_eval.Skipped", message)
         return None
 
     def baseline(self, result: TrialResult, criterion: str) -> float | None:
-        """Return what the baseline has, where it had better."""
+        """Return the baseline's value if the case got worse under `criterion`."""
         for worsening in self.worsened.get(Place.of(result.key), ()):
             if worsening.change.group.criterion == criterion:
                 return worsening.change.baseline
         return None
 
     def _suspected(self, result: TrialResult) -> Iterator[Worsening]:
-        """Yield what this very trial shows of what is suspected."""
+        """Yield the possible regressions that this trial shows."""
         failed = {each.name for each in result.scores if each.status is Status.FAILED}
         for worsening in self.worsened.get(Place.of(result.key), ()):
             if worsening.kind == "suspected" and worsening.change.group.criterion in failed:
                 yield worsening
 
     def _regressed(self, result: TrialResult) -> Iterator[tuple[Worsening, str]]:
-        """Yield the regressions that this very trial shows; another repeat may have been fine."""
+        """Yield the regressions that this trial shows, with messages; other repeats may pass."""
         scores = {each.name: each for each in result.scores}
         for worsening in self.worsened.get(Place.of(result.key), ()):
             shown = scores.get(worsening.change.group.criterion)
@@ -89,9 +90,9 @@ class Outcomes:
 
 
 def _now(worsening: Worsening, shown: Score) -> str:
-    """Return the mean of the case, and what this trial has where that is another value."""
-    mean, here = score(worsening.change.value), score(shown.value)
-    return here if mean == here else f"{mean}, here {here}"
+    """Return the mean of the case, and the value of this trial if it differs."""
+    mean, value = score(worsening.change.value), score(shown.value)
+    return value if mean == value else f"{mean} (this trial: {value})"
 
 
 def _shows(worsening: Worsening, shown: Score) -> bool:
@@ -120,5 +121,5 @@ def _below(each: Score) -> str:
 
 def _listed(messages: list[str]) -> str:
     if len(messages) <= 1:
-        return "".join(messages) or "no criterion says why"
+        return "".join(messages) or "no reason given"
     return f"{messages[0]}; {counted(len(messages) - 1, 'more criterion', 'more criteria')}"

@@ -1,8 +1,7 @@
-"""What the Markdown documents say: a report, arranged for a reader and cut to a size.
+"""Content of the Markdown documents: a report, arranged for readers and cut to size.
 
-Templates get a `Page` and nothing else.  It has every count of the whole report, and of
-long lists the first entries, so a document becomes smaller by showing fewer of them and
-never by losing the end of a sentence.
+Templates get a `Page` and nothing else.  It has all counts of the report, but only the first
+entries of long lists: a document shrinks by showing fewer entries, never in mid-sentence.
 """
 
 import shlex
@@ -42,13 +41,13 @@ from ci_eval.text.templates import code, render
 T = TypeVar("T")
 
 MAX_REASONS = 5
-"""Reasons of one severity that a document begins with."""
+"""The most reasons of one severity at the top of a document."""
 _MAX_COMMAND = 200
 
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that a Markdown document may say."""
+    """Everything that a Markdown document may show."""
 
     meta: RunMeta
     totals: Totals
@@ -57,67 +56,67 @@ class Page:
     """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`."""
     comparison: Comparison | None
     compared: bool
-    """Whether the verdict rests on a comparison."""
+    """Whether the verdict is based on a comparison."""
     baseline: Baseline
     reasons: Some[str]
-    """Why it blocks; where nothing does, why there is no verdict."""
+    """Why it blocks or, if nothing blocks, why there is no verdict."""
     warnings: Some[str]
     notes: Some[str]
-    """What else is worth knowing of the verdict and of the run."""
+    """Other remarks on the verdict and the run."""
     loosened: Some[str]
-    """What the change makes easier to pass."""
+    """How this pull request weakens its own gate."""
     regression: bool
-    """Whether a criterion regressed, though it may be one that only warns."""
+    """Whether a criterion regressed, even one that only warns."""
     doubt: str
-    """How much of a comparison that blocks nothing is in doubt; empty where nothing is."""
+    """The number of inconclusive criteria and cases, as a clause; empty if none."""
     together: TogetherRow | None
-    """All criteria that block, taken together, where they got worse or may have."""
+    """All blocking criteria combined, if they regressed or are inconclusive."""
     criteria: Some[Row]
-    """Those that got worse or failed, and some others."""
+    """The criteria that got worse or failed, and some others."""
     calm: Some[Row]
-    """The others, where they are many."""
+    """The remaining criteria, if there are many."""
     measures: Some[Row]
-    """The criteria that only inform."""
+    """The informational criteria."""
     judged: Some[GroupSummary]
-    """The criteria that asked a model."""
+    """The criteria that called a model."""
     judging: JudgeUsage | None
-    """What asking models for verdicts took in all."""
+    """Total usage of judge models."""
     simulation: JudgeUsage | None
-    """What asking models for what users say took in all."""
+    """Total usage of models for simulated users."""
     regressed: Some[Finding]
-    """The cases that are a regression, or show one."""
+    """The cases that regressed, or are part of a regression."""
     suspected: Some[Finding]
-    """The cases that passed every time before and fail every time now."""
+    """The cases that always passed before and always fail now."""
     noise: Some[str]
     """The other cases that got worse."""
     failing: Some[Finding]
-    """The cases below a threshold that did not get worse, as far as the report has them."""
+    """The cases below a threshold that did not get worse, if the report contains them."""
     failing_counts: bool
-    """Whether a case below a threshold counts against the verdict by itself."""
+    """Whether a case below a threshold blocks by itself."""
     troubles: Some[Trouble]
-    """Why something could not be measured, as far as the report has results."""
+    """The causes of errors among the results in the report."""
     flaky: Some[FlakyCase]
-    """Cases that passed and failed in the baseline."""
+    """Cases that both passed and failed in the baseline."""
     flaky_more: bool
-    """Whether there are others that the report does not name."""
+    """Whether there are flaky cases that the report does not contain."""
     excused: Some[Excuse]
-    """What is accepted or in quarantine, and what was."""
+    """Accepted drops and quarantines, current and expired."""
     history: History
-    """How criteria did over the last runs."""
+    """The history of the criteria over the last runs."""
     fixed: Some[str]
     added: Some[str]
     vanished: Some[str]
     not_comparable: Some[str]
     try_command: str
-    """Runs the case to look at first on one's own machine; empty where there is none."""
+    """Command to reproduce the most important case locally; empty if there is none."""
     save_command: str
-    """Makes this run the baseline; empty where CI stores what is merged by itself."""
+    """Command to make this run the baseline; empty if CI stores merged runs automatically."""
 
 
 def fitting(
     template: str, report: Report, levels: Sequence[Bounds], fits: Callable[[str], bool]
 ) -> str:
-    """Return the template filled with as much of `report` as fits, the first level most."""
+    """Render the template with the first of `levels` that fits, else with the last one."""
     text = ""
     for bounds in levels:
         text = render(template, {"page": page_of(report, bounds)})
@@ -127,7 +126,7 @@ def fitting(
 
 
 def page_of(report: Report, bounds: Bounds) -> Page:
-    """Arrange `report`."""
+    """Return the content of `report` for a document, within `bounds`."""
     comparison = report.comparison or Comparison()
     by_threshold = judged_by_threshold(report)
     findings = Findings(report, bounds)
@@ -186,7 +185,7 @@ def _leading(messages: list[str]) -> Some[str]:
 
 
 def _overrides(meta: RunMeta) -> list[str]:
-    return [f"{name} is {module}'s, not ci-eval's own" for name, module in meta.overrides.items()]
+    return [f"{name} is from {module}, not from ci-eval" for name, module in meta.overrides.items()]
 
 
 def _fixed(comparison: Comparison, meta: RunMeta) -> Iterable[str]:
@@ -205,7 +204,7 @@ def _try_command(meta: RunMeta, place: Place) -> str:
     if len(meta.evalsets) > 1:
         command += ["--evalset", place.evalset]
     line = shlex.join([*command, "--case", place.case])
-    # What is very long, or not shown just as it is, cannot be copied.
+    # A command that is very long or not shown verbatim cannot be copied.
     if code(line, _MAX_COMMAND) == f"`{line}`":
         return line
     return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])

@@ -1,4 +1,4 @@
-"""Why a verdict is what it is, in the order and as short as a reader wants it."""
+"""Reasons of a verdict, sorted and shortened for readers."""
 
 from typing import NamedTuple
 
@@ -7,25 +7,24 @@ from ci_eval.records.results import RunMeta
 from ci_eval.text.templates import plain
 
 _MAX_NAMED = 4
-"""Criteria that one reason names."""
+"""The most criteria that one reason names."""
 
 
 class Reasons(NamedTuple):
     """The reasons of a verdict."""
 
     deciding: list[str]
-    """Why it blocks; where nothing does, why there is no verdict."""
+    """Why it blocks or, if nothing blocks, why there is no verdict."""
     warnings: list[str]
-    """What a reader must know besides."""
     notes: list[str]
 
 
 def reasons_of(report: Report) -> Reasons:
-    """Sort the reasons.
+    """Sort the reasons of the verdict.
 
-    A warning about a criterion is among the notes, for the table of criteria shows it; what lists
-    what the change loosens is nowhere, for it has a place of its own.  Criteria that regressed are
-    one reason, without the cases that show it: these come below.
+    A warning about a criterion becomes a note, because the table of criteria shows it.  The reason
+    about a weakened gate is left out, because documents have a place for it.  All regressed
+    criteria become one reason without cases, which documents list further down.
     """
     comparison = report.comparison or Comparison()
     reasons = [

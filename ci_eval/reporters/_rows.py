@@ -1,4 +1,4 @@
-"""The table of criteria: one row for each criterion on each evalset with each agent."""
+"""Table of criteria: one row for each criterion on each evalset with each agent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,38 +9,38 @@ from ci_eval.run_files import wording
 
 Mark = Literal["blocks", "warns", "good", "none"]
 FEW = 10
-"""So many rows are shown in any case, before what they rest on."""
+"""The number of rows that are always shown at the top."""
 _MARKS: tuple[Mark, ...] = ("blocks", "warns", "good", "none")
 
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one criterion."""
+    """One criterion on one evalset with one agent."""
 
     summary: GroupSummary
     delta: Delta | None
     mark: Mark
     word: str
-    """What is to be said of it."""
+    """Its verdict in words."""
     max_growth: float | None = None
-    """The share by which a measure may get worse, where that is tested."""
+    """The relative increase that is tolerated, if tested."""
 
     @property
     def tested(self) -> str:
-        """The p-value with its level, where a reader should know them."""
+        """The p-value and its significance level, if relevant for readers."""
         if self.delta and self.delta.outcome in ("regressed", "inconclusive"):
             return wording.tested(self.delta)
         return ""
 
     @property
     def decides(self) -> bool:
-        """Whether it can be below a threshold, or got worse by more than it may."""
+        """True if it is judged by a threshold, or got worse beyond `max_growth`."""
         moved = self.delta is not None and self.delta.outcome in ("regressed", "inconclusive")
         return not self.summary.informational or (moved and self.max_growth is not None)
 
 
 def rows_of(report: Report) -> list[Row]:
-    """Return the rows, those that block first, else in the order of the report."""
+    """Return the rows, blocking ones first, otherwise in the order of the report."""
     comparison = report.comparison
     deltas = {delta.group: delta for delta in (comparison.deltas if comparison else ())}
     named = {each.group for each in report.verdict.reasons if each.severity == "blocks"}
@@ -49,7 +49,7 @@ def rows_of(report: Report) -> list[Row]:
 
 
 def first_rows(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Return the rows to begin with, of those that decide, and the rest, which are all good."""
+    """Split the deciding rows into those at the top and the rest, which are all good."""
     deciding = [row for row in rows if row.decides]
     alarming = sum(row.mark in ("blocks", "warns") for row in deciding)
     count = max(alarming, FEW)
@@ -57,7 +57,7 @@ def first_rows(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def judged_by_threshold(report: Report) -> bool:
-    """Say whether a case below a threshold counts against the verdict by itself."""
+    """Return True if a case below a threshold blocks by itself."""
     return report.verdict.mode != "regression" or report.comparison is None
 
 
@@ -88,7 +88,7 @@ def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
         return "not measured" if summary.errors else "not applicable"
     words = []
     if delta and summary.errors and delta.outcome in ("improved", "unchanged"):
-        words.append("incomplete")  # what was not measured could have said otherwise
+        words.append("incomplete")  # the missing values could change the outcome
     elif delta:
         words.append(delta.outcome.replace("_", " "))
     elif report.comparison:

@@ -1,4 +1,4 @@
-"""Documents in Markdown that a template makes: ours, or one of the repository's."""
+"""Markdown documents rendered from a template: ours, or one of the repository."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,19 +21,19 @@ from ci_eval.runtime.template_sandbox import (
 from ci_eval.text.templates import code, markdown
 
 MAX_CHARACTERS = 1024 * 1024
-"""What no document has room for."""
+"""More than any document has room for."""
 _OURS = re.compile(r"<!--(?=\s*ci-eval)(?! ci-eval:more -->)", re.IGNORECASE)
-"""How the lines begin by which comments are found again, and taken apart; another tells where what
-can be left out begins, and a template may say so."""
+"""The beginning of our markers, which identify comments and their sections. A template may use
+only the marker before the part that can be left out."""
 
 
 class Templated(Reporter):
-    """A document that a template makes."""
+    """A document rendered from a template."""
 
     template: str | None = Field(default=None, min_length=1)
-    """A Jinja template of the repository that is filled in place of ours, a path from the folder
-    of the configuration. What it has to go by is in `docs/templates.md`. Where it fails, the
-    document is ours and says so."""
+    """Path of a Jinja template in the repository to use instead of the default one, relative to
+    the directory of the configuration. See `docs/templates.md`. If it fails, the default document
+    is rendered, with a warning."""
 
     _template: Template | None = PrivateAttr(default=None)
 
@@ -41,7 +41,7 @@ class Templated(Reporter):
         """Return itself with its template read and checked.
 
         Raises:
-            UsageError: it cannot be read, lies outside of the repository, or is wrong.
+            UsageError: the template cannot be read, is outside the repository, or is invalid.
 
         """
         if self.template:
@@ -55,17 +55,17 @@ class Templated(Reporter):
         levels: Sequence[Bounds],
         fits: Callable[[str], bool],
     ) -> str:
-        """Return the template, or the one of `ours`, filled with as much of `report` as fits."""
+        """Render the user's template, or our template `ours`, with as much of `report` as fits."""
         if self._template is None:
             return fitting(ours, report, levels, fits)
         try:
-            return _theirs(self._template, report, levels, fits)
+            return _custom(self._template, report, levels, fits)
         except TemplateError as exc:
             note = _note(self._template, exc)
             return note + fitting(ours, report, levels, lambda text: fits(note + text))
 
 
-def _theirs(
+def _custom(
     template: Template, report: Report, levels: Sequence[Bounds], fits: Callable[[str], bool]
 ) -> str:
     for bounds in levels:
@@ -82,6 +82,6 @@ def _theirs(
 def _note(template: Template, exc: TemplateError) -> str:
     place = f"{template.shown}:{exc.line}" if exc.line else template.shown
     return (
-        f"> [!WARNING]\n> This is not what {code(place)} makes, which failed: "
+        f"> [!WARNING]\n> The template {code(place)} failed, so this is the default document: "
         f"{markdown(str(exc))}.\n\n"
     )

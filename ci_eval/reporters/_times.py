@@ -1,10 +1,10 @@
-"""The times that records carry as text."""
+"""Times in records."""
 
 from datetime import UTC, datetime
 
 
 def moment(text: str) -> datetime | None:
-    """Return the time that `text` gives in ISO 8601, in UTC; `None` where it gives none."""
+    """Parse an ISO 8601 time, as UTC; return `None` if `text` is none."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

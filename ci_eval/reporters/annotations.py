@@ -1,6 +1,6 @@
 """`annotations.txt`: workflow commands that a GitHub runner turns into annotations.
 
-A runner shows at most ten errors and ten warnings of a step, and 4,096 characters of each.
+A runner shows at most ten errors and ten warnings per step, and 4,096 characters of each.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,28 +17,28 @@ from ci_eval.storage.gs_uri import is_place
 from ci_eval.text.templates import counted, terminal, workflow_command
 
 MAX_OF_LEVEL = 10
-"""Errors, and warnings."""
+"""The most errors, and the most warnings."""
 
 _MAX_TITLE = 150
 _MAX_MESSAGE = 1_000
-"""Characters before escaping, which makes up to three of one."""
+"""Characters before escaping, which turns one into up to three."""
 
 Level = Literal["error", "warning"]
 _LEVELS: tuple[Level, ...] = ("error", "warning")
 
 
 class Note(NamedTuple):
-    """One annotation to be; nothing of it is escaped yet."""
+    """One annotation; not yet escaped."""
 
     level: Level
     title: str
     message: str
     file: str = ""
-    """An evalset, from the top of the repository; empty where it is of no file."""
+    """An evalset, relative to the top of the repository; empty if it belongs to no file."""
     line: int | None = None
 
     def command(self) -> str:
-        """Return the line that makes a runner show it."""
+        """Return the workflow command."""
         return workflow_command(
             self.level,
             terminal(self.message, _MAX_MESSAGE),
@@ -50,12 +50,12 @@ class Note(NamedTuple):
 
 @reporter("annotations")
 class Annotations(Reporter):
-    """Annotations in the evalsets: errors for what blocks, warnings for what is suspected."""
+    """Annotations in the evalsets: errors for what blocks, warnings for possible regressions."""
 
     file: ClassVar[str] = "annotations.txt"
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
-        """Yield the commands, one a line and nothing else."""
+        """Yield the workflow commands, one per line."""
         kept: dict[Level, list[Note]] = {level: [] for level in _LEVELS}
         totals = dict.fromkeys(_LEVELS, 0)
         for note in notes(report, results()):
@@ -68,7 +68,7 @@ class Annotations(Reporter):
 
 
 def notes(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
-    """Yield what is worth an annotation: of the verdict first, then of cases among `results`."""
+    """Yield the annotations of the verdict, then those of cases."""
     return chain(_of_verdict(report), _of_cases(report, results))
 
 
@@ -96,14 +96,14 @@ def _of_verdict(report: Report) -> Iterator[Note]:
 
 
 def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
-    """Yield a note for each case that blocks, is suspected or could not be measured.
+    """Yield a note for each case that blocks, may have regressed or could not be measured.
 
-    What keeps all trials of an agent from being observed gets one note, with their number.
+    An error that affects all trials of an agent gets one note, with the number of cases.
     """
     outcomes = Outcomes(report)
     failing_blocks = outcomes.failing_blocks and report.verdict.outcome == "failed"
     seen: set[Place] = set()
-    struck: dict[tuple[str, ...], tuple[TrialResult, Outcome, int]] = {}
+    shared: dict[tuple[str, ...], tuple[TrialResult, Outcome, int]] = {}
     for result in results:
         outcome, place = outcomes.of(result), Place.of(result.key)
         if not outcome or place in seen:
@@ -115,19 +115,19 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
         cause = result.error.cause if result.error else None
         if cause:
             key = (place.agent, *cause)
-            first, its_outcome, more = struck.get(key, (result, outcome, -1))
-            struck[key] = first, its_outcome, more + 1
+            first, its_outcome, more = shared.get(key, (result, outcome, -1))
+            shared[key] = first, its_outcome, more + 1
         else:
             yield _note(report, result, outcome, _what(outcome, level), level)
-    for result, outcome, more in struck.values():
-        what = f"not measured, nor {counted(more, 'other case')}" if more else "not measured"
-        yield _note(report, result, outcome, what, "warning")
+    for result, outcome, more in shared.values():
+        others = f" (and {counted(more, 'other case')})" if more else ""
+        yield _note(report, result, outcome, f"not measured{others}", "warning")
 
 
 def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, level: Level) -> Note:
     place = Place.of(result.key)
     evalset = report.meta.evalsets.get(place.evalset)
-    # What is in a bucket is no file that a line could be shown of.
+    # GitHub cannot show a line of an object in a bucket.
     path = evalset.path if evalset else ""
     if is_place(path) or len(path) > MAX_PATH:
         path = ""
@@ -149,7 +149,7 @@ def _level(outcome: Outcome, *, failing_blocks: bool) -> Level | None:
         return "error" if outcome.blocks else "warning"
     if failing_blocks:
         return "error"
-    # It failed before, too, or now and then, unless it never did.
+    # Without suspicion, it also failed before.
     return "warning" if outcome.suspected else None
 
 
@@ -158,4 +158,4 @@ def _what(outcome: Outcome, level: Level) -> str:
         return "not measured"
     if outcome.type == "ci_eval.Regression":
         return "regressed"
-    return "failed" if level == "error" else "suspected, which may be noise"
+    return "failed" if level == "error" else "possible regression, may be noise"

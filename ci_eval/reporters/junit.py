@@ -1,8 +1,8 @@
-"""`junit.xml`: every trial as a test case, for whatever shows test results.
+"""`junit.xml`: every trial as a test case, for tools that show test results.
 
-There is no one schema.  The `strict` profile is what both the schema of Jenkins (junit-10)
-and that of Apache Ant (by Windy Road) accept; GitLab, Azure DevOps, CircleCI, Buildkite and
-the test reporters for GitHub read both profiles.
+There is no single schema.  The `strict` profile is valid for both the schema of Jenkins (junit-10)
+and that of Apache Ant (by Windy Road); GitLab, Azure DevOps, CircleCI, Buildkite and the test
+reporters for GitHub read both profiles.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ MAX_BODY_LINES = 200
 MAX_BODIES = 16 * 1024 * 1024
 """Characters of all test cases together; GitLab reads files of less than 30 MB."""
 MANY = 20_000
-"""Test cases; where there are more, they carry no properties."""
+"""The most test cases with properties; if there are more, all of them go without."""
 
 _MAX_NAME = 400
 _MAX_MESSAGE = 1_000
@@ -48,7 +48,7 @@ class _Suite:
     skipped: int = 0
     time_s: float = 0.0
     struck: dict[tuple[str, str], tuple[TrialKey, int]] = field(default_factory=dict)
-    """The first trial that each common cause of errors struck, and how many there are."""
+    """The first trial and the number of trials affected by each shared cause of errors."""
 
     def add(self, result: TrialResult, outcome: Outcome | None) -> None:
         self.tests += 1
@@ -64,24 +64,24 @@ class _Suite:
 
 @reporter("junit")
 class JUnit(Reporter):
-    """Every trial as a test case, for whatever shows test results.
+    """Every trial as a test case, for tools that show test results.
 
-    A trial that regressed is a failure of type `ci_eval.Regression`, another one below a
-    threshold of type `ci_eval.BelowThreshold`, which says where it is suspected because it passed
-    every time before; what could not be measured is an error. What the
-    agent wrote while a trial went on that did not pass stands in its `system-out`.
+    A trial that regressed is a failure of type `ci_eval.Regression`. Any other trial below a
+    threshold is a failure of type `ci_eval.BelowThreshold`, whose message marks it as a possible
+    regression if it always passed before. A trial that could not be measured is an error.
+    `system-out` holds the agent's output in a trial that did not pass.
     """
 
     file: ClassVar[str] = "junit.xml"
 
     profile: Literal["default", "strict"] = "default"
-    """`strict` leaves out what the schemas do not know of a case: file, line, properties and what
-    the agent wrote."""
+    """`strict` leaves out what the schemas do not allow in a test case: file, line, properties and
+    the agent's output."""
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
-        """Yield the document, reading the results twice, or once more for each suite.
+        """Yield the document.
 
-        Twice is enough where the results of a suite follow one another.
+        Reads the results twice; if those of different suites alternate, once more per suite.
         """
         outcomes = Outcomes(report)
         suites, in_order = _counted(results(), outcomes)
@@ -102,7 +102,7 @@ def _suite_of(result: TrialResult) -> tuple[str, str]:
 def _counted(
     results: Iterable[TrialResult], outcomes: Outcomes
 ) -> tuple[dict[tuple[str, str], _Suite], bool]:
-    """Return the suites, and whether the results of each follow one another."""
+    """Return the suites, and whether the results of each are consecutive."""
     suites: dict[tuple[str, str], _Suite] = {}
     in_order = True
     for key, group in groupby(results, _suite_of):
@@ -123,7 +123,7 @@ def _by_suite(
         for key, group in groupby(results(), _suite_of):
             yield suites[key], group
     else:
-        # Results of different suites may alternate, and all of them are too many to hold.
+        # Results of different suites alternate, and are too many to hold in memory.
         for key, suite in suites.items():
             yield suite, (result for result in results() if _suite_of(result) == key)
 
@@ -157,7 +157,7 @@ class _Document:
         return f"  <testsuite{_attributes(attributes)}>\n{properties}"
 
     def _class(self, agent: str, evalset: str) -> str:
-        # One by one: the end of a name and the dot behind it may look like a terminal sequence.
+        # One by one: the end of a name and the next dot may look like a terminal sequence.
         names = (clean(each) for each in (self._report.meta.suite, agent, evalset))
         return terminal(".".join(names), _MAX_NAME)
 
@@ -209,10 +209,10 @@ class _Document:
         cause = result.error.cause if result.error else None
         first, count = suite.struck[cause] if cause else (result.key, 1)
         if result.key != first:
-            message = f"the same as for {_name(first, self._report.meta.repeats)}"
+            message = f"same error as {_name(first, self._report.meta.repeats)}"
             lines = [message]
         elif count > 1:
-            lines.append(f"So it is with all {count} trials here that have this type of error.")
+            lines.append(f"{count} trials of this suite have this error.")
         attributes = {"message": terminal(message, _MAX_MESSAGE)}
         if outcome.kind == "skipped":
             return f"      <skipped{_attributes(attributes)}/>\n"
@@ -221,10 +221,10 @@ class _Document:
         return f"      <{outcome.kind}{_attributes(attributes)}>{body}</{outcome.kind}>\n"
 
     def _body(self, text: str) -> str:
-        """Return `text` as the content of an element, as long as there is room for it."""
+        """Return `text` as the content of an element, or a reference if the document is full."""
         body = xml(text)
         if len(body) > self._room:
-            body = "The evidence is in run.json."
+            body = "See run.json for the evidence."
         self._room -= len(body)
         return body
 
@@ -256,7 +256,7 @@ def _delta_properties(delta: Delta) -> Iterator[tuple[str, str]]:
 
 
 def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
-    """Return what a reader needs to understand why a trial did not pass."""
+    """Return the details of a trial that did not pass."""
     if result.error:
         return wrapped(f"{result.error.kind}: {result.error.message}")
     lines = [wording.cut_off(result.cut_off)] if result.cut_off else []
@@ -275,7 +275,7 @@ def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
 
 
 def _output(result: TrialResult) -> str:
-    """Return what the agent wrote, its lines as a log may have them."""
+    """Return the agent's output, cleaned for a log."""
     return clean(result.output[:_MAX_OUTPUT]).strip("\n")
 
 
@@ -305,15 +305,15 @@ def _case_properties(result: TrialResult) -> Iterator[tuple[str, str]]:
 
 
 def _name(key: TrialKey, repeats: int) -> str:
-    """Return the name of a test case: the case, and which repeat, counted from 1.
+    """Return the name of a test case: the case and the number of the repeat, from 1.
 
-    GitLab keeps only the first of several cases of the same name, so a name that had to be
-    changed to be written gets a digest of the one it stands for.
+    GitLab keeps only the first of several test cases with the same name, so a name that had to be
+    escaped gets a digest of the original.
     """
     name = terminal(key.case, _MAX_NAME)
     if name != key.case or not name:
         name += f" #{sha256(key.case.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-    # What is in doubt is tried more often than was asked for.
+    # Reruns add repeats beyond the configured number.
     return f"{name} [repeat {key.repeat + 1}]" if repeats > 1 or key.repeat else name
 
 

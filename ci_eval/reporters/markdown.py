@@ -12,7 +12,7 @@ from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._templated import Templated
 
 MAX_CHARACTERS = 60_000
-"""GitHub refuses a comment of more than 65,536; `publish` may add a few lines."""
+"""GitHub rejects comments of more than 65,536; `publish` may add a few lines."""
 
 LEVELS = (
     Bounds(evidence=10, lines=40, rows=50),
@@ -27,7 +27,7 @@ _MAX_NAME = 300
 
 
 def marker(suite: str) -> str:
-    """Return the first line of the comment of `suite`, by which it is found again."""
+    """Return the first line of the comment of `suite`, which identifies it."""
     name = quote(suite, safe="", errors="replace")
     if len(name) > _MAX_NAME:
         name = sha256(name.encode()).hexdigest()
@@ -36,17 +36,17 @@ def marker(suite: str) -> str:
 
 @reporter("markdown")
 class Markdown(Templated):
-    """The comment on a pull request: what was decided, why, and what got worse."""
+    """The comment on a pull request: the verdict, its reasons, and what got worse."""
 
     file: ClassVar[str] = "comment.md"
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the comment, of at most 60,000 characters."""
-        del results  # what a comment has room for is in the report
+        del results  # the report has all that fits into a comment
         first = f"{marker(report.meta.suite)}\n"
         yield first
         yield self.body(report, lambda text: len(first + text) <= MAX_CHARACTERS)
 
     def body(self, report: Report, fits: Callable[[str], bool]) -> str:
-        """Return the comment without its first line, as much of it as fits."""
+        """Return the comment without its first line, shortened to fit."""
         return self.filled("comment.md.j2", report, LEVELS, fits)

@@ -1,4 +1,4 @@
-"""`summary.md`: the summary of a job, which has room for more cases than a comment."""
+"""`summary.md`: the job summary, which has room for more cases than a comment."""
 
 from collections.abc import Callable, Iterator
 from typing import ClassVar
@@ -10,7 +10,7 @@ from ci_eval.reporters._findings import Bounds
 from ci_eval.reporters._templated import Templated
 
 MAX_BYTES = 900 * 1024
-"""GitHub drops the summary of a step whole when it has more than 1 MiB."""
+"""GitHub drops the whole summary of a step if it has more than 1 MiB."""
 
 _LEVELS = (
     Bounds(evidence=100, lines=80, rows=1000),
@@ -24,13 +24,13 @@ _LEVELS = (
 
 @reporter("summary")
 class Summary(Templated):
-    """The summary of a job: as the comment, with more cases and longer evidence."""
+    """The job summary: like the comment, with more cases and longer evidence."""
 
     file: ClassVar[str] = "summary.md"
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the summary, of at most 900 KiB in UTF-8."""
-        del results  # what a page has room for is in the report
+        del results  # the report has all that fits into a summary
         yield self.filled(
             "summary.md.j2", report, _LEVELS, lambda text: len(text.encode()) <= MAX_BYTES
         )

@@ -55,7 +55,7 @@ def report_in(text: str, *, shown: str, limits: Limits | None = None) -> Report:
         raise UsageError(problems=[Problem(str(exc), shown, line)]) from exc
     found = JsonText(value, shown, text)
     if not isinstance(value, dict) or "verdict" not in value:
-        raise UsageError(problems=[Problem("is not a ci-eval report", shown, 1)])
+        raise UsageError(problems=[Problem("is not a report of ci-eval", shown, 1)])
     if limits:
         # Before validation: pydantic's errors can be as large as the document.
         _keep_within(limits, found)

@@ -102,7 +102,7 @@ class _RunReader:
                 meta = checked(RunMeta, element, self._shown, self._error)
             elif name == "results" and meta and has_version:
                 return meta
-        raise self._error(problems=[Problem("is not a ci-eval run", self._shown, 1)])
+        raise self._error(problems=[Problem("is not a run of ci-eval", self._shown, 1)])
 
     def results(self) -> Iterator[TrialResult]:
         meta = self.meta()

@@ -1,4 +1,4 @@
-"""What a comparison says, in the words that every report uses; still of any text and length."""
+"""Phrases about a comparison, shared by all reports; not yet escaped or shortened."""
 
 from collections.abc import Sequence
 
@@ -16,31 +16,30 @@ from ci_eval.records.results import Tier
 from ci_eval.text.templates import counted, difference
 
 _LEAST_P = 1e-6
-"""Nothing is said of how much lower a p-value is."""
+"""Smaller p-values are shown as "less than" this."""
 _NO_CHANCE = 0.001
-"""A case whose p-value is greater is certain for another reason: its history never varied."""
+"""A case with a greater p-value is certain for another reason: its history never varied."""
 SHALLOW = (
-    "the clone is shallow, so a nearer one may not have been found: "
-    "'fetch-depth: 0' of actions/checkout lets it see all commits"
+    "the clone is shallow, so a nearer run may exist: set 'fetch-depth: 0' for actions/checkout"
 )
 MAX_NAMED = 5
-"""How many cases or criteria a sentence names."""
+"""The most cases or criteria that a sentence names."""
 _TIERS: dict[Tier, str] = {"block": "", "warn": "only warns", "inform": "only informs"}
 
 
 def named(key: GroupKey) -> str:
-    """Return the name of a group in a sentence."""
+    """Return the name of a group, for a sentence."""
     return f"{key.criterion} on {key.evalset} with {key.agent}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the first of `names`, and how many more there are."""
+    """Return the first of `names` and the number of the others."""
     shown = ", ".join(names[:MAX_NAMED])
     return f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
 
 
 def decided(report: Report) -> str:
-    """Return how a suite ended, as what is said of it."""
+    """Return the outcome as a predicate, such as `passed` or `has no verdict`."""
     totals, outcome = report.totals, report.verdict.outcome
     if outcome != "incomplete":
         return outcome
@@ -48,15 +47,15 @@ def decided(report: Report) -> str:
 
 
 def tier(found: Tier) -> str:
-    """Return what a criterion does that does not block; nothing of one that does."""
+    """Return the effect of a criterion that does not block; empty for one that does."""
     return _TIERS[found]
 
 
 def tested(found: Delta | Together) -> str:
-    """Return the p-value with the level that it was held against; nothing where none decided.
+    """Return the p-value and its significance level; empty if the test did not decide.
 
     >>> tested(Together(criteria=4, effect=-0.1, p_value=0.0124, level=0.005, outcome="unchanged"))
-    'p = 0.012, level 0.005'
+    'p = 0.012 (needs ≤ 0.005)'
     """
     if found.p_value is None or (isinstance(found, Delta) and _by_cases(found)):
         return ""
@@ -65,15 +64,15 @@ def tested(found: Delta | Together) -> str:
         return f"p {p_value}"
     digits = 2
     level = _significant(found.level, digits)
-    # Which of them is greater must be seen.
+    # Rounding must not hide which of them is greater.
     while digits < 6 and _looks_below(p_value, level) != (found.p_value <= found.level):
         digits += 1
         p_value, level = _shown(found.p_value, 1 + digits), _significant(found.level, digits)
-    return f"p {p_value}, level {level}"
+    return f"p {p_value} (needs ≤ {level})"
 
 
 def _by_cases(delta: Delta) -> bool:
-    """Say whether single cases decided, and not the test of all of them."""
+    """Return True if single cases decided, not the test over all cases."""
     level = delta.level
     missed = delta.p_value is not None and level is not None and delta.p_value > level
     return delta.steady or (delta.outcome == "regressed" and missed)
@@ -94,7 +93,7 @@ def _looks_below(p_value: str, level: str) -> bool:
 
 
 def moved(delta: Delta) -> str:
-    """Return the effect with its interval; nothing where there is none."""
+    """Return the effect with its interval; empty if there is none."""
     if delta.effect is None or delta.value is None:
         return ""
     if delta.interval is None:
@@ -104,85 +103,84 @@ def moved(delta: Delta) -> str:
 
 
 def together(found: Together) -> str:
-    """Return how all criteria that block changed, taken together."""
+    """Return the change of all blocking criteria combined."""
     share = f"{abs(found.effect):.1%}"
-    said = {
-        "regressed": f"worse by {share} of their ranges",
-        "inconclusive": f"worse by {share} of their ranges, which may be noise",
-        "improved": f"better by {share} of their ranges",
+    phrases = {
+        "regressed": f"worse by {share} of their range",
+        "inconclusive": f"worse by {share} of their range (may be noise)",
+        "improved": f"better by {share} of their range",
     }
-    changed = said.get(found.outcome, "unchanged")
-    return f"all {found.criteria} criteria that block, together: {changed}"
+    change = phrases.get(found.outcome, "unchanged")
+    return f"all {found.criteria} blocking criteria combined: {change}"
 
 
 def trials(change: CaseChange) -> str:
-    """Return how many of the trials of a case fail, now and before; nothing where none does.
+    """Return the number of failing trials of a case, now and in the baseline; empty if none.
 
     >>> group = {"agent": "a", "evalset": "e", "criterion": "c"}
     >>> change = {"group": group, "case": "x", "change": "newly_failing", "value": 0.0}
     >>> change |= {"baseline": 1.0, "failed": 3, "trials": 3, "trials_before": 15}
     >>> trials(CaseChange(**change, suspected=True))
-    '3 of 3 trials fail, 0 of 15 did before'
+    '3 of 3 trials fail, 0 of 15 in the baseline'
     """
     if not change.failed:
         return ""
-    said = _fail(change.failed, change.trials, "trial")
-    # Only what never failed before is certain or suspected.
+    phrase = _fail(change.failed, change.trials, "trial")
+    # Only a case that never failed before is certain or suspected.
     if change.trials_before and (change.certain or change.suspected):
-        said += f", 0 of {change.trials_before:,} did before"
+        phrase += f", 0 of {change.trials_before:,} in the baseline"
     if change.confirmed:
-        said += f"; of those drawn to confirm it {_fail(*change.confirmed)}"
+        phrase += f"; {_fail(*change.confirmed, 'confirming trial')}"
     if change.certain and change.p_value is not None and change.p_value <= _NO_CHANCE:
-        said += f", p {_shown(change.p_value, 3)}"
-    return said
+        phrase += f", p {_shown(change.p_value, 3)}"
+    return phrase
 
 
-def _fail(failed: int, count: int, noun: str = "") -> str:
-    verb = "fails" if count == 1 else "fail"
-    return f"{failed:,} of {counted(count, noun) if noun else f'{count:,}'} {verb}"
+def _fail(failed: int, count: int, noun: str) -> str:
+    return f"{failed:,} of {counted(count, noun)} {'fails' if count == 1 else 'fail'}"
 
 
 def rate(case: Flaky) -> str:
-    """Return how often a flaky case fails."""
+    """Return the failure rate of a flaky case."""
     return f"fails {case.failed:,} of {case.trials:,}"
 
 
 def excuse(found: Excused) -> str:
-    """Return until when something is excused, by whom and why."""
-    by = f", {found.owner}" if found.owner else ""
-    why = f": {found.reason}" if found.reason else ""
-    state = "in quarantine" if found.kind == "quarantined" else "accepted"
+    """Return the expiry date, owner and reason of an accepted drop or a quarantine."""
+    owner = f" (owner: {found.owner})" if found.owner else ""
+    reason = f": {found.reason}" if found.reason else ""
     if found.expired:
-        return f"was {state} until {found.until}, which is over{by}{why}"
-    return f"{state} until {found.until}{by}{why}"
+        noun = "quarantine" if found.kind == "quarantined" else "acceptance"
+        return f"{noun} expired on {found.until}{owner}{reason}"
+    return f"{found.kind} until {found.until}{owner}{reason}"
 
 
 def distance(report: Report) -> str:
-    """Return where the baseline lies in the history of the commits; nothing where nobody knows."""
+    """Return the place of the baseline in the commit history; empty if unknown."""
     comparison, meta = report.comparison, report.meta
     if comparison is None or meta.commit is None:
         return ""
     branch, steps = comparison.baseline_branch, comparison.baseline_distance
     if comparison.baseline_commit == meta.commit:
-        # As a store that holds one file does: it knows of no commits.
-        return "the commit of this run"
+        # Possible with a store in a single file, which does not know commits.
+        return "same commit as this run"
     if steps is None:
-        return f"not an ancestor: the newest on {branch}" if branch else ""
+        return f"newest run on {branch}, not an ancestor" if branch else ""
     if branch and meta.branch != branch:
         base = f"the merge base with {branch}"
         return f"{counted(steps, 'commit')} before {base}" if steps else base
     if not steps:
         return ""
-    return f"{counted(steps, 'commit')} after it {'has' if steps == 1 else 'have'} none"
+    return f"{counted(steps, 'newer commit')} {'has' if steps == 1 else 'have'} no run"
 
 
 def shallow(comparison: Comparison) -> bool:
-    """Say whether a nearer baseline may be there that the clone does not know of."""
+    """Return True if a nearer baseline may exist that the shallow clone hides."""
     return comparison.shallow and comparison.baseline_distance != 0
 
 
 def baseline(report: Report) -> str:
-    """Return which run is the baseline, and what is to be known of it; nothing where none is."""
+    """Return a description of the baseline; empty if there is none."""
     comparison = report.comparison
     if comparison is None:
         return ""
@@ -198,17 +196,17 @@ def baseline(report: Report) -> str:
 
 
 def drawn(comparison: Comparison) -> str:
-    """Return what was drawn because something was in doubt; nothing where nothing was."""
+    """Return the number of reruns and confirming trials; empty if there were none."""
     parts = []
     if comparison.rounds:
-        parts.append(counted(comparison.rounds, "more round"))
+        parts.append(counted(comparison.rounds, "rerun"))
     if comparison.confirming:
-        parts.append(f"{counted(comparison.confirming, 'trial')} to confirm single cases")
+        parts.append(counted(comparison.confirming, "confirming trial"))
     return f"Decided after {' and '.join(parts)}" if parts else ""
 
 
 def cut_off(reasons: Sequence[str]) -> str:
-    """Return how many responses ended before they were whole, and why; empty for none."""
+    """Return the number of incomplete responses, and the reasons; empty if there are none."""
     if not reasons:
         return ""
     were = "response was" if len(reasons) == 1 else "responses were"

@@ -94,8 +94,8 @@ def test_without_a_report_and_a_configuration_nothing_is_explained(regressed):
     ("text", "message"),
     [
         ("", "report.json:1: is not JSON"),
-        ("[]", "report.json:1: is not a ci-eval report"),
-        ('{"schema_version": 1}', "report.json:1: is not a ci-eval report"),
+        ("[]", "report.json:1: is not a report of ci-eval"),
+        ('{"schema_version": 1}', "report.json:1: is not a report of ci-eval"),
         ('{"verdict": {}, "schema_version": 99}', "report.json:1: has schema version 99"),
         ('{"verdict": {},\n"schema_version": 1}', "report.json:1: verdict: 'outcome' is missing"),
     ],

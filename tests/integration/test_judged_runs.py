@@ -397,7 +397,7 @@ def test_a_jury_says_how_far_it_agrees(project: Project, gemini: Judging):
         "gemini-2.5-flash:generateContent",
         "gemini-2.5-pro:generateContent",
     }
-    assert "| Jury agrees |" in project.read("comment.md")
+    assert "| Jury agreement |" in project.read("comment.md")
     assert "| 100.0% |" in project.read("comment.md")
 
 

@@ -425,7 +425,7 @@ def test_what_is_no_report_is_said_and_the_others_still_posted(
         "publish", "bad.json", "none", "good.json", event="pull_request", payload=payload
     )
     assert ended.code == 4
-    assert "bad.json:1: is not a ci-eval report" in ended.err
+    assert "bad.json:1: is not a report of ci-eval" in ended.err
     assert "none: no such file" in ended.err
     assert len(fake.bodies(7)) == 1
 

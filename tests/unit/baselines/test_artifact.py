@@ -319,7 +319,7 @@ NO_ARCHIVE = "artifact 100: is not a readable ZIP archive"
             zipped({"baseline.json": b'{"schema_version":1,\n"runs":[],\n"results":[]}'}),
             "artifact 100/baseline.json: holds no run",
         ),
-        (zipped({"run.json": b"{}"}), "artifact 100/run.json:1: is not a ci-eval run"),
+        (zipped({"run.json": b"{}"}), "artifact 100/run.json:1: is not a run of ci-eval"),
         (
             zipped({"baseline.json": document("a").replace(b'"value":0.5', b'"value":"x"')}),
             "artifact 100/baseline.json:7: scores[0].value: ",

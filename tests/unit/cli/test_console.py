@@ -96,10 +96,10 @@ def test_a_regression_is_told_with_effect_interval_and_p_value(
     assert printed(report, capsys)[:4] == [
         "✘ FAILED",
         "- quality on smoke with support regressed by 0.350",
-        "└ -0.350 (95% CI -0.400 to -0.300), p = 0.004, level 0.005",
+        "└ -0.350 (95% CI -0.400 to -0.300), p = 0.004 (needs ≤ 0.005)",
         (
-            "- all 2 criteria that block, together: worse by 3.1% of their ranges, "
-            "p = 0.004, level 0.0044"
+            "- all 2 blocking criteria combined: worse by 3.1% of their range, "
+            "p = 0.004 (needs ≤ 0.0044)"
         ),
     ]
 
@@ -111,10 +111,10 @@ def test_the_baseline_and_what_was_drawn_are_told(capsys: pytest.CaptureFixture[
             "baseline: run run-1 of commit fedcba9876, 2026-03-02, 3 commits before the merge base "
             "with main, pooled with 1 other run"
         ),
-        "Decided after 2 more rounds and 4 trials to confirm single cases",
+        "Decided after 2 reruns and 4 confirming trials",
         (
-            "baseline: the clone is shallow, so a nearer one may not have been found: "
-            "'fetch-depth: 0' of actions/checkout lets it see all commits"
+            "baseline: the clone is shallow, so a nearer run may exist: "
+            "set 'fetch-depth: 0' for actions/checkout"
         ),
         "reports: out",
     ]
@@ -123,7 +123,7 @@ def test_the_baseline_and_what_was_drawn_are_told(capsys: pytest.CaptureFixture[
 def test_suspected_cases_are_told_a_few_of_many(capsys: pytest.CaptureFixture[str]) -> None:
     text = " / ".join(f"c{n} fail 0.2 was 0.9 maybe" for n in range(7))
     lines = [line for line in printed(make_report(text), capsys) if "suspected" in line]
-    assert lines[0] == "- c0 is suspected, quality: 3 of 3 trials fail, 0 of 15 did before"
+    assert lines[0] == "- c0 is suspected, quality: 3 of 3 trials fail, 0 of 15 in the baseline"
     assert lines[5:] == ["- 2 more broke or are suspected"]
 
 

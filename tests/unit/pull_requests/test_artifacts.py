@@ -140,7 +140,7 @@ def test_no_changed_byte_is_a_bug(at: int, byte: int) -> None:
     [
         (b"\xff", "byte 0xff is not UTF-8"),
         (b"{", "is not JSON"),
-        (b"[]", "is not a ci-eval report"),
+        (b"[]", "is not a report of ci-eval"),
         (b"[" * 100_000, "is nested too deeply"),
         (b'{"verdict": NaN}', "NaN is not a number"),
         (b'{"verdict": {}}', "has schema version"),

@@ -26,16 +26,16 @@ def test_a_regression_is_an_error_at_its_case() -> None:
     assert verdict == "::error title=shop failed::quality on smoke with support regressed by 0.375"
     assert regression == (
         "::error file=evals/smoke.evalset.json,line=20,title=refunds%3A regressed::"
-        "quality regressed from 0.950 to 0.200: 3 of 3 trials fail, 0 of 15 did before"
+        "quality regressed from 0.950 to 0.200: 3 of 3 trials fail, 0 of 15 in the baseline"
     )
 
 
 def test_what_is_suspected_is_a_warning_and_what_noise_does_is_nothing() -> None:
     (warning,) = lines("greets fail 0.2 was 0.9 noise / refunds fail 0.2 was 0.95 maybe")
     assert warning == (
-        "::warning file=evals/smoke.evalset.json,line=20,title=refunds%3A suspected%2C "
-        "which may be noise::quality is 0.200, below 0.8; suspected: 3 of 3 trials fail, "
-        "0 of 15 did before"
+        "::warning file=evals/smoke.evalset.json,line=20,title=refunds%3A possible "
+        "regression%2C may be noise::quality is 0.200, below 0.8; possible regression: "
+        "3 of 3 trials fail, 0 of 15 in the baseline"
     )
 
 
@@ -50,7 +50,7 @@ def test_a_regression_of_a_criterion_that_only_warns_is_a_warning() -> None:
     )
     found = lines(text, report.model_copy(update={"comparison": comparison}))
     assert [line.partition(" ")[0] for line in found] == ["::error", "::warning"]
-    assert found[1].endswith("0 of 15 did before, only warns")
+    assert found[1].endswith("0 of 15 in the baseline, only warns")
 
 
 def test_what_is_excused_is_no_annotation() -> None:
@@ -146,4 +146,4 @@ def test_an_agent_that_cannot_start_is_one_warning_with_the_number_of_its_cases(
     found = "".join(Annotations().render(make_report(text), streamed(results))).splitlines()
     verdict, warning = found
     assert verdict.startswith("::error ")
-    assert "title=c0%3A not measured%2C nor 49 other cases::cannot load 'a:b': no key" in warning
+    assert "title=c0%3A not measured (and 49 other cases)::cannot load 'a:b': no key" in warning

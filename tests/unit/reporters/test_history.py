@@ -72,7 +72,7 @@ def test_a_chart_is_a_program_of_known_lines() -> None:
     assert trend(0.25, None, 1.0).chart.splitlines()[1:] == [
         "xychart-beta",
         '  title "quality on smoke with support"',
-        '  x-axis "the last runs, this one at the right" ["1", "2"]',
+        '  x-axis "last runs, this run on the right" ["1", "2"]',
         '  y-axis "mean" 0.25 --> 1',
         "  line [0.25, 1]",
     ]

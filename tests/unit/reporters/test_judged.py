@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from ci_eval.records.results import Score
 from ci_eval.reporters._evidence import exhibits_of
-from ci_eval.reporters._judged import told
+from ci_eval.reporters._judged import extracted
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -25,7 +25,7 @@ JSON = st.recursive(
 
 
 def lines(**evidence) -> dict[str, list[str]]:
-    return dict(told(dict(evidence)))
+    return dict(extracted(dict(evidence)))
 
 
 def test_a_majority_is_told_with_its_votes_and_what_did_not_count():
@@ -38,7 +38,7 @@ def test_a_majority_is_told_with_its_votes_and_what_did_not_count():
     assert found == {
         "Verdict": [
             "1 yes, 3 no: It leaves out the price.",
-            "- does not count: the answer was empty",
+            "- not counted: the answer was empty",
         ]
     }
 
@@ -81,13 +81,13 @@ def test_samples_are_told_with_their_parts():
     samples = [{"score": 0.2, "rationale": "Rude.", "dimensions": {"hate_speech": 0.2}}]
     assert lines(samples=samples, unread=["it holds no number"]) == {
         "Samples": ["0.2: Rude.", "    hate_speech: 0.2"],
-        "Answers that do not count": ["- it holds no number"],
+        "Answers not counted": ["- it holds no number"],
     }
 
 
 def test_what_has_another_shape_is_left_as_it_is():
     evidence = {"votes": 3, "rubrics": "none", "samples": [1], "other": {"a": 1}}
-    assert list(told(evidence)) == []
+    assert list(extracted(evidence)) == []
     assert evidence == {"votes": 3, "rubrics": "none", "samples": [1], "other": {"a": 1}}
 
 

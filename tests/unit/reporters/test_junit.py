@@ -68,7 +68,7 @@ def test_a_reader_gets_the_same_numbers() -> None:
     (failure,) = next(each for each in suite if each.name == "refunds").result
     assert failure.type == "ci_eval.Regression"
     assert failure.message == (
-        "quality regressed from 0.950 to 0.200: 3 of 3 trials fail, 0 of 15 did before"
+        "quality regressed from 0.950 to 0.200: 3 of 3 trials fail, 0 of 15 in the baseline"
     )
     assert "- I have refunded 20 euros" in failure.text
 
@@ -149,7 +149,9 @@ def test_a_failure_that_does_not_block_says_so() -> None:
     failure = document.find(".//testcase[@name='cancels']/failure")
     assert failure is not None
     assert failure.get("type") == "ci_eval.BelowThreshold"
-    assert failure.get("message") == "quality is 0.100, below 0.8; this alone does not block"
+    assert (
+        failure.get("message") == "quality is 0.100, below 0.8 (does not block in regression mode)"
+    )
     failure = parsed(make_report("a fail 0.1"), make_results("a fail 0.1")).find(".//failure")
     assert failure is not None
     assert failure.get("message") == "quality is 0.100, below 0.8"
@@ -191,7 +193,7 @@ def test_a_regression_above_the_threshold_is_a_failure_of_the_repeats_that_show_
     failures = [each.find("failure") for each in parsed(report, results).iter("testcase")]
     assert [failure is not None for failure in failures] == [True, False, True, False]
     assert failures[0] is not None
-    told = "quality regressed from 0.950 to 0.200, here 0.600: "
+    told = "quality regressed from 0.950 to 0.200 (this trial: 0.600): "
     assert failures[0].get("message", "").startswith(told)
     assert failures[0].text == "quality: 0.600, threshold >= 0.5, baseline 0.950"
     assert "<failure" not in written(dropped(report, mode="threshold"), results)
@@ -204,8 +206,11 @@ def test_a_suspected_trial_says_so_and_one_that_noise_fails_does_not() -> None:
         for failure in parsed(make_report(text), make_results(text)).iter("failure")
     ]
     assert found == [
-        "quality is 0.200, below 0.8; suspected: 3 of 3 trials fail, 0 of 15 did before",
-        "quality is 0.200, below 0.8; this alone does not block",
+        (
+            "quality is 0.200, below 0.8; possible regression: "
+            "3 of 3 trials fail, 0 of 15 in the baseline"
+        ),
+        "quality is 0.200, below 0.8 (does not block in regression mode)",
     ]
 
 
@@ -290,7 +295,7 @@ def test_an_error_says_what_could_not_be_measured() -> None:
     assert judged.text == (
         "judged: error, threshold >= 0.5\n  no answer\nquality: 0.100, threshold <= 0.5"
     )
-    assert bare.get("message") == "no criterion says why"
+    assert bare.get("message") == "no reason given"
 
 
 def test_several_criteria_are_counted() -> None:
@@ -341,7 +346,7 @@ def test_bodies_are_bounded_one_by_one_and_together(monkeypatch: pytest.MonkeyPa
     bodies = [each.text or "" for each in parsed(make_report("a fail 0.1"), failed).iter("failure")]
     assert bodies[0].endswith("\n... more in run.json")
     assert 1_000 < len(bodies[0]) < 30_000
-    assert bodies[-1] == "The evidence is in run.json."
+    assert bodies[-1] == "See run.json for the evidence."
 
 
 @settings(max_examples=50)
@@ -419,10 +424,9 @@ def test_an_agent_that_cannot_start_is_told_once_with_the_number_of_its_trials()
     first, *others = parsed(REPORT, results).iter("error")
     assert first.get("message") == "cannot load 'a:b': no key at 10:01"
     assert first.text == (
-        "start: cannot load 'a:b': no key\nat 10:01\n"
-        "So it is with all 3 trials here that have this type of error."
+        "start: cannot load 'a:b': no key\nat 10:01\n3 trials of this suite have this error."
     )
-    assert [(each.get("message"), each.text) for each in others] == [("the same as for a",) * 2] * 2
+    assert [(each.get("message"), each.text) for each in others] == [("same error as a",) * 2] * 2
 
 
 def test_other_agents_and_other_errors_are_told_for_themselves() -> None:

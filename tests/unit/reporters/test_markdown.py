@@ -151,11 +151,11 @@ def test_the_first_run_of_a_suite_with_a_baseline_says_how_to_keep_it() -> None:
 
 def test_a_suspected_case_may_be_noise() -> None:
     text = comment(make_report("greets pass 0.9 was 0.9 / refunds fail 0.2 was 0.95 maybe"))
-    doubt = "nothing regressed, 1 criterion and 1 case are in doubt; 1 of 2 cases passed"
+    doubt = "nothing regressed, 1 criterion and 1 case are inconclusive; 1 of 2 cases passed"
     assert f"> [!NOTE]\n> **shop passed:** {doubt}" in text
     assert "got worse" not in text
-    assert "#### 1 suspected case\n\n<sub>Passed every time before and fails every time now" in text
-    assert "0.950 → 0.200 (3 of 3 trials fail, 0 of 15 did before)</summary>" in text
+    assert "#### 1 possible regression\n\n<sub>Always passed before and always fails now" in text
+    assert "0.950 → 0.200 (3 of 3 trials fail, 0 of 15 in the baseline)</summary>" in text
     assert "| ⚠️ | `quality` |" in text
     assert "inconclusive<br><sub>1/2&nbsp;passed, p = 0.300</sub>" in text
 
@@ -263,13 +263,13 @@ def test_the_rest_is_folded() -> None:
     shown = comment(report.model_copy(update={"comparison": comparison, "meta": meta}))
     folded = shown.rpartition("<details>")[2]
     for expected in (
-        "Details · 1 now passing · 1 new · 2 gone · 1 not comparable · 2 notes",
+        "Details · 1 now passing · 1 new · 2 removed · 1 not comparable · 2 notes",
         "- **Now passing (1):** `greets`",
         "- **New (1):** `smoke/new`",
-        "- **In the baseline only (2):** `case smoke/weighs`, `criterion speed`",
+        "- **Only in the baseline (2):** `case smoke/weighs`, `criterion speed`",
         "- **Not comparable (1):** `case smoke/asks: its content changed`",
         "- odd line",
-        "- ci/x is acme.x's, not ci-eval's own",
+        "- ci/x is from acme.x, not from ci-eval",
         "3 trials, 3 s of agent time",
     ):
         assert expected in folded
@@ -315,25 +315,23 @@ def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     text = comment(compared(report, loosened=loosened))
     first, _, second = text.splitlines()[2:5]
     assert first.startswith("> **shop failed:** quality on smoke")
-    assert (
-        second == "> ⚠️ **This change loosens what it is judged by:** `gate.max_drop: 0.02 → 0.1`."
-    )
+    assert second == "> ⚠️ **This pull request weakens its own gate:** `gate.max_drop: 0.02 → 0.1`."
     assert text.count("gate.max_drop") == 1
     passed = make_report("greets pass 0.9 was 0.9", reasons=[told])
     assert "> [!NOTE]\n> **shop passed:**" in comment(compared(passed, loosened=loosened))
     several = tuple(Reason(severity="blocks", message=f"reason {n}") for n in range(2))
     text = comment(with_verdict(compared(report, loosened=loosened), reasons=several))
     assert text.splitlines()[2] == "> **shop failed** for 2 reasons."
-    assert text.index("This change loosens") < text.index("> - reason 0")
+    assert text.index("weakens its own gate") < text.index("> - reason 0")
 
 
 def test_what_noise_does_is_folded_and_what_is_suspected_stands_apart() -> None:
     text = comment(make_report("a fail 0.2 was 0.9 noise / b fail 0.2 was 0.9 maybe / c pass 1.0"))
     assert "got worse" not in text
-    assert "#### 1 suspected case\n" in text
+    assert "#### 1 possible regression\n" in text
     alarming, _, rest = text.rpartition("<details><summary>Details")
     assert "<code>a</code>" not in alarming
-    assert "- **Worse, as by chance (1):** `a`\n" in rest
+    assert "- **Worse, probably noise (1):** `a`\n" in rest
 
 
 def test_in_a_criterion_that_drifted_each_case_that_got_worse_is_evidence() -> None:
@@ -346,7 +344,7 @@ def test_in_a_criterion_that_drifted_each_case_that_got_worse_is_evidence() -> N
     single = delta.model_copy(update={"p_value": 0.4, "level": 0.02})
     text = comment(compared(report, deltas=(single,)))
     assert "#### 1 case got worse" in text
-    assert "- **Worse, as by chance (1):** `a`\n" in text
+    assert "- **Worse, probably noise (1):** `a`\n" in text
 
 
 def test_what_noise_did_still_counts_where_failing_is_enough() -> None:
@@ -367,15 +365,15 @@ def test_a_criterion_that_does_not_block_says_so(tier: Tier) -> None:
     assert "> **shop passed:** nothing that blocks regressed;" in text
     assert "| ⚠️ | `quality` |" in text
     assert f"| regressed, only {tier}s<br>" in text
-    assert f"0 of 15 did before), only {tier}s</summary>" in text
+    assert f"0 of 15 in the baseline), only {tier}s</summary>" in text
 
 
 def test_all_criteria_together_have_a_row_where_they_got_worse() -> None:
     report = make_report("greets pass 0.9 was 0.9")
     found = Together(criteria=4, effect=-0.031, p_value=0.002, level=0.004, outcome="regressed")
     text = comment(compared(report, together=found))
-    cells = ("❌", "*all 4 that block, together*", NONE, NONE, NONE, "\N{MINUS SIGN}3.1%")
-    word = "regressed<br><sub>p = 0.002, level 0.004</sub>"
+    cells = ("❌", "*all 4 blocking criteria combined*", NONE, NONE, NONE, "\N{MINUS SIGN}3.1%")
+    word = "regressed<br><sub>p = 0.002 (needs ≤ 0.004)</sub>"
     assert f"| {' | '.join(cells)} | {word} |\n" in text
     calm = found.model_copy(update={"outcome": "unchanged"})
     assert "together" not in comment(compared(report, together=calm))
@@ -407,7 +405,7 @@ def test_a_measure_that_grew_is_in_the_table_with_what_is_tolerated() -> None:
     assert (
         "| ⚠️ | `tokens` | 1,321 | ≤&nbsp;+20.0% | 1,000 | "
         "+321<br><sub>+200&nbsp;to&nbsp;+450</sub> | regressed, only warns<br>"
-        "<sub>2 cases, p = 0.001, level 0.01</sub> |"
+        "<sub>2 cases, p = 0.001 (needs ≤ 0.01)</sub> |"
     ) in table
     calm = compared(report, deltas=(delta.model_copy(update={"outcome": "unchanged"}),))
     assert "| ✅ | `tokens`" not in comment(calm)
@@ -430,7 +428,7 @@ def test_the_baseline_is_told_with_its_place_and_what_was_drawn() -> None:
     )
     assert "The clone is shallow" in text
     assert "<code>fetch-depth: 0</code>" in text
-    assert "Decided after 2 more rounds and 4 trials to confirm single cases.</sub>" in text
+    assert "Decided after 2 reruns and 4 confirming trials.</sub>" in text
 
 
 def test_flaky_cases_and_exceptions_are_folded_with_what_is_to_be_known_of_them() -> None:
@@ -450,12 +448,15 @@ def test_flaky_cases_and_exceptions_are_folded_with_what_is_to_be_known_of_them(
             Excused(kind="accepted", named="x", reason="curt", until="2026-01-01", expired=True),
         ),
     )
-    folded = comment(report).partition("<summary>2 flaky cases and more · 2 exceptions")[2]
+    folded = comment(report).partition("<summary>2 flaky cases and more · 2 gate exceptions")[2]
     for line in (
         "- `greets` · <code>quality</code> <code>tone</code> fails 3 of 15\n",
         "- `refunds` · <code>quality</code> fails 3 of 15, <code>tone</code> fails 1 of 15\n",
-        "- `c*` in quarantine until 2027-01-01, search (`c0`, `c1`, `c2`, `c3`, `c4` and 2 more,",
-        "- `x` was accepted until 2026-01-01, which is over: curt\n",
+        (
+            "- `c*`: quarantined until 2027-01-01 (owner: search) "
+            "(`c0`, `c1`, `c2`, `c3`, `c4` and 2 more,"
+        ),
+        "- `x`: acceptance expired on 2026-01-01: curt\n",
     ):
         assert line in folded
 
@@ -465,7 +466,7 @@ def test_a_failing_case_that_is_excused_says_so_behind_the_others() -> None:
     excuse = Excused(kind="quarantined", named="a", until="2027-01-01", cases=("smoke/a",))
     text = comment(compared(report, excused=(excuse,)))
     assert text.index("- `b` · <code>quality</code> 0.200") < text.index(
-        "- `a` · <code>quality</code> 0.100 &#60; 0.8, in quarantine\n"
+        "- `a` · <code>quality</code> 0.100 &#60; 0.8, quarantined\n"
     )
 
 

@@ -124,5 +124,5 @@ def test_a_template_that_fails_changes_no_verdict(project: Project) -> None:
     (project.folder / "a.j2").write_text("{{ page.totals.nope }}")
 
     assert project.ci_eval("run").code == 0
-    assert "> This is not what `a.j2:1` makes" in project.read("comment.md")
+    assert "> The template `a.j2:1` failed" in project.read("comment.md")
     assert "**shop passed:**" in project.read("comment.md")

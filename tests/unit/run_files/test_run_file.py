@@ -142,10 +142,10 @@ def test_evidence_may_nest_as_deep_as_results_do(path: Path) -> None:
     ("text", "said"),
     [
         ("", "run.json:1: is empty"),
-        ("{}", "run.json:1: is not a ci-eval run"),
-        ("[]", "run.json:1: is not a ci-eval run"),
-        ('{"eval_set_id": "s", "eval_cases": []}', "run.json:1: is not a ci-eval run"),
-        ('{"schema_version": 1, "results": []}', "run.json:1: is not a ci-eval run"),
+        ("{}", "run.json:1: is not a run of ci-eval"),
+        ("[]", "run.json:1: is not a run of ci-eval"),
+        ('{"eval_set_id": "s", "eval_cases": []}', "run.json:1: is not a run of ci-eval"),
+        ('{"schema_version": 1, "results": []}', "run.json:1: is not a run of ci-eval"),
         ('{"meta', "run.json:1: is not JSON: unterminated string"),
         (
             '{\n"schema_version": 2, "meta": 5}',
@@ -171,7 +171,7 @@ def test_a_missing_file_is_told_so(path: Path) -> None:
 
 def test_a_run_of_no_version_is_none(path: Path) -> None:
     changed(path, lambda run: run.pop("schema_version"))
-    assert refusal(path) == ["run.json:1: is not a ci-eval run"]
+    assert refusal(path) == ["run.json:1: is not a run of ci-eval"]
 
 
 @pytest.mark.parametrize(

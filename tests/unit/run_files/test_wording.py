@@ -18,13 +18,13 @@ def change(**changes: object) -> CaseChange:
 @pytest.mark.parametrize(
     ("p_value", "level", "said"),
     [
-        (0.0124, 0.005, "p = 0.012, level 0.005"),
+        (0.0124, 0.005, "p = 0.012 (needs ≤ 0.005)"),
         (0.3, None, "p = 0.300"),
-        (0.0, 0.02, "p < 0.000001, level 0.02"),
-        (0.00045, 0.0005, "p = 0.00045, level 0.0005"),
+        (0.0, 0.02, "p < 0.000001 (needs ≤ 0.02)"),
+        (0.00045, 0.0005, "p = 0.00045 (needs ≤ 0.0005)"),
         # Rounded it would be on the wrong side of its level.
-        (0.0025, 0.0025, "p = 0.0025, level 0.0025"),
-        (0.00496, 0.00504, "p = 0.005, level 0.005"),
+        (0.0025, 0.0025, "p = 0.0025 (needs ≤ 0.0025)"),
+        (0.00496, 0.00504, "p = 0.005 (needs ≤ 0.005)"),
         (None, None, ""),
     ],
 )
@@ -40,9 +40,9 @@ def test_a_p_value_that_decided_nothing_is_not_told() -> None:
     # Single cases did.
     assert wording.tested(delta(p_value=0.13, level=0.002)) == ""
     unsure = delta(p_value=0.13, level=0.002, outcome="inconclusive")
-    assert wording.tested(unsure) == "p = 0.130, level 0.002"
+    assert wording.tested(unsure) == "p = 0.130 (needs ≤ 0.002)"
     close = delta(p_value=0.00504, level=0.00496, outcome="inconclusive")
-    assert wording.tested(close) == "p = 0.0050, level 0.00496"
+    assert wording.tested(close) == "p = 0.0050 (needs ≤ 0.00496)"
 
 
 def test_the_p_value_of_a_case_is_told_where_it_proved_the_case() -> None:
@@ -72,11 +72,11 @@ def test_an_effect_is_said_with_its_interval() -> None:
         ({"failed": 2, "trials": 3, "trials_before": 15}, "2 of 3 trials fail"),
         (
             {"failed": 3, "trials": 3, "trials_before": 15, "suspected": True},
-            "3 of 3 trials fail, 0 of 15 did before",
+            "3 of 3 trials fail, 0 of 15 in the baseline",
         ),
         (
             {"failed": 1, "trials": 1, "trials_before": 5, "certain": True, "confirmed": (4, 4)},
-            "1 of 1 trial fails, 0 of 5 did before; of those drawn to confirm it 4 of 4 fail",
+            "1 of 1 trial fails, 0 of 5 in the baseline; 4 of 4 confirming trials fail",
         ),
     ],
 )
@@ -87,9 +87,9 @@ def test_the_trials_of_a_case_are_counted(changes: dict[str, object], said: str)
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
-        ("regressed", "worse by 3.1% of their ranges"),
-        ("inconclusive", "worse by 3.1% of their ranges, which may be noise"),
-        ("improved", "better by 3.1% of their ranges"),
+        ("regressed", "worse by 3.1% of their range"),
+        ("inconclusive", "worse by 3.1% of their range (may be noise)"),
+        ("improved", "better by 3.1% of their range"),
         ("unchanged", "unchanged"),
     ],
 )
@@ -98,16 +98,16 @@ def test_all_criteria_together_have_a_sentence(outcome: str, said: str) -> None:
     found = Together.model_validate(
         {"criteria": 4, "effect": effect, "p_value": 0.1, "level": 0.2, "outcome": outcome}
     )
-    assert wording.together(found) == f"all 4 criteria that block, together: {said}"
+    assert wording.together(found) == f"all 4 blocking criteria combined: {said}"
 
 
 def test_an_excuse_says_until_when_whose_it_is_and_why() -> None:
     quarantine = Excused(
         kind="quarantined", named="x", owner="search", reason="slow", until="2026-12-01"
     )
-    assert wording.excuse(quarantine) == "in quarantine until 2026-12-01, search: slow"
+    assert wording.excuse(quarantine) == "quarantined until 2026-12-01 (owner: search): slow"
     over = Excused(kind="accepted", named="x", until="2026-01-31", expired=True)
-    assert wording.excuse(over) == "was accepted until 2026-01-31, which is over"
+    assert wording.excuse(over) == "acceptance expired on 2026-01-31"
 
 
 BASE = "greets pass 0.9 was 0.9"
@@ -123,12 +123,12 @@ def on_branch(report: Report, branch: str | None) -> Report:
         (0, "main", None, "the merge base with main"),
         (1, "main", None, "1 commit before the merge base with main"),
         (3, "main", "topic", "3 commits before the merge base with main"),
-        (None, "main", None, "not an ancestor: the newest on main"),
+        (None, "main", None, "newest run on main, not an ancestor"),
         (None, None, None, ""),
         (0, "main", "main", ""),
-        (1, "main", "main", "1 commit after it has none"),
-        (3, "main", "main", "3 commits after it have none"),
-        (2, None, None, "2 commits after it have none"),
+        (1, "main", "main", "1 newer commit has no run"),
+        (3, "main", "main", "3 newer commits have no run"),
+        (2, None, None, "2 newer commits have no run"),
     ],
 )
 def test_the_place_of_the_baseline_is_told(
@@ -141,7 +141,7 @@ def test_the_place_of_the_baseline_is_told(
 def test_a_baseline_of_the_same_commit_is_told_as_that() -> None:
     report = make_report(BASE)
     report = compared(report, baseline_commit=report.meta.commit, baseline_branch="main")
-    assert wording.distance(report) == "the commit of this run"
+    assert wording.distance(report) == "same commit as this run"
 
 
 def test_nothing_is_told_of_a_place_outside_a_repository() -> None:
@@ -164,9 +164,9 @@ def test_a_shallow_clone_matters_where_the_exact_commit_was_not_found(
     ("rounds", "confirming", "said"),
     [
         (0, 0, ""),
-        (1, 0, "Decided after 1 more round"),
-        (0, 1, "Decided after 1 trial to confirm single cases"),
-        (2, 12, "Decided after 2 more rounds and 12 trials to confirm single cases"),
+        (1, 0, "Decided after 1 rerun"),
+        (0, 1, "Decided after 1 confirming trial"),
+        (2, 12, "Decided after 2 reruns and 12 confirming trials"),
     ],
 )
 def test_what_was_drawn_again_is_told(rounds: int, confirming: int, said: str) -> None:
