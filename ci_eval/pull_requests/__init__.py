@@ -1,4 +1,4 @@
-"""What ci-eval writes to a pull request: its comment, check run and annotations, for forks too.
+"""Output on a pull request: comment, check run and annotations, also for forks.
 
-Imports `config` and what stands below it; of the stages it knows only their records.
+Imports `config` and below; of the stages it uses only the records.
 """

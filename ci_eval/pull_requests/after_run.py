@@ -1,4 +1,4 @@
-"""Tells of a run on the pull request it is of; a verdict stands whatever becomes of that."""
+"""Posting a run to its pull request; never changes the verdict."""
 
 import asyncio
 import re
@@ -13,38 +13,38 @@ from ci_eval.pull_requests.github_runner import annotate
 from ci_eval.pull_requests.github_thread import GitHubThread
 from ci_eval.pull_requests.options import Options, calls_for
 from ci_eval.pull_requests.pull_request import PullRequest
-from ci_eval.pull_requests.sections import Section, apart
+from ci_eval.pull_requests.sections import Section, with_distinct_names
 from ci_eval.pull_requests.sticky import Posted
-from ci_eval.pull_requests.thread import PostingError, Thread, telling
+from ci_eval.pull_requests.thread import PostingError, Thread, posting_errors
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.runtime.context import RunContext
 
 PATIENCE_S = 300.0
-"""How long a job that has measured is kept, in all, until it is told."""
+"""Timeout for all posting of a job."""
 MAX_TEXT = 60_000
-"""Characters of what one job says: GitHub takes 65,536 in all."""
+"""Characters of the section of one job: GitHub accepts 65,536 in total."""
 
 
-_READS = "the token of pull requests from forks and from Dependabot only reads"
-_DEFERRED = f"{_READS}, and `ci-eval publish` posts what they measured: see docs/forks.md"
+_READS = "pull requests from forks and from Dependabot get a read-only token"
+_DEFERRED = f"{_READS}; post their reports with `ci-eval publish`, see docs/forks.md"
 
 
 class Place(NamedTuple):
-    """Where a report is told."""
+    """Where to post a report."""
 
     thread: Thread
     commit: str
-    """The newest commit of the change."""
+    """The head commit of the pull request."""
     run: int
     """The number of the workflow run or pipeline that measured."""
     attempt: int
-    """Which attempt of it, or which job: the newer has the larger number."""
+    """The number of its attempt, or of the job: newer ones are larger."""
 
 
-Tell = Callable[[Place], Awaitable[Posted]]
-"""Writes there."""
+Write = Callable[[Place], Awaitable[Posted]]
+"""Posts to a place."""
 
 
 def post(
@@ -53,33 +53,33 @@ def post(
     context: RunContext,
     document: Markdown | None = None,
 ) -> Posted:
-    """Tell of runs of one suite as `document` writes them, or say why they are not told.
+    """Post the reports of one suite, rendered by `document`; report failures as warnings.
 
-    The comment is written once, for however many jobs.
+    The comment is written once, for any number of jobs.
     """
 
-    async def tell(place: Place) -> Posted:
+    async def write(place: Place) -> Posted:
         writes = document or Markdown()
-        sections = apart(section(each, place, writes) for each in reports)
+        sections = with_distinct_names(section(each, place, writes) for each in reports)
         wanted = any(calls_for(each, options.when) for each in reports)
         return await sticky.post(place.thread, sections, options, wanted=wanted)
 
-    return post_as(tell, options, context, reports)
+    return post_as(write, options, context, reports)
 
 
 def post_as(
-    tell: Tell, options: Options, context: RunContext, reports: Sequence[Report] = ()
+    write: Write, options: Options, context: RunContext, reports: Sequence[Report] = ()
 ) -> Posted:
-    """Let `tell` write where the change is discussed, or say why it is not told.
+    """Call `write` with the thread of the pull request; report failures as warnings.
 
-    Of each of the `reports` there is a check run, too, where one is wanted.
+    Also creates a check run for each of the `reports`, if configured.
     """
 
     async def patiently() -> Posted:
         async with asyncio.timeout(PATIENCE_S):
             if context.env.get("GITLAB_CI") == "true":
-                return await _on_gitlab(tell, options, context)
-            return await _on_github(tell, options, context, reports)
+                return await _on_gitlab(write, options, context)
+            return await _on_github(write, options, context, reports)
 
     try:
         return asyncio.run(patiently())
@@ -87,13 +87,13 @@ def post_as(
         return _not_posted(exc, context)
     except TimeoutError:
         late = PostingError(
-            f"nobody knows whether it was written: it took longer than {PATIENCE_S:g} s"
+            f"it may or may not have been written: timed out after {PATIENCE_S:g} s"
         )
         return _not_posted(late, context)
 
 
 def _not_posted(exc: PostingError, context: RunContext) -> Posted:
-    """Say why; a token that only reads is no fault of the person whose fork it is."""
+    """Report the failure; a read-only token of a fork is expected and no warning."""
     if exc.is_refusal and _of_stranger(context.env):
         context.say(f"no comment yet: {exc}; {_DEFERRED}")
         return Posted("deferred")
@@ -102,10 +102,10 @@ def _not_posted(exc: PostingError, context: RunContext) -> Posted:
 
 
 async def _on_github(
-    tell: Tell, options: Options, context: RunContext, reports: Sequence[Report]
+    write: Write, options: Options, context: RunContext, reports: Sequence[Report]
 ) -> Posted:
     env = context.env
-    with telling():
+    with posting_errors():
         async with connected(context) as github:
             found = await _found(github, options, context)
             for each in reports if options.check_run else ():
@@ -121,33 +121,33 @@ async def _on_github(
                 run=_number(env, "GITHUB_RUN_ID"),
                 attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
             )
-            return await tell(place)
+            return await write(place)
 
 
 async def _found(github: GitHub, options: Options, context: RunContext) -> PullRequest | None:
-    """Return the pull request, or say why there is none.
+    """Return the pull request; if there is none, print why.
 
-    Only what is no event of a pull request has to be asked about, and a job that runs for a push
-    need not be allowed to ask: that is no fault of its workflow.
+    Events other than `pull_request` need a lookup, for which the token of a push may lack
+    permission; that is not an error of the workflow.
     """
     try:
         found = await pull_request.find(github, context.env, options.pull_request)
     except GitHubError as exc:
         if options.pull_request or exc.status not in (403, 404):
             raise
-        context.say(f"no comment: {exc}; for a comment where it has a pull request, {exc.hint}")
+        context.say(f"no comment: {exc}; to comment on its pull request, {exc.hint}")
         return None
     if found is None and options.mode != "off":
-        context.say("no comment: there is no open pull request of this commit")
+        context.say("no comment: this commit has no open pull request")
     return found
 
 
-async def _on_gitlab(tell: Tell, options: Options, context: RunContext) -> Posted:
+async def _on_gitlab(write: Write, options: Options, context: RunContext) -> Posted:
     if options.mode == "off":
         return Posted("off")
     async with gitlab_thread.opened(context, options.pull_request) as found:
         if found is None:
-            context.say("no comment: there is no open merge request of this commit")
+            context.say("no comment: this commit has no open merge request")
             return Posted("none")
         thread, merge_request = found
         place = Place(
@@ -156,11 +156,11 @@ async def _on_gitlab(tell: Tell, options: Options, context: RunContext) -> Poste
             run=_number(context.env, "CI_PIPELINE_ID"),
             attempt=_number(context.env, "CI_JOB_ID"),
         )
-        return await tell(place)
+        return await write(place)
 
 
 async def _check_run(github: GitHub, report: Report, commit: str, context: RunContext) -> None:
-    """Make the check run; the comment does not depend on it."""
+    """Create the check run; a failure does not affect the comment."""
     env = context.env
     server, repository = env.get("GITHUB_SERVER_URL", ""), env.get("GITHUB_REPOSITORY", "")
     run = env.get("GITHUB_RUN_ID", "")
@@ -182,7 +182,7 @@ def _warn(message: str, hint: str, context: RunContext) -> None:
 
 
 def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -> Section:
-    """Return what `report` says in the comment of its suite, with a `note` below the decision."""
+    """Return the section of `report` in the comment, with a `note` below the verdict."""
     room = min(MAX_TEXT, place.thread.limit) - len(note) - 2
     text = writes.body(report, lambda found: len(found) <= room)
     if note:
@@ -200,19 +200,19 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
 
 
 def _number(env: Mapping[str, str], name: str) -> int:
-    """Return a number that CI counts upwards; 0 where it tells none."""
+    """Return a number that CI counts up; 0 if it is not set."""
     return int(env[name]) if re.fullmatch("[0-9]{1,18}", env.get(name, "")) else 0
 
 
 def _of_stranger(env: Mapping[str, str]) -> bool:
-    """Say whether the event is of somebody who gets a token that only reads."""
+    """Return True if the author of the event gets only a read-only token."""
     if env.get("GITHUB_ACTOR") == "dependabot[bot]":
         return True
     if gitlab_thread.is_of_fork(env):
         return True
     match event(env):
         case {"pull_request": {"head": {"repo": None}}}:
-            return True  # the fork is gone
+            return True  # the fork has been deleted
         case {
             "pull_request": {"head": {"repo": {"full_name": str(head)}}},
             "repository": {"full_name": str(base)},

@@ -1,8 +1,8 @@
-"""The reports in the artifacts of one workflow run, which a fork's code may have written.
+"""Reports in the artifacts of a workflow run, which a fork's code may have written.
 
-An archive is never unpacked: one member is read from it, in memory, as far as a report may be
-long.  What is in the report is checked like any other file of strangers, and nothing of it is
-ever a path, an address or a number of a pull request.
+An archive is never unpacked: one member is read into memory, up to the maximum length of a report.
+The report is validated like any untrusted file, and nothing in it is ever used as a path, a URL or
+the number of a pull request.
 """
 
 import io
@@ -26,26 +26,26 @@ from ci_eval.runtime.http import MAX_BODY
 NEEDS = "actions: read"
 LIMITS = Limits()
 MAX_ARTIFACTS = MAX_SECTIONS
-"""How many artifacts of one run are read: one of each job."""
+"""The most artifacts to read from one run, one per job."""
 MAX_LISTED = 500
-"""How many are looked at."""
+"""The most artifacts to list."""
 MAX_MEMBERS = 1000
-"""Files in one archive."""
+"""The most files in one archive."""
 MAX_NAME = 100
 """Characters of the name of a suite, as in a configuration."""
 MAX_JOB = 200
 MAX_GROUPS = 2_000
 """Criteria on evalsets with agents in one report."""
 MAX_WORST = 200
-"""Results with their evidence in one report; ours carry half of it."""
+"""Results with evidence in one report; twice as many as ours have."""
 _ENTRY = b"PK\1\2"
-"""What each file begins with in the directory of an archive."""
+"""The first bytes of an entry in the directory of an archive."""
 _ENCRYPTED = 0x1
-_CONTRADICTS = "contradicts itself, and cannot be shown"
+_CONTRADICTS = "is inconsistent and cannot be shown"
 
 
 class Left(NamedTuple):
-    """What a run left in one artifact."""
+    """The content of one artifact."""
 
     name: str
     report: Report | None
@@ -54,7 +54,7 @@ class Left(NamedTuple):
 
 
 class Artifact(Stored):
-    """An artifact, as GitHub tells of it."""
+    """An artifact in GitHub's listing."""
 
     id: int
     name: str
@@ -64,7 +64,7 @@ class Artifact(Stored):
 
 
 async def listed(github: GitHub, run: int, pattern: str) -> list[Artifact]:
-    """Return the artifacts of a workflow run whose names fit, the newest of each name.
+    """Return the artifacts of a workflow run whose names match, the newest of each name.
 
     Raises:
         GitHubError: they cannot be listed.
@@ -78,7 +78,7 @@ async def listed(github: GitHub, run: int, pattern: str) -> list[Artifact]:
     async with aclosing(listing) as artifacts:
         async for each in artifacts:
             if fnmatchcase(each.name, pattern):
-                # Each attempt leaves its own.
+                # Each attempt uploads its own.
                 known = found.get(each.name)
                 if known is None or (each.created_at or "") > (known.created_at or ""):
                     found[each.name] = each
@@ -89,10 +89,10 @@ async def listed(github: GitHub, run: int, pattern: str) -> list[Artifact]:
 
 
 async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Left]:
-    """Yield what is in each artifact, one after the other, so that only one is held at a time.
+    """Yield the content of each artifact; holds only one in memory at a time.
 
     Raises:
-        GitHubError: GitHub cannot be asked.
+        GitHubError: a request to GitHub failed.
 
     """
     for each in artifacts[:MAX_ARTIFACTS]:
@@ -102,30 +102,30 @@ async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Le
         except UsageError as exc:
             yield Left(each.name, None, exc)
     for each in artifacts[MAX_ARTIFACTS:]:
-        message = f"was not read: {MAX_ARTIFACTS} artifacts of a run are the most"
+        message = f"was not read: the maximum is {MAX_ARTIFACTS} artifacts per run"
         yield Left(each.name, None, _error(message, f"artifact {each.name[:MAX_NAME]!r}"))
 
 
 async def _report(github: GitHub, artifact: Artifact, shown: str) -> Report:
     if artifact.size_in_bytes > MAX_BODY:
         message = (
-            f"has {artifact.size_in_bytes:,} bytes, and {MAX_BODY:,} is the most: upload "
-            "report.json alone"
+            f"has {artifact.size_in_bytes:,} bytes; the maximum is {MAX_BODY:,}: upload only "
+            "report.json"
         )
         raise _error(message, shown)
     archive = None
     if not artifact.expired:
         archive = await github.download(f"actions/artifacts/{artifact.id}/zip", needs=NEEDS)
     if archive is None:
-        raise _error("has expired, so it cannot be published any more", shown)
+        raise _error("has expired and cannot be published", shown)
     return read(archive, shown)
 
 
 def read(archive: bytes, shown: str) -> Report:
-    """Return the one report in an archive.
+    """Return the only report in an archive.
 
     Raises:
-        UsageError: there is none, or not one alone, or it is no report that can be shown.
+        UsageError: there is not exactly one report, or it cannot be shown.
 
     """
     inside = f"{shown}/{REPORT_FILE}"
@@ -133,7 +133,7 @@ def read(archive: bytes, shown: str) -> Report:
         text = _member(archive, shown).decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise _error(f"byte {exc.object[exc.start]:#04x} is not UTF-8", inside) from exc
-    # All that a broken archive was seen to raise.
+    # All errors that broken archives have been seen to raise.
     except (
         zipfile.BadZipFile,
         zlib.error,
@@ -143,43 +143,43 @@ def read(archive: bytes, shown: str) -> Report:
         RuntimeError,
         ValueError,
     ) as exc:
-        raise _error("is no ZIP archive that can be read", shown) from exc
+        raise _error("is not a readable ZIP archive", shown) from exc
     return checked(report_in(text, shown=inside, limits=LIMITS), inside)
 
 
 def _member(archive: bytes, shown: str) -> bytes:
     if archive.count(_ENTRY) > MAX_MEMBERS:
-        raise _error(f"holds more than {MAX_MEMBERS:,} files", shown)
+        raise _error(f"contains more than {MAX_MEMBERS:,} files", shown)
     with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
-        # Others are left alone, whatever they are called.
+        # All other files are ignored.
         members = [each for each in zipped.infolist() if each.filename == REPORT_FILE]
         if len(members) != 1:
-            message = f"expected one {REPORT_FILE} at the top of it, found {len(members)}"
+            message = f"expected one {REPORT_FILE} at its top level, found {len(members)}"
             raise _error(message, shown)
         (member,) = members
         methods = zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED
         if member.flag_bits & _ENCRYPTED or member.compress_type not in methods:
-            raise _error("is packed in a way that GitHub never does", shown)
+            raise _error("uses a compression or encryption that GitHub never uses", shown)
         with zipped.open(member) as packed:
             found = packed.read(LIMITS.text + 1)
-    # What the archive says of the size need not be so.
+    # The size that the archive states may be wrong.
     if max(member.file_size, len(found)) > LIMITS.text:
-        raise _error(f"is longer than {LIMITS.text >> 20} MiB", f"{shown}/{REPORT_FILE}")
+        raise _error(f"is larger than {LIMITS.text >> 20} MiB", f"{shown}/{REPORT_FILE}")
     return found
 
 
 def checked(report: Report, shown: str) -> Report:
-    """Return a report that says no more than there is room for, and that can be shown.
+    """Return the report if it is small enough and can be shown.
 
     Raises:
-        UsageError: it is too much, or contradicts itself.
+        UsageError: the report is too large or inconsistent.
 
     """
     from jinja2 import TemplateError
 
     meta = report.meta
     if not 0 < len(meta.suite) <= MAX_NAME:
-        message = f"a suite has a name of at most {MAX_NAME} characters, found {len(meta.suite):,}"
+        message = f"expected 1 to {MAX_NAME} characters, found {len(meta.suite):,}"
         raise _error(message, shown, "meta.suite")
     for where, found, most in (
         ("meta.job", len(meta.job), MAX_JOB),
@@ -192,7 +192,7 @@ def checked(report: Report, shown: str) -> Report:
         raise _error(_CONTRADICTS, shown)
     try:
         Markdown().body(report, lambda _: False)
-    # What is said of a run that never was may fit together in no way.
+    # A forged report may be inconsistent in any way.
     except (
         ArithmeticError,
         AttributeError,
@@ -206,7 +206,7 @@ def checked(report: Report, shown: str) -> Report:
 
 
 def _fits_together(report: Report) -> bool:
-    """Say whether a gate comes to such numbers, and with them to such a verdict."""
+    """Return True if the counts are consistent with each other and with the verdict."""
     totals, verdict = report.totals, report.verdict
     ended = totals.passed, totals.failed, totals.errors, totals.skipped
     if sum(ended) != totals.cases:

@@ -1,7 +1,7 @@
-"""The check run of a suite on a commit, beside the job's own.
+"""The check run of a suite on a commit, in addition to the job's own.
 
-https://docs.github.com/en/rest/checks/runs has the limits: 50 annotations a request, 65,535
-bytes of summary.
+Limits, see https://docs.github.com/en/rest/checks/runs: 50 annotations per request, 65,535 bytes
+of summary.
 """
 
 import re
@@ -17,12 +17,12 @@ from ci_eval.text.templates import terminal
 
 NEEDS = "checks: write"
 MAX_BATCH = 50
-"""Annotations of one request; of more GitHub takes none."""
+"""Annotations in one request; GitHub rejects requests with more."""
 MAX_ANNOTATIONS = 150
 MAX_SUMMARY_BYTES = 65_535
 _MAX_NAME, _MAX_TITLE, _MAX_MESSAGE = 100, 200, 2_000
 _CONCLUSIONS = {"passed": "success", "failed": "failure", "incomplete": "failure"}
-"""What was not measured is no success; what GitHub calls neutral would let a merge through."""
+"""An incomplete run is a failure, because GitHub's `neutral` would allow the merge."""
 _LEVELS = {"error": "failure", "warning": "warning"}
 
 
@@ -31,10 +31,10 @@ class _Made(Stored):
 
 
 async def make(github: GitHub, report: Report, commit: str, details_url: str) -> None:
-    """Make the check run of a report on a commit.
+    """Create the check run of a report on a commit.
 
     Raises:
-        GitHubError: it was not made.
+        GitHubError: the check run was not created.
 
     """
     found = [_annotation(each) for each in islice(_placed(report), MAX_ANNOTATIONS)]
@@ -52,7 +52,7 @@ async def make(github: GitHub, report: Report, commit: str, details_url: str) ->
     made = await github.post("check-runs", body, _Made, needs=NEEDS, repeatable=True)
     for batch in others:
         change: Json = {"output": {**_output(report), "annotations": batch}}
-        # Each request adds its annotations to those that are there.
+        # Each request adds to the existing annotations.
         await github.patch(f"check-runs/{made.id}", change, needs=NEEDS, repeatable=False)
 
 
@@ -63,7 +63,7 @@ def _name(report: Report) -> str:
 
 def _output(report: Report) -> dict[str, Json]:
     verdict = report.verdict
-    first = verdict.reasons[0].message if verdict.reasons else "nothing blocks"
+    first = verdict.reasons[0].message if verdict.reasons else "no blocking findings"
     decided = "no verdict" if verdict.outcome == "incomplete" else verdict.outcome
     return {
         "title": terminal(f"{decided}: {first}", _MAX_TITLE),
@@ -76,7 +76,7 @@ def _fits(summary: str) -> bool:
 
 
 def _placed(report: Report) -> Iterator[Note]:
-    """Yield the annotations that have a place; the others are in the summary."""
+    """Yield the annotations of files; the others are in the summary."""
     return (each for each in notes(report, report.worst) if each.file)
 
 
@@ -93,7 +93,7 @@ def _annotation(note: Note) -> Json:
 
 
 def _plain(text: str, limit: int) -> str:
-    """Return one line without what is outside of the basic plane, which annotations garble."""
+    """Return `text` on one line, without characters beyond U+FFFF, which annotations garble."""
     line = terminal(text, limit)
     return re.sub("[^\0-\uffff]", lambda found: f"U+{ord(found[0]):X}", line)
 

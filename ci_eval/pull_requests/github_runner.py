@@ -1,9 +1,7 @@
-"""What a run leaves in a GitHub workflow: the job summary, annotations, the step's outputs.
+"""Output of a run in a GitHub workflow: job summary, annotations, outputs of the step.
 
-The documents are written already; what is decided here is which of them goes where.  All of
-it is handed over as the runner takes it from any process: appended to the files that the
-environment names, and as commands among the lines that are printed.  Where no workflow runs
-there are no such files, and nothing is done.
+The documents exist already; this module passes them to the runner: by appending to the files that
+the environment names, and by printing workflow commands.  Outside a workflow it does nothing.
 """
 
 import os
@@ -19,11 +17,11 @@ from ci_eval.runtime.context import in_actions
 from ci_eval.text.templates import code, markdown, workflow_command
 
 MAX_SUMMARY_BYTES = 1024 * 1024
-"""A step whose summary is longer gets none at all from the runner."""
+"""If the summary of a step is longer, the runner drops it."""
 MAX_ANNOTATIONS = 10
-"""How many errors, and how many warnings, the runner shows of one step."""
+"""The most errors, and the most warnings, that the runner shows per step."""
 _COMMANDS = ("::error ", "::warning ", "::notice ")
-"""What a document may ask of the runner; it obeys others that do more than show."""
+"""The commands that a document may contain; others do more than show messages."""
 _VERDICTS = {
     ExitCode.PASSED: "passed",
     ExitCode.FAILED: "failed",
@@ -39,10 +37,10 @@ def publish(
     env: Mapping[str, str],
     reports: tuple[str, ...],
 ) -> None:
-    """Hand the outputs, and of `reports` what GitHub shows itself, to the runner.
+    """Pass the outputs, and those of the `reports` that GitHub shows, to the runner.
 
-    `report` is `None` where the run ended without one; the documents in `out`, if there are
-    any, are an earlier run's then.
+    `report` is `None` if the run ended without one; any documents in `out` are then from an
+    earlier run.
     """
     if report is not None:
         if "summary" in reports and env.get("GITHUB_STEP_SUMMARY"):
@@ -54,9 +52,9 @@ def publish(
 
 
 def not_evaluated(why: str, *, suite: str = "", link: str = "") -> str:
-    """Return the Markdown that says so, with a link to the log; `why` is Markdown already."""
+    """Return a Markdown notice with a link to the log; `why` is Markdown already."""
     what = f"{markdown(suite)} was not evaluated" if suite else "Not evaluated"
-    log = f" ([its log]({link}))" if link else ""
+    log = f" ([log]({link}))" if link else ""
     return f"> [!WARNING]\n> **{what}:** {why}{log}.\n"
 
 
@@ -68,7 +66,7 @@ def summarise(text: str, env: Mapping[str, str]) -> None:
 
 
 def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
-    """Show `problems` on the lines they stand on, as many as the runner shows."""
+    """Annotate the lines of `problems`, as many as the runner shows."""
     if not in_actions(env):
         return
     shown = {"error": 0, "warning": 0}
@@ -83,11 +81,11 @@ def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
 def outputs(
     report: Report | None, out: Path, exit_code: ExitCode, env: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the outputs of the step; what there is no value for is empty."""
+    """Return the outputs of the step; unknown ones are empty."""
     rate = report.totals.pass_rate if report else None
     regressions = _regressions(report)
     return {
-        # What was interrupted, or ended in a bug, reached no verdict either.
+        # An interrupted run or an internal error reached no verdict either.
         "verdict": _VERDICTS.get(exit_code, "incomplete"),
         "exit-code": str(int(exit_code)),
         "report-dir": _in_repository(str(out), env) if out.is_dir() else "",
@@ -99,14 +97,14 @@ def outputs(
 
 
 def _regressions(report: Report | None) -> int | None:
-    """Return how many groups got worse, and not by noise; `None` where nothing was compared."""
+    """Return the number of groups that regressed; `None` without a comparison."""
     if report is None or report.comparison is None:
         return None
     comparison = report.comparison
     worse = {delta.group for delta in comparison.deltas if delta.outcome == "regressed"}
     worse |= {each.group for each in comparison.changes if each.certain and not each.excused}
     together = comparison.together
-    # What only shows in all of them together is one regression all the same.
+    # A regression of all criteria combined counts as one.
     return len(worse) or int(together is not None and together.outcome == "regressed")
 
 
@@ -115,13 +113,13 @@ def _document(out: Path, reporter: str) -> Path:
 
 
 def _in_repository(path: str, env: Mapping[str, str]) -> str:
-    """Return `path` as from the workspace, where later steps and annotations look for it.
+    """Return `path` relative to the workspace, as later steps and annotations need it.
 
-    A step that runs in a container knows the workspace by another name than the others do, so
-    an absolute path is good for what lies outside only.
+    In a container the workspace has another absolute path than in other steps, so only paths
+    outside it stay absolute.
     """
     workspace = env.get("GITHUB_WORKSPACE")
-    absolute = Path(os.path.abspath(path))  # noqa: PTH100  # a link stays what it is called
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  # keeps links unresolved
     if workspace and absolute.is_relative_to(workspace):
         return absolute.relative_to(workspace).as_posix()
     return path
@@ -139,24 +137,24 @@ def _annotation(problem: Problem, env: Mapping[str, str]) -> str:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Print commands; each is one only at the start of a line."""
+    """Print workflow commands, each at the start of a line."""
     sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.flush()
 
 
 def _append_summary(document: Path, target: Path, env: Mapping[str, str]) -> None:
-    """Append `document`, or where to find it when the runner would drop the whole summary."""
+    """Append `document`, or its path if the runner would drop the whole summary."""
     text = document.read_bytes()
-    there = target.stat().st_size if target.exists() else 0
-    if there + len(text) + 1 > MAX_SUMMARY_BYTES:
+    existing = target.stat().st_size if target.exists() else 0
+    if existing + len(text) + 1 > MAX_SUMMARY_BYTES:
         place = _in_repository(str(document), env)
-        text = f"The summary is too long to be shown here; it is in {code(place, 500)}.\n".encode()
+        text = f"The summary is too long to show; see {code(place, 500)}.\n".encode()
     with target.open("ab") as file:
         file.write(text + b"\n")
 
 
 def append_outputs(values: Mapping[str, str], env: Mapping[str, str]) -> None:
-    """Append `values`, each between delimiters that nobody could have put into it."""
+    """Append `values`, each between delimiters that it cannot contain."""
     if not env.get("GITHUB_OUTPUT"):
         return
     with Path(env["GITHUB_OUTPUT"]).open("a", encoding="utf-8", newline="\n") as file:

@@ -1,4 +1,4 @@
-"""The conversation on a pull request of GitHub."""
+"""Comments on a GitHub pull request."""
 
 from collections.abc import AsyncIterator
 from typing import Literal
@@ -7,13 +7,13 @@ from pydantic import Field
 
 from ci_eval.forge.github import MAX_PAGES, GitHub
 from ci_eval.forge.github_errors import GitHubError
-from ci_eval.pull_requests.thread import Comment, is_marked, telling
+from ci_eval.pull_requests.thread import Comment, is_marked, posting_errors
 from ci_eval.records.model import Json, Stored
 
 LIMIT = 65_536
-"""Characters of a comment that GitHub takes."""
+"""Maximum length of a comment on GitHub, in characters."""
 _NEEDS = "pull-requests: write"
-"""It covers all of the comments on a pull request; `issues: write` does, too."""
+"""The permission for comments on pull requests; `issues: write` would also do."""
 _BOT = "github-actions[bot]"
 
 _LIST = """
@@ -44,7 +44,7 @@ mutation($id: ID!, $reason: ReportedContentClassifiers!) {
 """
 
 
-# --- What GraphQL answers -----------------------------------------------------------------------
+# --- Responses of GraphQL -----------------------------------------------------------------------
 
 
 class _Node(Stored):
@@ -80,7 +80,7 @@ class _Listed(Stored):
 
 class _Edit(Stored):
     diff: str | None = None
-    """The whole body, in spite of its name."""
+    """The whole body, despite the name."""
 
 
 class _Edits(Stored):
@@ -99,7 +99,7 @@ class _Anything(Stored):
     pass
 
 
-# --- What REST answers --------------------------------------------------------------------------
+# --- Responses of REST --------------------------------------------------------------------------
 
 
 class _User(Stored):
@@ -130,36 +130,36 @@ class GitHubThread:
         self._number = number
         self._at = f"issues/{number}/comments"
         self._nodes: dict[str, str] = {}
-        """What GraphQL calls the comments that we know."""
+        """GraphQL ids of our comments, by comment id."""
         self._newest = ""
-        """The address of the comment that was written last."""
+        """URL of the comment that was written last."""
         self._has_graphql = True
 
     async def own(self) -> list[Comment]:
-        """Return the comments that we wrote and that begin as ours do, the oldest first."""
-        with telling():
+        """Return our own comments, recognised by author and first line, oldest first."""
+        with posting_errors():
             found = await self._by_graphql()
             if found is None:
                 found = [each async for each in self._by_rest()]
         return sorted(found, key=lambda each: int(each.id))
 
     async def add(self, body: str) -> Comment:
-        """Write a comment, the newest."""
-        with telling():
+        """Add a comment at the end."""
+        with posting_errors():
             made = await self._github.post(self._at, {"body": body}, _Comment, needs=_NEEDS)
         return self._known(Comment(str(made.id), body, made.html_url), made.node_id)
 
     async def edit(self, comment: Comment, body: str) -> None:
-        """Write a comment anew, in its place."""
+        """Replace the text of a comment."""
         await self._edit(comment, body)
         self._newest = comment.url
 
     async def earlier(self, comment: Comment) -> list[str]:
-        """Return earlier texts of a comment, the newest first; none where GraphQL fails."""
+        """Return earlier texts of a comment, newest first; none if GraphQL fails."""
         if not self._has_graphql or comment.id not in self._nodes:
             return []
         variables = {"id": self._nodes[comment.id]}
-        with telling():
+        with posting_errors():
             try:
                 found = await self._github.graphql(_EARLIER, variables, _History, needs=_NEEDS)
             except GitHubError:
@@ -169,8 +169,8 @@ class GitHubThread:
         return [each.diff for each in edits if each and each.diff and len(each.diff) <= LIMIT]
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
-        """Put a comment out of sight, without taking it away from who looks for it."""
-        with telling():
+        """Minimize a comment."""
+        with posting_errors():
             if self._has_graphql and comment.id in self._nodes:
                 variables = {"id": self._nodes[comment.id], "reason": reason}
                 try:
@@ -180,16 +180,16 @@ class GitHubThread:
                 else:
                     return
         where = f"in [another comment]({self._newest})" if self._newest else "in another comment"
-        await self._edit(comment, f"*ci-eval goes on {where}.*")
+        await self._edit(comment, f"*ci-eval continues {where}.*")
 
     async def remove(self, comment: Comment) -> None:
-        """Take a comment away."""
-        with telling():
+        """Delete a comment."""
+        with posting_errors():
             await self._github.delete(f"issues/comments/{comment.id}", needs=_NEEDS)
 
     async def _edit(self, comment: Comment, body: str) -> None:
-        with telling(is_edit=True):
-            # Sent twice it could overwrite what another job wrote in between.
+        with posting_errors(is_edit=True):
+            # A repeated request could overwrite what another job wrote in between.
             at = f"issues/comments/{comment.id}"
             await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
 
@@ -198,7 +198,7 @@ class GitHubThread:
         return comment
 
     async def _by_graphql(self) -> list[Comment] | None:
-        """Return our comments; `None` where GraphQL fails, so that REST is asked instead."""
+        """Return our comments; `None` if GraphQL fails, to fall back to REST."""
         owner, _, name = self._github.repository.partition("/")
         variables: dict[str, Json] = {"owner": owner, "name": name, "number": self._number}
         found: list[Comment] = []
@@ -219,7 +219,7 @@ class GitHubThread:
         return None
 
     async def _by_rest(self) -> AsyncIterator[Comment]:
-        """Yield our comments; who we are is not told to the token of a workflow."""
+        """Yield our comments; the token of a workflow cannot look up its own user."""
         try:
             me = await self._github.one("/user", _User, needs="metadata: read")
         except GitHubError as exc:

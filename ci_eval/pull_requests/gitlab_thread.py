@@ -1,4 +1,4 @@
-"""The conversation on a merge request of GitLab: its notes."""
+"""Notes on a GitLab merge request."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -6,28 +6,28 @@ from contextlib import asynccontextmanager
 from typing import Literal, NamedTuple
 
 from ci_eval.forge.gitlab import GitLab, connected
-from ci_eval.pull_requests.thread import Comment, PostingError, is_marked, telling
+from ci_eval.pull_requests.thread import Comment, PostingError, is_marked, posting_errors
 from ci_eval.records.model import Stored
 from ci_eval.runtime.context import RunContext
 
 _RETIRED = "<!-- ci-eval:retired -->"
-"""The first line of a note that was put out of sight, so that it is not taken for the current."""
+"""The first line of a folded note, so that it is not taken for the current one."""
 _MAX_SHOWN = 500
 """Characters of a variable that a message quotes."""
-_SUMMARIES = {"OUTDATED": "An earlier report", "DUPLICATE": "The same report, written twice"}
+_SUMMARIES = {"OUTDATED": "Outdated report", "DUPLICATE": "Duplicate report"}
 
 
 class MergeRequest(NamedTuple):
-    """Where a job is told that its change is talked about."""
+    """The merge request of a job."""
 
     project: str
-    """The number or the path of the project that the change is to get into."""
+    """The number or the path of the target project."""
     number: str
-    """Of the merge request in that project."""
+    """Its number in that project."""
     url: str
-    """Of its page."""
+    """URL of its page."""
     commit: str
-    """The newest commit of the change."""
+    """Its head commit."""
 
 
 class _User(Stored):
@@ -46,7 +46,7 @@ class GitLabThread:
     """The notes on a merge request."""
 
     limit = 65_536
-    """GitLab takes 1,000,000 characters; who reads them wants no more than on GitHub."""
+    """GitLab accepts 1,000,000 characters, but readers want no more than on GitHub."""
 
     def __init__(self, gitlab: GitLab, merge_request: MergeRequest) -> None:
         self._gitlab = gitlab
@@ -55,8 +55,8 @@ class GitLabThread:
         self._me: int | None = None
 
     async def own(self) -> list[Comment]:
-        """Return the notes that we wrote and that begin as ours do, the oldest first."""
-        with telling():
+        """Return our own notes, recognised by author and first line, oldest first."""
+        with posting_errors():
             me = await self._identity()
             listed = self._gitlab.listed(
                 self._at, _Note, sort="asc", order_by="created_at", activity_filter="only_comments"
@@ -68,32 +68,32 @@ class GitLabThread:
             ]
 
     async def add(self, body: str) -> Comment:
-        """Write a note, the newest."""
-        with telling():
+        """Add a note at the end."""
+        with posting_errors():
             return self._comment(await self._gitlab.post(self._at, {"body": body}, _Note))
 
     async def edit(self, comment: Comment, body: str) -> None:
-        """Write a note anew, in its place."""
-        with telling(is_edit=True):
+        """Replace the text of a note."""
+        with posting_errors(is_edit=True):
             await self._gitlab.put(f"{self._at}/{comment.id}", {"body": body})
 
     async def earlier(self, comment: Comment) -> list[str]:
-        """Return nothing: GitLab does not tell what a note said before."""
+        """Return nothing: GitLab does not expose earlier texts of a note."""
         del comment
         return []
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
-        """Fold a note under one line: GitLab minimises none."""
+        """Fold a note under one line, because GitLab cannot minimize notes."""
         summary = f"<details><summary>{_SUMMARIES[reason]}</summary>"
         await self.edit(comment, f"{_RETIRED}\n{summary}\n\n{comment.body}\n\n</details>")
 
     async def remove(self, comment: Comment) -> None:
-        """Take a note away."""
-        with telling():
+        """Delete a note."""
+        with posting_errors():
             await self._gitlab.delete(f"{self._at}/{comment.id}")
 
     async def _identity(self) -> int:
-        """Return the number of the user that the token is of, be it one that is no person."""
+        """Return the id of the token's user, which may be a bot."""
         if self._me is None:
             self._me = (await self._gitlab.one("/user", _User)).id
         return self._me
@@ -106,19 +106,19 @@ class GitLabThread:
 async def opened(
     context: RunContext, number: int | None = None
 ) -> AsyncIterator[tuple[GitLabThread, MergeRequest] | None]:
-    """Be ready to write on the merge request of the job, or on that `number` of its project.
+    """Open the thread of the job's merge request, or of merge request `number` of its project.
 
-    `None` where the job is of none.
+    Yields `None` if the job has no merge request.
 
     Raises:
-        PostingError: there is no token, or GitLab refuses it, or the job may be of several.
+        PostingError: there is no valid token, or the job belongs to several merge requests.
 
     """
     found = merge_request(context.env, number)
     if found is None:
         yield None
         return
-    with telling():
+    with posting_errors():
         async with connected(context, found.project) as gitlab:
             yield GitLabThread(gitlab, found), found
 
@@ -126,8 +126,8 @@ async def opened(
 def merge_request(env: Mapping[str, str], number: int | None = None) -> MergeRequest | None:
     """Return the merge request that the variables of a job name.
 
-    A pipeline of a branch is told which merge requests want to merge that branch; it is theirs
-    where there is one alone.
+    For a branch pipeline, GitLab lists the open merge requests of the branch; if there is exactly
+    one, it is used.
 
     Raises:
         PostingError: there are several.
@@ -139,8 +139,8 @@ def merge_request(env: Mapping[str, str], number: int | None = None) -> MergeReq
     if not named:
         wanted = env.get("CI_OPEN_MERGE_REQUESTS", "")
         if "," in wanted:
-            message = f"several merge requests are of this branch: {wanted[:_MAX_SHOWN]}"
-            raise PostingError(message, hint="name one: --pr NUMBER")
+            message = f"this branch has several merge requests: {wanted[:_MAX_SHOWN]}"
+            raise PostingError(message, hint="select one with --pr NUMBER")
         wanting = re.fullmatch(r"([\w./-]+)!([0-9]+)", wanted)
         if not wanting:
             return None
@@ -148,12 +148,12 @@ def merge_request(env: Mapping[str, str], number: int | None = None) -> MergeReq
         url = f"{env.get('CI_SERVER_URL', '')}/{project}"
     if not project or not re.fullmatch("[0-9]{1,12}", named):
         return None
-    # The commit of a merged result is GitLab's own, and on no branch.
+    # The commit of a merged-results pipeline is on no branch.
     commit = env.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or env.get("CI_COMMIT_SHA", "")
     return MergeRequest(project, named, f"{url}/-/merge_requests/{named}", commit)
 
 
 def is_of_fork(env: Mapping[str, str]) -> bool:
-    """Say whether the change comes from another project, whose jobs have no token of ours."""
+    """Return True if the change comes from another project, whose jobs lack our token."""
     source = env.get("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
     return bool(source) and source != env.get("CI_MERGE_REQUEST_PROJECT_ID")

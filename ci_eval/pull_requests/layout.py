@@ -1,4 +1,4 @@
-"""The body of a comment: a summary of all jobs, and their sections one beneath the other."""
+"""Layout of a comment: a summary of all jobs, followed by their sections."""
 
 import re
 from bisect import bisect_left
@@ -20,12 +20,12 @@ from ci_eval.reporters.markdown import marker
 from ci_eval.text.templates import counted, html_code, markdown
 
 _NAMED = 10
-"""Jobs that the summary names of those that failed, and of the others."""
+"""The most failed jobs, and the most other jobs, that the summary names."""
 _FOLDED = 5
-"""More jobs that passed than this are folded together."""
+"""If more jobs passed, they are folded together."""
 _ALERT = re.compile(r"\A> \[!(?:TIP|NOTE|WARNING|CAUTION)\]\n")
 _FENCE = re.compile("`{3,}")
-_REST = "<sub>The summary of this job, on the page of its run, has the rest.</sub>"
+_REST = "<sub>See the job summary on the page of the run for the rest.</sub>"
 _DECIDED: dict[Outcome, str] = {
     "failed": "failed",
     "incomplete": "has no verdict",
@@ -40,24 +40,24 @@ class _Level(IntEnum):
 
     WHOLE = 0
     SHORT = 1
-    """Without what comes after `MORE`."""
+    """Only the part before `MORE`."""
     LINE = 2
     HIDDEN = 3
-    """Only counted."""
+    """Not shown, only counted."""
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """A section, and how much of it is shown."""
+    """A section with its level of detail."""
 
     section: Section
     level: _Level
     is_old: bool
-    """Whether it is of a commit that is not the newest."""
+    """Whether it is about a commit that is not the newest."""
 
     @property
     def text(self) -> str:
-        """The text as far as it is shown."""
+        """The part of the text that is shown."""
         if self.level >= _Level.LINE:
             return ""
         kept, more = _parts(self.section.text)
@@ -72,10 +72,10 @@ class _Shown:
 
 
 def compose(sections: Sequence[Section], limit: int) -> str:
-    """Return the body of at most `limit` characters, which has room for the lines of 256 jobs.
+    """Return the body, at most `limit` characters, which is enough for the lines of 256 jobs.
 
-    Of many sections, structure is left out and never the end of a sentence: first what comes after
-    `MORE`, then whole texts, of which a line stays; what failed is kept longest.
+    If there are too many sections, whole parts are left out, never half sentences: first the parts
+    after `MORE`, then whole texts except for one line; failed jobs are kept longest.
     """
     newest = newest_commit(sections)
     ordered = sorted(sections, key=lambda each: (_ORDER.index(each.outcome), each.job))
@@ -96,13 +96,13 @@ def compose(sections: Sequence[Section], limit: int) -> str:
     def too_long(count: int) -> bool:
         return len(_body(after(count), newest)) > limit
 
-    # It fits from some step on; negated, for what is searched has to be in ascending order.
+    # It fits from some step on; negated, because bisection needs ascending order.
     count = bisect_left(range(len(steps)), 0, key=lambda count: -too_long(count))
     return _body(after(count), newest)
 
 
 def _steps(shown: Sequence[_Shown]) -> Iterator[tuple[int, _Level]]:
-    """Yield what is shown less of, one after the other, until all is hidden."""
+    """Yield the steps that reduce the detail, one by one, until all is hidden."""
 
     def largest(level: _Level, *outcomes: Outcome) -> Iterator[tuple[int, _Level]]:
         these = [at for at, each in enumerate(shown) if each.section.outcome in outcomes]
@@ -129,14 +129,14 @@ def _body(shown: Sequence[_Shown], newest: str) -> str:
     parts += _folded([each for each in texts if each.section.outcome == "passed"])
     parts += [_line(each, newest) for each in shown if each.level == _Level.LINE]
     if hidden := sum(each.level == _Level.HIDDEN for each in shown):
-        parts.append(f"- {counted(hidden, 'job')} for which there is no room here")
+        parts.append(f"- {counted(hidden, 'more job')} not shown for lack of space")
     parts += ["", *(opening_line(each.stored) for each in shown if each.level >= _Level.LINE)]
     return "\n".join(parts).rstrip("\n")
 
 
 def _text(shown: _Shown) -> list[str]:
     if not shown.text:
-        return [opening_line(shown.stored), "", f"{_name(shown.section)} {_told(shown.section)}"]
+        return [opening_line(shown.stored), "", f"{_name(shown.section)} {_decided(shown.section)}"]
     return [opening_line(shown.stored), "", shown.text, "", closing_line(digest_of(shown.stored))]
 
 
@@ -147,7 +147,7 @@ def _headed(shown: _Shown) -> list[str]:
 
 
 def _folded(shown: Sequence[_Shown]) -> Iterator[str]:
-    """Yield what passed, each folded, and many folded once more."""
+    """Yield passed jobs, each folded; if there are many, all of them folded together."""
     mark = _MARKS["passed"]
     if len(shown) > _FOLDED:
         yield from (f"<details><summary>{mark} {len(shown)} jobs passed</summary>", "")
@@ -159,7 +159,7 @@ def _folded(shown: Sequence[_Shown]) -> Iterator[str]:
 
 
 def _without_alert(shown: _Shown) -> _Shown:
-    """Take the colour of an alert away: the summary has one, and inside others it is not shown."""
+    """Remove the alert marker: the summary has one, and GitHub does not render nested alerts."""
     text = _ALERT.sub("", shown.section.text)
     return replace(shown, section=replace(shown.section, text=text))
 
@@ -168,11 +168,11 @@ def _line(shown: _Shown, newest: str) -> str:
     section = shown.section
     if shown.is_old:
         return f"- ⏳ {_name(section)} is not evaluated yet{_at(newest)}; it {_past(section)}"
-    return f"- {_MARKS[section.outcome]} {_name(section)} {_told(section)}"
+    return f"- {_MARKS[section.outcome]} {_name(section)} {_decided(section)}"
 
 
-def _told(section: Section) -> str:
-    return f"{_DECIDED[section.outcome]}; the summary of the job has the rest"
+def _decided(section: Section) -> str:
+    return f"{_DECIDED[section.outcome]}; see the job summary"
 
 
 def _past(section: Section) -> str:
@@ -185,11 +185,11 @@ def _at(commit: str) -> str:
 
 
 def _name(section: Section) -> str:
-    return html_code(section.job) if section.job else "a job without a name"
+    return html_code(section.job) if section.job else "an unnamed job"
 
 
 def _summary(shown: Sequence[_Shown], newest: str) -> Iterator[str]:
-    """Yield the alert above several sections: which failed, which are missing, how many passed."""
+    """Yield the alert above several sections: failed, missing and passed jobs."""
     by = {
         outcome: [e.section for e in shown if e.section.outcome == outcome and not e.is_old]
         for outcome in _ORDER
@@ -227,7 +227,7 @@ def _listed(sections: Sequence[Section]) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Return `text` before and after `MORE`; fenced lines are what others said, and never it."""
+    """Return `text` before and after `MORE`; fenced lines are untrusted and never match."""
     fence = ""
     lines = text.split("\n")
     for at, line in enumerate(lines):

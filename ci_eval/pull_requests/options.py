@@ -1,39 +1,39 @@
-"""How the comment is kept, and when there is one."""
+"""Options of the comment on a pull request."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-if TYPE_CHECKING:  # commands have these options, and start quickly
+if TYPE_CHECKING:  # keeps the start of commands fast
     from ci_eval.records.findings import Comparison, Report
 
 Mode = Literal["update", "recreate", "minimize", "off"]
-"""`update` edits the one comment; `recreate` takes it away and writes the next, which is at the end
-of the conversation; `minimize` leaves it folded."""
+"""`update` edits the existing comment; `recreate` deletes it and adds a new one at the end of the
+conversation; `minimize` adds a new one and minimizes the old one."""
 When = Literal["always", "changes", "regression", "failure"]
-"""What calls for a comment where there is none yet; one that is there is always kept up to date."""
+"""When to create a comment; an existing one is always kept up to date."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 WHENS: tuple[When, ...] = get_args(When)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What is wanted on the pull request."""
+    """What to post on the pull request."""
 
     mode: Mode = "off"
     when: When = "always"
     pull_request: int | None = None
-    """Its number, where it is not to be found by the event."""
+    """Its number, if not to be found from the event."""
     check_run: bool = False
-    """Whether there is to be a check run, too."""
+    """Whether to create a check run, too."""
 
     @property
     def is_off(self) -> bool:
-        """Whether nothing is posted."""
+        """True if nothing is posted."""
         return self.mode == "off" and not self.check_run
 
 
 def calls_for(report: "Report", when: When) -> bool:
-    """Say whether a report is reason enough to begin a comment."""
+    """Return True if a report justifies a new comment."""
     outcome = report.verdict.outcome
     match when:
         case "always":

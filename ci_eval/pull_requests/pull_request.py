@@ -1,7 +1,7 @@
-"""Which pull request a run is of: GitHub itself is asked wherever the event does not say it.
+"""Finding the pull request of a run, from the event or from GitHub's API.
 
-https://docs.github.com/en/webhooks/webhook-events-and-payloads has what events hold, and
-https://docs.github.com/en/rest/pulls what is asked.
+Events: https://docs.github.com/en/webhooks/webhook-events-and-payloads
+API: https://docs.github.com/en/rest/pulls
 """
 
 import re
@@ -16,34 +16,34 @@ from ci_eval.records.model import Stored
 
 NEEDS = "pull-requests: read"
 _QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
-"""What GitHub calls the branch of a merge queue that ends with a pull request."""
+"""The branch name of a merge queue, with the number of its last pull request."""
 _NO_SUCH_COMMIT = 422
 
 
 class PullRequest(NamedTuple):
-    """A pull request, as GitHub itself tells of it."""
+    """A pull request, with data from GitHub."""
 
     number: int
     head_sha: str
-    """Its newest commit."""
+    """Its head commit."""
     is_fork: bool
     """Whether it comes from another repository."""
     base: str = ""
-    """The branch that it is to get into."""
+    """Its target branch."""
     merge_sha: str | None = None
-    """The commit that merges it into that branch, which workflows check out."""
+    """The test merge commit, which workflows check out."""
 
 
 async def find(github: GitHub, env: Mapping[str, str], number: int | None) -> PullRequest | None:
-    """Return the pull request with that number, else that of the event or of its commit.
+    """Return the pull request `number`, else that of the event or of its commit.
 
-    `None` where there is none that is open, or where it has a newer commit than the event.  Of
-    several with the same commit it is the one that is to get into the branch that CI names, else
-    into the default branch.  Of a merge queue it is the one that the queue ends with.
+    `None` if there is no open one, or if it has a newer commit than the event.  Of several with
+    the same commit, the one whose target is the branch that CI names is used, else the one whose
+    target is the default branch.  For a merge queue, it is the last pull request of the queue.
 
     Raises:
-        GitHubError: GitHub cannot be asked.
-        PostingError: the one with that number is not open, or there are several to choose from.
+        GitHubError: a request to GitHub failed.
+        PostingError: the pull request `number` is not open, or several match.
 
     """
     if number is not None:
@@ -61,10 +61,10 @@ async def find(github: GitHub, env: Mapping[str, str], number: int | None) -> Pu
 
 
 async def of_branch(github: GitHub, source: str, branch: str, sha: str) -> list[PullRequest]:
-    """Return the open pull requests of a branch of the repository `source` that end with a commit.
+    """Return the open pull requests of a branch of the repository `source` with head commit `sha`.
 
     Raises:
-        GitHubError: GitHub cannot be asked.
+        GitHubError: a request to GitHub failed.
 
     """
     owner = source.partition("/")[0]
@@ -73,21 +73,21 @@ async def of_branch(github: GitHub, source: str, branch: str, sha: str) -> list[
     listing = github.listed("pulls", _Pull, needs=NEEDS, state="open", head=f"{owner}:{branch}")
     found = [each async for each in listing]
     return [
-        each.told
+        each.record
         for each in found
         if each.is_open and each.head.sha == sha and each.head.full_name == source
     ]
 
 
 async def numbered(github: GitHub, number: int) -> PullRequest | None:
-    """Return the pull request with that number; `None` where it is not open.
+    """Return the pull request `number`; `None` if it is not open.
 
     Raises:
-        GitHubError: GitHub cannot be asked, or has none.
+        GitHubError: a request to GitHub failed, or there is no such pull request.
 
     """
     found = await github.one(f"pulls/{number}", _Pull, needs=NEEDS)
-    return found.told if found.is_open and found.number == number else None
+    return found.record if found.is_open and found.number == number else None
 
 
 class _Repository(Stored):
@@ -95,12 +95,12 @@ class _Repository(Stored):
 
 
 class _End(Stored):
-    """A branch with its newest commit."""
+    """A branch with its head commit."""
 
     ref: str
     sha: str
     repo: _Repository | None = None
-    """`None` where the repository is gone."""
+    """`None` if the repository has been deleted."""
 
     @property
     def full_name(self) -> str:
@@ -119,7 +119,7 @@ class _Pull(Stored):
         return self.state == "open"
 
     @property
-    def told(self) -> PullRequest:
+    def record(self) -> PullRequest:
         is_fork = self.head.full_name != self.base.full_name
         merged = self.merge_commit_sha
         return PullRequest(self.number, self.head.sha, is_fork, self.base.ref, merged)
@@ -133,12 +133,12 @@ async def _numbered(github: GitHub, number: int) -> PullRequest:
             raise PostingError(f"there is no pull request #{number}", hint=exc.hint) from exc
         raise
     if found is None:
-        raise PostingError(f"the pull request #{number} is not open")
+        raise PostingError(f"pull request #{number} is not open")
     return found
 
 
 def _of_payload(found: Mapping[str, Any], repository: str) -> PullRequest | None:
-    """Return the pull request that an event is about; its writer is GitHub."""
+    """Return the pull request in an event payload, which GitHub wrote."""
     match found:
         case {"state": "closed"}:
             return None
@@ -148,7 +148,7 @@ def _of_payload(found: Mapping[str, Any], repository: str) -> PullRequest | None
                     pass
                 case _:
                     base = ""
-            # The repository of a fork may be gone.
+            # The repository of a fork may have been deleted.
             is_fork = _repository({"repository": head.get("repo")}) != repository
             merged = found.get("merge_commit_sha")
             return PullRequest(
@@ -158,7 +158,7 @@ def _of_payload(found: Mapping[str, Any], repository: str) -> PullRequest | None
 
 
 async def _queued(github: GitHub, queue: Mapping[str, Any]) -> PullRequest | None:
-    """Return the pull request that a merge queue ends with."""
+    """Return the last pull request of a merge queue."""
     named = _QUEUED.fullmatch(str(queue.get("head_ref")))
     found = await numbered(github, int(named[1])) if named else None
     base = str(queue.get("base_ref")).removeprefix("refs/heads/")
@@ -166,7 +166,7 @@ async def _queued(github: GitHub, queue: Mapping[str, Any]) -> PullRequest | Non
 
 
 async def _of_commit(github: GitHub, sha: str) -> list[PullRequest]:
-    """Return the open pull requests that end with a commit, or whose merge it is."""
+    """Return the open pull requests whose head or test merge commit is `sha`."""
     if not is_commit(sha) or not sha.strip("0"):
         return []
     try:
@@ -176,7 +176,7 @@ async def _of_commit(github: GitHub, sha: str) -> list[PullRequest]:
             return []
         raise
     return [
-        each.told
+        each.record
         for each in found
         if each.is_open and sha in (each.head.sha, each.merge_commit_sha)
     ]
@@ -185,10 +185,10 @@ async def _of_commit(github: GitHub, sha: str) -> list[PullRequest]:
 def _only(
     found: Sequence[PullRequest], payload: Mapping[str, Any], env: Mapping[str, str]
 ) -> PullRequest | None:
-    """Return the one that is meant.
+    """Return the matching pull request.
 
     Raises:
-        PostingError: there are several.
+        PostingError: several match.
 
     """
     if len(found) <= 1:
@@ -202,8 +202,8 @@ def _only(
         fitting = [each for each in found if each.base == branch]
         if len(fitting) == 1:
             return fitting[0]
-    message = f"several pull requests end with this commit: {listed(found)}"
-    raise PostingError(message, hint="name one: --pr NUMBER")
+    message = f"several pull requests have this head commit: {listed(found)}"
+    raise PostingError(message, hint="select one with --pr NUMBER")
 
 
 def listed(found: Iterable[PullRequest]) -> str:
@@ -212,7 +212,7 @@ def listed(found: Iterable[PullRequest]) -> str:
 
 
 def _repository(payload: Mapping[str, Any]) -> str:
-    """Return the name of the repository in a payload; empty where there is none."""
+    """Return the name of the repository in a payload; empty if there is none."""
     match payload.get("repository"):
         case {"full_name": str(name)}:
             return name
@@ -220,6 +220,6 @@ def _repository(payload: Mapping[str, Any]) -> str:
 
 
 def _pushed(payload: Mapping[str, Any]) -> str:
-    """Return the commit that a push ends with."""
+    """Return the last commit of a push."""
     after = payload.get("after")
     return after if isinstance(after, str) else ""

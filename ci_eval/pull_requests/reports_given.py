@@ -1,4 +1,4 @@
-"""The reports that the command line names, as artifacts of several jobs leave them."""
+"""Reports named on the command line, such as downloaded artifacts of several jobs."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,14 +11,14 @@ from ci_eval.run_files.report_file import read_report
 
 
 def reports_in(given: Sequence[str]) -> Iterator[tuple[Report | None, UsageError | None]]:
-    """Yield each report, or why there is none.
+    """Yield each report, or the error.
 
-    They are held to the same limits as those of strangers: they may come from there.
+    The limits for untrusted reports apply, because artifacts may come from a fork.
     """
     for each in given:
         paths = _paths(Path(each))
         if len(paths) > MAX_ARTIFACTS:
-            message = f"holds {len(paths):,} reports, and {MAX_ARTIFACTS} are the most"
+            message = f"contains {len(paths):,} reports; the maximum is {MAX_ARTIFACTS}"
             yield None, UsageError(problems=[Problem(message, each)])
             continue
         for path in paths:
@@ -30,7 +30,7 @@ def reports_in(given: Sequence[str]) -> Iterator[tuple[Report | None, UsageError
 
 
 def _paths(given: Path) -> list[Path]:
-    """Return the reports in a folder, or in the folders in it, as downloaded artifacts lie."""
+    """Return the reports in a folder or its subfolders, the layout of downloaded artifacts."""
     if not given.is_dir():
         return [given]
     own = given / REPORT_FILE

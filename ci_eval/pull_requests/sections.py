@@ -1,8 +1,8 @@
-"""What each job says of a suite, as a section of the comment that they share.
+"""Sections of a comment: one per job, in the comment of their suite.
 
-A section stands between two hidden lines, both with a digest of it, so that it is read back from
-the comment as it was written.  What an agent said may be in a section and may look like such a
-line, but no text can hold its own digest: it neither ends a section nor begins another.
+A section is enclosed in two hidden lines with its digest, so that it can be read back from the
+comment.  It may contain an agent's output that looks like such a line, but no text can contain its
+own digest, so it can neither end a section nor start another.
 """
 
 import re
@@ -15,14 +15,14 @@ from urllib.parse import quote, unquote
 from ci_eval.reporters.markdown import marker
 
 MORE = "<!-- ci-eval:more -->"
-"""A line in the text of a section: what comes after it is left out first where room is short."""
+"""A line in the text of a section; the part after it is left out first if space is short."""
 MAX_SECTIONS = 256
-"""How many jobs a comment tells of, the newest: as many as a matrix of GitHub may have."""
+"""The most jobs in a comment, newest first; the maximum size of a GitHub matrix."""
 
 Outcome = Literal["passed", "failed", "incomplete"]
 
 _MAX_NAME = 130
-"""Characters of the name of a job in its hidden line."""
+"""Maximum length of the name of a job in its hidden line."""
 _MAX_COMMIT = 64
 _OPENING = re.compile(
     r"<!-- ci-eval:job (passed|failed|incomplete) ([0-9]{1,20}) ([0-9]{1,20}) "
@@ -33,35 +33,35 @@ _CLOSING = re.compile(r"<!-- ci-eval:end [0-9a-f]{32} -->")
 
 @dataclass(frozen=True)
 class Section:
-    """What one job says."""
+    """The report of one job."""
 
     suite: str
     job: str
-    """What the job is called, by which its section is found again; empty where nothing tells."""
+    """The name of the job, which identifies its section; empty if unknown."""
     outcome: Outcome
     text: str
-    """Markdown, escaped already: the decision, the table, `MORE`, and the rest."""
+    """Escaped Markdown: the verdict, the table, `MORE`, and the rest."""
     commit: str = ""
-    """The commit of the change that was evaluated."""
+    """The commit that was evaluated."""
     run: int = 0
-    """The number of the workflow run or pipeline, which grows with time; 0 where nothing tells."""
+    """The number of the workflow run or pipeline, which increases; 0 if unknown."""
     attempt: int = 1
-    """Which attempt of that run."""
+    """The attempt of that run."""
 
     @property
     def since(self) -> tuple[int, int]:
-        """What is greater for what is newer."""
+        """A sort key: greater for newer sections."""
         return self.run, self.attempt
 
 
-# --- Jobs together ------------------------------------------------------------------------------
+# --- Combining jobs -----------------------------------------------------------------------------
 
 
 def merged(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return the newest section of each job, and of two that are equally new the last.
+    """Return the newest section of each job; of equally new ones, the last.
 
-    The result does not depend on the order of sections that differ in age, nor on how often one is
-    among them; so several writers arrive at the same, whoever reads whom first.
+    The result depends neither on the order of sections of different age nor on duplicates, so
+    concurrent writers converge.
     """
     newest: dict[str, Section] = {}
     for each in sections:
@@ -73,9 +73,9 @@ def merged(sections: Iterable[Section]) -> tuple[Section, ...]:
 
 
 def joining(section: Section, there: Sequence[Section]) -> Section:
-    """Return `section` as it stands beside those that are `there` already.
+    """Return `section` normalised, for a comment with the sections `there`.
 
-    Where nothing numbers its run, it is the newest: somebody ran it by hand.
+    A section without a run number is the newest, because it was posted by hand.
     """
     latest = max((each.since for each in there), default=(0, 1))
     run, attempt = section.since if section.run else latest
@@ -89,11 +89,10 @@ def joining(section: Section, there: Sequence[Section]) -> Section:
     )
 
 
-def apart(sections: Iterable[Section]) -> tuple[Section, ...]:
-    """Return what jobs say that are told at once, each by a name of its own.
+def with_distinct_names(sections: Iterable[Section]) -> tuple[Section, ...]:
+    """Return the sections with distinct job names.
 
-    Else one that passed could take the place of one that failed: jobs of a matrix are called the
-    same where nobody names their values.
+    Jobs of a matrix may share a name, and one that passed must not replace one that failed.
     """
     found: dict[str, Section] = {}
     for each in sections:
@@ -111,14 +110,14 @@ def newest_commit(sections: Iterable[Section]) -> str:
 
 
 def name_in_line(job: str) -> str:
-    """Return a name for the hidden line; one that is very long ends with a digest of all of it."""
+    """Return the name of a job for the hidden line; a very long one is cut and gets a digest."""
     if len(_quoted(job)) <= _MAX_NAME:
         return unquote(_quoted(job))
     return f"{job[:8]}…{sha256(job.encode(errors='replace')).hexdigest()[:12]}"
 
 
 def as_stored(text: str) -> str:
-    """Return `text` as it comes back from a server: with line feeds, and none at its ends."""
+    """Return `text` as a server returns it: with line feeds, but none at the ends."""
     return text.replace("\r\n", "\n").strip("\n")
 
 
@@ -126,7 +125,7 @@ def as_stored(text: str) -> str:
 
 
 def read(suite: str, body: str) -> tuple[Section, ...]:
-    """Return the sections of a body; none where it is not as `compose` made it."""
+    """Return the sections of a comment body; none if `compose` did not write it."""
     lines = as_stored(body).split("\n")
     if lines[0] != marker(suite):
         return ()
@@ -160,13 +159,13 @@ def _section(suite: str, opening: re.Match[str], text: str) -> Section:
 
 
 def digest_of(section: Section) -> str:
-    """Return what tells `section` from every other; 128 bits, which nobody can search."""
-    told = (section.outcome, *section.since, section.commit, section.job, section.text)
-    return sha256("\n".join(map(str, told)).encode(errors="replace")).hexdigest()[:32]
+    """Return a digest of `section`: 128 bits, too many for a brute-force search."""
+    fields = (section.outcome, *section.since, section.commit, section.job, section.text)
+    return sha256("\n".join(map(str, fields)).encode(errors="replace")).hexdigest()[:32]
 
 
 def opening_line(section: Section) -> str:
-    """Return the hidden line that a section begins with, and all there is of one without text."""
+    """Return the hidden line before a section; without text it is the whole section."""
     digest = digest_of(section) if section.text else "none"
     return (
         f"<!-- ci-eval:job {section.outcome} {section.run} {section.attempt} "
@@ -175,12 +174,12 @@ def opening_line(section: Section) -> str:
 
 
 def closing_line(digest: str) -> str:
-    """Return the hidden line that a section ends with."""
+    """Return the hidden line after a section."""
     return f"<!-- ci-eval:end {digest} -->"
 
 
 def _quoted(name: str) -> str:
-    """Return `name` with all quoted that could end a comment of HTML, or that cannot be seen."""
+    """Return `name` with everything quoted that is invisible or could end an HTML comment."""
 
     def quote_found(found: re.Match[str]) -> str:
         return "".join(f"%{byte:02X}" for byte in found[0].encode(errors="replace"))

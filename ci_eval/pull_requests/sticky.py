@@ -1,12 +1,12 @@
-"""Keeps one comment for each suite, whoever writes at the same time.
+"""One sticky comment per suite, even with concurrent writers.
 
-Comments have no versions that a write could ask for, so two jobs that read the same comment can
-overwrite each other.  Therefore a writer looks again after each write, also at what the comment
-said before: what it may have overwritten is joined with what is there now, and written again.  The
-newest section of each job wins, in whatever order they are joined, so all writers arrive at the
-same comment.  What is lost all the same: the section of a job of which another overwrites the
-comment and is killed before it looks again; and, where nobody keeps what a comment said before,
-that of a job that has looked for the last time when another, which read before, writes.
+Comments have no versions for conditional writes, so two jobs that read the same comment can
+overwrite each other.  Therefore a writer checks after each write, including earlier texts of the
+comment: what it may have overwritten is merged with the current text and written again.  The
+newest section of each job wins, in whatever order they are merged, so all writers converge.  A
+section can still get lost in two cases: if another job overwrites it and is killed before its
+check; and, on hosts without earlier texts, if a job that read the comment before writes after the
+last check of the first one.
 """
 
 import asyncio
@@ -25,18 +25,18 @@ Status = Literal["created", "updated", "unchanged", "none", "deferred", "failed"
 Pause = Callable[[float], Awaitable[None]]
 
 MAX_WRITES = 10
-"""How often is written until the comment is as it should be."""
+"""The most attempts to write the comment."""
 BACKOFF = Backoff(first_s=2.0, longest_s=20.0, jitter=0.5)
 """Pauses after the writes."""
 
 
 class Posted(NamedTuple):
-    """What became of a comment."""
+    """The result of posting a comment."""
 
     status: Status
     url: str = ""
     note: str = ""
-    """What did not go as it should, though the comment stands."""
+    """A failure after the comment was written."""
 
 
 async def post(
@@ -47,12 +47,12 @@ async def post(
     wanted: bool,
     pause: Pause = asyncio.sleep,
 ) -> Posted:
-    """Let the comment of a suite say what `sections` say; `wanted` calls for a new one.
+    """Write `sections` into the comment of their suite; create it only if `wanted`.
 
-    It is written once, for however many jobs.
+    The comment is written once, for any number of jobs.
 
     Raises:
-        PostingError: it was not written, or nobody knows.
+        PostingError: the comment was not written, or may not have been.
 
     """
     return await _Writer(thread, tuple(sections), options, wanted, pause).post()
@@ -60,47 +60,47 @@ async def post(
 
 @dataclass(frozen=True)
 class _View:
-    """The comments that are there, and what they should be."""
+    """The existing comments, and their target state."""
 
     main: Comment | None
-    """The one that is kept; `None` where a new one is to be written."""
+    """The comment to keep; `None` to create a new one."""
     duplicates: tuple[Comment, ...]
-    """Others of the same commit as `main`: two jobs had each found none."""
+    """Other comments on the same commit, created by jobs that had each found none."""
     outdated: tuple[Comment, ...]
-    """Others of commits before, which `main` follows."""
+    """Comments on earlier commits, which `main` replaces."""
     sections: tuple[Section, ...]
-    """What `main` is to say."""
+    """The sections that `main` should have."""
     is_done: bool
-    """Whether it says so."""
+    """Whether it has them."""
 
 
 @dataclass
 class _Writer:
-    """Writes until there is nothing left to do."""
+    """Writes until the comment is in its target state."""
 
     thread: Thread
     said: tuple[Section, ...]
-    """What is to be said, of one suite."""
+    """The sections to post, of one suite."""
     options: Options
     wanted: bool
     pause: Pause
     seen: tuple[Section, ...] = ()
-    """What was to be in the comment when we last looked."""
+    """The target sections at the last check."""
     made: Comment | None = None
-    """The comment that we began, which lists may not have yet."""
+    """The comment that we created, which listings may not contain yet."""
     has_edited: bool = False
     status: Status = "unchanged"
     url: str = ""
     doubt: PostingError | None = None
-    """Why nobody knows whether the last write was made."""
+    """Why the outcome of the last write is unknown."""
 
     @property
     def suite(self) -> str:
-        """What the comment is about."""
+        """The suite of the comment."""
         return self.said[0].suite
 
     async def post(self) -> Posted:
-        """Look, write what is missing, and look again."""
+        """Check, write what is missing, and check again."""
         seed = f"{self.suite}/{self.said[0].job}/{self.said[0].since}"
         for pause_s in BACKOFF.pauses(MAX_WRITES, seed=seed):
             try:
@@ -118,8 +118,8 @@ class _Writer:
         if self.doubt:
             raise self.doubt
         raise PostingError(
-            f"other jobs overwrite the comment on {self.suite!r} again and again",
-            hint="let one job post for all of them when they are done, with `ci-eval publish`",
+            f"other jobs keep overwriting the comment on {self.suite!r}",
+            hint="post all reports from one final job with `ci-eval publish`",
         )
 
     async def _look(self) -> _View:
@@ -156,7 +156,7 @@ class _Writer:
         )
 
     def _main(self, there: Sequence[Comment], fresh: Sequence[Comment]) -> Comment | None:
-        """Return the comment to keep: the oldest, or in some modes that of the newest commit."""
+        """Return the comment to keep: the oldest or, in some modes, that of the newest commit."""
         if self.options.mode == "update":
             return there[0] if there else None
         if fresh:
@@ -164,21 +164,21 @@ class _Writer:
         return None if self.wanted or not there else there[-1]
 
     async def _overwritten(self, main: Comment | None) -> list[Section]:
-        """Return what our edits may have overwritten."""
+        """Return the sections that our edits may have overwritten."""
         if main is None or not self.has_edited:
             return []
         bodies = await self.thread.earlier(main)
         return [each for body in reversed(bodies) for each in read(self.suite, body)]
 
     def _says(self, main: Comment, found: Sequence[Section], wanted: tuple[Section, ...]) -> bool:
-        """Say whether a comment has all sections; before we write, whether it is the same."""
+        """Return True if a comment has all sections; before the first write, if it is equal."""
         if self.status == "unchanged":
             return as_stored(main.body) == compose(wanted, self.thread.limit)
-        # How much of a text there was room for may differ from one writer to the next.
+        # Writers may shorten texts differently.
         return {_key(each) for each in found} == {_key(each) for each in wanted}
 
     async def _write(self, view: _View) -> None:
-        """Write the comment; where nobody knows whether that was done, the next look tells."""
+        """Write the comment; if the outcome is unknown, the next check finds out."""
         body = compose(view.sections, self.thread.limit)
         self.doubt = None
         try:
@@ -197,7 +197,7 @@ class _Writer:
             self.doubt = exc
 
     async def _tidied(self, view: _View) -> str:
-        """Put away what `main` stands for now; return why that did not work."""
+        """Retire the comments that `main` replaces; return the error message if that fails."""
         try:
             for each in view.duplicates:
                 await self.thread.retire(each, "DUPLICATE")

@@ -1,4 +1,4 @@
-"""The conversation on a change, as far as we take part in it."""
+"""Interface of the conversation on a pull request or merge request."""
 
 import re
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from ci_eval.forge.rest import HostError, LimitedError
 from ci_eval.records.errors import CiEvalError, ExitCode
 
 _MARKED = re.compile(r"<!-- ci-eval:v1 id=[^ ]{1,300} -->")
-"""The first lines of comments, of whichever suite."""
+"""The first line of a comment of any suite."""
 
 
 class PostingError(CiEvalError):
-    """Something was not posted, as the message says."""
+    """Something was not posted."""
 
     exit_code = ExitCode.USAGE_ERROR
 
@@ -27,9 +27,9 @@ class PostingError(CiEvalError):
     ) -> None:
         super().__init__(message, hint=hint)
         self.is_refusal = is_refusal
-        """Whether whoever keeps the conversation did not let us, and asking again is no use."""
+        """Whether the host denied permission, so that a retry is useless."""
         self.is_unsure = is_unsure
-        """Whether only looking again tells what became of it: it may have been written."""
+        """Whether it may have been written, which only another look can find out."""
 
 
 _GONE = (404, 410)
@@ -37,10 +37,10 @@ _REFUSALS = (401, 403, 404)
 
 
 @contextmanager
-def telling(*, is_edit: bool = False) -> Iterator[None]:
-    """Say of a host's errors whether something may have been written all the same.
+def posting_errors(*, is_edit: bool = False) -> Iterator[None]:
+    """Turn errors of the host into `PostingError`s.
 
-    What is gone before it is edited is no refusal: the next look tells what is there instead.
+    A comment that was deleted before an edit is no refusal: the next look finds what replaced it.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def telling(*, is_edit: bool = False) -> Iterator[None]:
 
 
 def _may_be_written(exc: HostError) -> bool:
-    """Check whether the request may have been executed; what a limit refused was not."""
+    """Return True if the request may have been executed; never after a rate limit."""
     if isinstance(exc, LimitedError):
         return False
     return exc.status is None or exc.status >= 500
@@ -68,11 +68,11 @@ class Comment(NamedTuple):
     body: str
     url: str
     hidden: bool = False
-    """Whether it is minimised already."""
+    """Whether it is minimized."""
 
     @property
     def first_line(self) -> str:
-        """The line that tells which suite it is about."""
+        """The line that identifies its suite."""
         return first_line(self.body)
 
 
@@ -82,39 +82,39 @@ def first_line(body: str) -> str:
 
 
 def is_marked(body: str) -> bool:
-    """Say whether a body begins as ours do; anybody can write that."""
+    """Return True if a body begins like ours, which anybody can write."""
     return bool(_MARKED.fullmatch(first_line(body)))
 
 
 class Thread(Protocol):
-    """A conversation, which others write in at the same time.
+    """A conversation with concurrent writers.
 
-    All raise `PostingError` where the other side cannot be asked, or refuses.
+    All methods raise `PostingError` if the host cannot be reached or refuses.
     """
 
     limit: int
     """The longest body, in characters."""
 
     async def own(self) -> list[Comment]:
-        """Return the comments that we wrote and that begin as ours do, the oldest first."""
+        """Return our own comments, recognised by author and first line, oldest first."""
         ...
 
     async def add(self, body: str) -> Comment:
-        """Write a comment, the newest."""
+        """Add a comment at the end."""
         ...
 
     async def edit(self, comment: Comment, body: str) -> None:
-        """Write a comment anew, in its place."""
+        """Replace the text of a comment."""
         ...
 
     async def earlier(self, comment: Comment) -> list[str]:
-        """Return what a comment said before, the newest bodies, as far as anybody keeps them."""
+        """Return earlier texts of a comment, newest first, if the host keeps them."""
         ...
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
-        """Put a comment out of sight, without taking it away from who looks for it."""
+        """Minimize or fold a comment."""
         ...
 
     async def remove(self, comment: Comment) -> None:
-        """Take a comment away."""
+        """Delete a comment."""
         ...

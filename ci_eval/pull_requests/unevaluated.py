@@ -1,4 +1,4 @@
-"""What is told where a run left no report: never green, and never in silence."""
+"""Notice on the pull request that a run left no report; never green, never silent."""
 
 import re
 from dataclasses import replace
@@ -17,9 +17,9 @@ _NAMED = re.compile(r"<!-- ci-eval:v1 id=(.*) -->")
 
 
 def post(suite: str, said: str, options: Options, context: RunContext, *, wanted: bool) -> Posted:
-    """Let this job say it in the comment of its suite, or say why it is not told.
+    """Post the notice as this job's section of the comment; report failures as warnings.
 
-    `wanted` calls for a comment where there is none yet.
+    Creates a comment only if `wanted`.
     """
 
     async def say(place: Place) -> Posted:
@@ -29,11 +29,11 @@ def post(suite: str, said: str, options: Options, context: RunContext, *, wanted
     return post_as(say, options, context)
 
 
-async def tell(place: Place, workflow: str, said: str, options: Options) -> Posted:
-    """Say it of the jobs that our comments tell of, else in a comment of its own.
+async def post_notice(place: Place, workflow: str, said: str, options: Options) -> Posted:
+    """Post the notice to the sections of earlier runs, else in a separate comment.
 
     Raises:
-        PostingError: it was not written, or nobody knows.
+        PostingError: the comment was not written, or may not have been.
 
     """
     notice = Section(_suite(workflow), "", "incomplete", said, *place[1:])
@@ -47,14 +47,14 @@ async def tell(place: Place, workflow: str, said: str, options: Options) -> Post
 
 
 def _older(comments: list[Comment], place: Place) -> dict[str, list[str]]:
-    """Return the jobs of earlier runs that comments tell of, by suite."""
+    """Return the jobs of earlier runs that have sections in comments, by suite."""
     found: dict[str, dict[str, None]] = {}
     for comment in comments:
         named = _NAMED.fullmatch(comment.first_line)
-        # What was put out of sight is kept up by nobody.
+        # Hidden comments are not updated.
         if named is None or comment.hidden:
             continue
-        # Of a name that was too long it is the digest, which is found by the same line.
+        # For a very long name this is its digest, which gives the same first line.
         suite = unquote(named[1])
         for each in read(suite, comment.body):
             if each.since < (place.run, place.attempt):
@@ -63,15 +63,15 @@ def _older(comments: list[Comment], place: Place) -> dict[str, list[str]]:
 
 
 def first_line(workflow: str) -> str:
-    """Return what the comment begins with which says that a workflow left no report."""
+    """Return the first line of the separate comment with the notice."""
     return marker(_suite(workflow))
 
 
 async def clear(thread: Thread, workflow: str) -> None:
-    """Take that comment away.
+    """Delete the separate comment with the notice.
 
     Raises:
-        PostingError: it could not be.
+        PostingError: it could not be deleted.
 
     """
     for each in await thread.own():

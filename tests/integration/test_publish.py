@@ -192,7 +192,7 @@ def test_where_they_cannot_be_told_apart_nothing_is_written(
     left(fake, report(commit=HEAD))
     ended = runner.publish()
     assert ended.code == 0
-    assert "the run may be of any of the pull requests #8, #7" in ended.err
+    assert "the run may belong to any of the pull requests #8, #7" in ended.err
     assert fake.comments == []
     assert runner.publish("--pr", "8").outputs["comment-status"] == "created"
     assert len(fake.bodies(8)) == 1
@@ -208,7 +208,7 @@ def test_a_pull_request_that_moved_on_is_left_alone(
         setattr(fake.pulls[7], name, value)
     ended = runner.publish()
     assert ended.code == 0
-    assert f"no open pull request ends with {HEAD[:10]}" in ended.err
+    assert f"no open pull request has the head commit {HEAD[:10]}" in ended.err
     assert ended.outputs["comment-status"] == "none"
     assert fake.comments == []
     assert fake.asked("zip") == []
@@ -240,7 +240,7 @@ def test_an_event_that_github_knows_otherwise_is_refused(fake: FakeGitHub, runne
     forked(fake)
     ended = runner.publish(head=sha(12))
     assert ended.code == 4
-    assert f"the event is not about the workflow run {RUN} of {REPOSITORY}" in ended.err
+    assert f"the event does not match workflow run {RUN} of {REPOSITORY}" in ended.err
 
 
 def test_where_the_token_may_not_write_the_permission_is_named(
@@ -284,10 +284,10 @@ def test_hostile_artifacts_are_said_and_the_others_still_posted(
     for said in (
         "-bomb'/report.json: is longer than 16 MiB",
         "-claims': has 1,073,741,824 bytes",
-        "-elsewhere': expected one report.json at the top of it, found 0",
+        "-elsewhere': expected one report.json at its top level, found 0",
         "-groups'/report.json: groups: is longer than 2,000",
         "-json'/report.json:1: has schema version",
-        "-zip': is no ZIP archive that can be read",
+        "-zip': is not a readable ZIP archive",
         "-old': has expired",
     ):
         assert said in ended.err
@@ -342,7 +342,7 @@ def test_what_a_fork_measured_makes_no_check(fake: FakeGitHub, runner: Runner) -
     left(fake, report())
     ended = runner.publish("--check-run")
     assert ended.code == 0
-    assert "no check run: what a fork measured itself is no check of ours" in ended.err
+    assert "no check run: measurements of a fork are not trusted" in ended.err
     assert fake.check_runs == []
 
 

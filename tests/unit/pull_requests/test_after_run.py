@@ -120,7 +120,7 @@ def test_a_fork_that_may_make_no_check_run_is_told_without_a_warning(
     assert step.post(head=FORK, options=wanted, GITHUB_ACTIONS="true") == Posted("off")
     [said] = step.said
     assert said.startswith("no check run: ")
-    assert "forks and from Dependabot only reads" in said
+    assert "forks and from Dependabot get a read-only token" in said
     assert capsys.readouterr().out == ""
 
 
@@ -159,9 +159,7 @@ def test_a_server_that_does_not_answer_holds_no_job_for_long(
         assert step.post() == Posted("failed")
     finally:
         is_over.set()
-    assert step.said == [
-        "no comment: nobody knows whether it was written: it took longer than 0.2 s"
-    ]
+    assert step.said == ["no comment: it may or may not have been written: timed out after 0.2 s"]
 
 
 def test_a_missing_permission_is_named_on_the_run(

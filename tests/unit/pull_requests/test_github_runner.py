@@ -214,7 +214,7 @@ def test_a_summary_that_the_runner_would_drop_is_only_named(
     written = target.read_text(encoding="utf-8").lstrip("x")
     assert target.stat().st_size <= MAX_SUMMARY_BYTES
     assert (written == f"{text}\n") is shown
-    assert ("it is in `sub/report/summary.md`" in written) is not shown
+    assert ("see `sub/report/summary.md`" in written) is not shown
 
 
 # --- Annotations -----------------------------------------------------------------------------

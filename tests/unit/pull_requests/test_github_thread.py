@@ -168,7 +168,7 @@ def test_of_duplicates_the_oldest_stays_in_sight(fake: FakeGitHub, has_graphql: 
     if has_graphql:
         assert [each.minimized for each in made] == [None, "duplicate", "duplicate"]
     else:
-        line = f"*ci-eval goes on in [another comment]({found.url}).*"
+        line = f"*ci-eval continues in [another comment]({found.url}).*"
         assert [each.body for each in made[1:]] == [line, line]
     assert posted(fake, section("d"))[0].status == "unchanged"
 
@@ -233,7 +233,7 @@ def test_duplicates_that_graphql_cannot_minimise_are_edited(fake: FakeGitHub) ->
     (found,) = posted(fake, section("d"))
     assert (found.status, found.note) == ("updated", "")
     assert jobs(made[0].body) == ["a", "b", "c", "d"]
-    assert [each.body.startswith("*ci-eval goes on in ") for each in made] == [False, True, True]
+    assert [each.body.startswith("*ci-eval continues in ") for each in made] == [False, True, True]
 
 
 def test_where_earlier_texts_cannot_be_read_the_comment_is_written_all_the_same(

@@ -103,7 +103,7 @@ def test_a_note_is_written_edited_and_taken_away(fake: FakeGitLab) -> None:
 
 @pytest.mark.parametrize(
     ("reason", "summary"),
-    [("OUTDATED", "An earlier report"), ("DUPLICATE", "The same report, written twice")],
+    [("OUTDATED", "Outdated report"), ("DUPLICATE", "Duplicate report")],
 )
 def test_what_is_put_out_of_sight_is_folded_and_no_longer_taken_for_ours(
     fake: FakeGitLab, reason: Any, summary: str
@@ -179,9 +179,11 @@ def test_a_pipeline_of_a_branch_is_of_the_only_merge_request_that_wants_it() -> 
 
 def test_of_several_merge_requests_one_has_to_be_named() -> None:
     two = {"CI_PROJECT_ID": "4712", "CI_OPEN_MERGE_REQUESTS": "octo/shop!7,octo/shop!8"}
-    with pytest.raises(PostingError, match="of this branch: octo/shop!7,octo/shop!8") as caught:
+    with pytest.raises(
+        PostingError, match="several merge requests: octo/shop!7,octo/shop!8"
+    ) as caught:
         merge_request(two)
-    assert caught.value.hint == "name one: --pr NUMBER"
+    assert caught.value.hint == "select one with --pr NUMBER"
     assert not caught.value.is_refusal
     named = merge_request(two, 8)
     assert named is not None

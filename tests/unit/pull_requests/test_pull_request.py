@@ -199,7 +199,7 @@ def test_where_several_are_as_good_one_has_to_be_named(fake: FakeGitHub, found: 
     fake.add_pull(8, HEAD, base="v2")
     with pytest.raises(PostingError, match=r"#[78], #[78]") as caught:
         found(GITHUB_SHA=HEAD)
-    assert caught.value.hint == "name one: --pr NUMBER"
+    assert caught.value.hint == "select one with --pr NUMBER"
 
 
 def test_that_github_refuses_is_no_answer(fake: FakeGitHub, found: Found) -> None:
@@ -298,7 +298,7 @@ def test_a_number_comes_before_the_event(fake: FakeGitHub, found: Found) -> None
 
 def test_a_number_must_be_that_of_an_open_pull_request(fake: FakeGitHub, found: Found) -> None:
     fake.add_pull(7, HEAD, state="closed")
-    with pytest.raises(PostingError, match="the pull request #7 is not open"):
+    with pytest.raises(PostingError, match="pull request #7 is not open"):
         found(number=7)
     with pytest.raises(PostingError, match="there is no pull request #9"):
         found(number=9)

@@ -93,8 +93,8 @@ def errors(found: Relayed) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"event": "push"}, "was of the event 'push'"),
-        ({"status": "in_progress", "conclusion": None}, "has not ended"),
+        ({"event": "push"}, "was triggered by 'push'"),
+        ({"status": "in_progress", "conclusion": None}, "has not finished"),
     ],
 )
 def test_a_run_that_has_nothing_to_tell_is_left_alone(
@@ -118,7 +118,7 @@ def test_a_run_of_another_repository_is_not_told(fake: FakeGitHub, step: Publish
     }
     fake.faults.append(Fault("GET", f"actions/runs/{RUN}", reply=as_json(run)))
     step.left(report())
-    with pytest.raises(PostingError, match=f"not about the workflow run {RUN} of {REPOSITORY}"):
+    with pytest.raises(PostingError, match=f"does not match workflow run {RUN} of {REPOSITORY}"):
         step.relay()
     assert fake.asked("pulls") == []
 
@@ -138,7 +138,7 @@ def test_a_run_of_another_commit_than_the_event_says_is_not_told(
 ) -> None:
     fake.runs[RUN].head = sha(12)
     step.left(report())
-    with pytest.raises(PostingError, match=f"not about the workflow run {RUN}"):
+    with pytest.raises(PostingError, match=f"does not match workflow run {RUN}"):
         step.relay()
     assert fake.asked("pulls") == []
 
@@ -174,7 +174,7 @@ def test_a_report_is_not_looked_for_outside_of_such_a_workflow(
         "GITHUB_EVENT_NAME": "workflow_run",
         "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
     }
-    with pytest.raises(UsageError, match="tells of no workflow run"):
+    with pytest.raises(UsageError, match="contains no workflow run"):
         relay(UPDATE, "*", RunContext(fake.env | given, tmp_path, lambda: 0.0))
     assert fake.requests == []
 
@@ -197,7 +197,7 @@ def test_names_that_are_too_long_for_a_comment_are_counted_too(
     for number in range(MAX_SUITES):
         fake.add_comment(f"{marker('🙂' * 90 + str(number))}\nx", number=7)
     step.left(report())
-    assert errors(step.relay()) == ["no comment for the suite 'shop': 20 suites are the most"]
+    assert errors(step.relay()) == ["no comment for suite 'shop': the maximum is 20 suites"]
     assert len(fake.comments) == MAX_SUITES
 
 
@@ -218,7 +218,7 @@ def test_one_run_makes_no_more_of_them_either_and_the_others_are_told(
     step.left(report("a"), report("b"), report("c"), report("a", job="more"))
     found = step.relay()
     assert statuses(found) == ["created", "created", "created"]
-    assert errors(found) == ["no comment for the suite 'c': 20 suites are the most"]
+    assert errors(found) == ["no comment for suite 'c': the maximum is 20 suites"]
     assert len(fake.bodies(7)) == MAX_SUITES
 
 
@@ -235,7 +235,7 @@ def test_what_the_repository_measured_is_told_without_a_note(
     (body,) = fake.bodies(7)
     assert "<sub>" not in body.partition("\n\n")[2].partition("\n\n")[0]
     assert FORKS not in body
-    assert "neither the newest" not in body
+    assert "neither the head" not in body
 
 
 def test_a_forks_report_says_that_it_is_and_the_commit_that_github_knows(
@@ -258,7 +258,7 @@ def test_the_commit_that_is_shown_is_the_newest_and_not_what_the_report_names(
     (body,) = fake.bodies(7)
     assert f"of commit `{HEAD[:10]}`" in body
     assert "c" * 10 not in body
-    assert "neither the newest" not in body
+    assert "neither the head" not in body
 
 
 def test_of_several_pull_requests_it_is_the_one_whose_merge_was_measured(
@@ -353,7 +353,7 @@ def test_a_job_that_passed_in_a_run_that_did_not_is_told_with_that(
     step.left(report())
     step.relay()
     (body,) = fake.bodies(7)
-    assert "The workflow run itself ended with `failure`, so another job of it may have" in body
+    assert "ended with `failure`, so the report of another job may be missing" in body
 
 
 def test_what_a_job_of_the_repository_wrote_itself_is_left_as_it_is(
@@ -427,7 +427,7 @@ def test_what_cannot_be_had_is_not_asked_for(
     assert said in error
     assert len(error) < 300
     assert found.notice
-    assert "left no report that can be read" in fake.bodies(7)[0]
+    assert "left no readable report" in fake.bodies(7)[0]
 
 
 @pytest.mark.slow
@@ -438,7 +438,7 @@ def test_of_very_many_artifacts_the_first_are_read_and_the_others_named(
     found = step.relay()
     assert len(found.told) == len(fake.asked("zip")) == MAX_ARTIFACTS
     assert [each.partition("'")[2] for each in errors(found)] == [
-        f"ci-eval-report-{number}': was not read: 256 artifacts of a run are the most"
+        f"ci-eval-report-{number}': was not read: the maximum is 256 artifacts per run"
         for number in (MAX_ARTIFACTS, MAX_ARTIFACTS + 1)
     ]
 

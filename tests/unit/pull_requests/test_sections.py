@@ -283,7 +283,7 @@ def test_first_the_rest_of_what_passed_is_left_out() -> None:
     failed, passed = read("shop", shown)
     assert "m" * 900 in failed.text
     assert passed.text.endswith(
-        "k\n\n<sub>The summary of this job, on the page of its run, has the rest.</sub>"
+        "k\n\n<sub>See the job summary on the page of the run for the rest.</sub>"
     )
     assert len(shown) <= 4000
 
@@ -297,7 +297,7 @@ def test_then_the_rest_of_the_others_then_texts_that_passed_and_what_failed_is_l
     assert "kkk" in failed.text
     assert passed.text == ""
     shown = body(*all_of_them, limit=1200)
-    assert "- ❌ <code>a</code> failed; the summary of the job has the rest" in shown
+    assert "- ❌ <code>a</code> failed; see the job summary" in shown
     assert "> **shop failed in 1 of 2 jobs**: <code>a</code>." in shown
 
 

@@ -339,7 +339,7 @@ def test_it_comes_to_an_end_where_others_overwrite_the_comment_for_ever() -> Non
     talk = Talk()
     talk.begin(compose([section("other")], 65_536))
     voice = Overwritten(talk)
-    with pytest.raises(PostingError, match="other jobs overwrite the comment on 'shop'"):
+    with pytest.raises(PostingError, match="other jobs keep overwriting the comment on 'shop'"):
         asyncio.run(
             sticky.post(voice, [section()], Options("update"), wanted=True, pause=voice.pause)
         )

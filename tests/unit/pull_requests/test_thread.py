@@ -3,12 +3,12 @@
 import pytest
 
 from ci_eval.forge.rest import HostError
-from ci_eval.pull_requests.thread import Comment, PostingError, is_marked, telling
+from ci_eval.pull_requests.thread import Comment, PostingError, is_marked, posting_errors
 from ci_eval.reporters.markdown import marker
 
 
 def told(status: int | None, *, is_edit: bool = False) -> PostingError:
-    with pytest.raises(PostingError, match="it said no") as caught, telling(is_edit=is_edit):
+    with pytest.raises(PostingError, match="it said no") as caught, posting_errors(is_edit=is_edit):
         raise HostError("it said no", hint="ask", status=status)
     assert caught.value.hint == "ask"
     return caught.value

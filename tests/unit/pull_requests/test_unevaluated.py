@@ -42,7 +42,7 @@ def asked(talk: Talk, work: Any) -> Any:
 
 def tell(talk: Talk) -> Posted:
     found: Posted = asked(
-        talk, lambda place: unevaluated.tell(place, "CI", SAID, Options("update"))
+        talk, lambda place: unevaluated.post_notice(place, "CI", SAID, Options("update"))
     )
     return found
 
