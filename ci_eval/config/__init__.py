@@ -1,4 +1,4 @@
-"""`ci-eval.yaml` and the eval configs of other tools, from text to a checked `Config`.
+"""`ci-eval.yaml` and the eval configs of other tools: from text to a validated `Config`.
 
-Imports the plugin packages and below, since a configuration names plugins.
+Imports the plugin packages and below, because a configuration names plugins.
 """

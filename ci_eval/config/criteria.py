@@ -1,4 +1,4 @@
-"""The `criteria:` and the `preset:` of a configuration, to criteria."""
+"""Reader of `criteria:` and `preset:` in a configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from ci_eval.text.yaml_files import Document, Loc
 
 @dataclass
 class Criteria:
-    """What a configuration scores by."""
+    """The criteria of a configuration."""
 
     found: dict[str, AnyCriterion] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
@@ -40,12 +40,11 @@ def read_criteria(
     context: RunContext,
     interpreter: str | None = None,
 ) -> Criteria:
-    """Return the criteria that `document` asks for, and what is wrong with them.
+    """Return the criteria in `document`, with their problems.
 
-    Those of `preset` come first, then those of the file that `from` names, then those that are
-    written out; each takes the place of an earlier one of the same name, and one that is
-    written out that of the same measure in a preset.  `interpreter` is the Python that the custom
-    metrics of that file run under.
+    They come from `preset`, then from the file that `from` names, then from `criteria` itself;
+    later ones replace earlier ones of the same name, and a listed criterion also replaces the same
+    measure in a preset.  `interpreter` is the Python that runs the custom metrics of that file.
     """
     reader = _Reader(document, dialect, context, interpreter)
     entries = document.value.get("criteria")
@@ -72,7 +71,7 @@ class _Reader:
     ) -> None:
         self._document = document
         self._dialect = dialect
-        self._world = context
+        self._context = context
         self._interpreter = interpreter
         self.problems: list[Problem] = []
         self.file: EvalConfigFile | None = None
@@ -81,7 +80,7 @@ class _Reader:
         self.written: dict[str, AnyCriterion] = {}
 
     def read_one(self, name: str, spec: Any, loc: Loc) -> None:
-        """Read the criterion that the user calls `name`."""
+        """Read the criterion with the user's name `name`."""
         given = as_options(spec)
         if given is None:
             self._problem(f"expected a threshold or options, found {describe(spec)}", loc)
@@ -105,7 +104,7 @@ class _Reader:
             self._problem(f"expected a path, found {describe(spec)}", loc)
             return
         try:
-            path, shown = contained(self._world.root, spec), self._world.shown(spec)
+            path, shown = contained(self._context.root, spec), self._context.shown(spec)
             self.file = read_eval_config(
                 path, shown=shown, dialect=self._dialect, interpreter=self._interpreter
             )
@@ -117,7 +116,7 @@ class _Reader:
         self.of_file = self.file.criteria
 
     def read_presets(self, spec: Any) -> None:
-        """Read the ready sets of criteria that `preset` names."""
+        """Read the presets that `preset` names."""
         written = {type(each) for each in (*self.written.values(), *self.of_file.values())}
         for name, options, loc in self._presets(spec):
             try:
@@ -138,7 +137,7 @@ class _Reader:
                     self.of_presets[qualified] = found
 
     def _presets(self, spec: Any) -> list[tuple[str, dict[str, Any], Loc]]:
-        """Return each preset that is named, with its options and its place."""
+        """Return each named preset with its options and its location."""
         listed = spec if isinstance(spec, list) else [spec]
         found: list[tuple[str, dict[str, Any], Loc]] = []
         for index, entry in enumerate(listed):
@@ -165,7 +164,9 @@ class _Reader:
             for inner, message in explain(exc, model):
                 self._problem(message, (*loc, *inner))
             return None
-        for name, message in found.check(self._world) if isinstance(found, WorkerCriterion) else ():
+        for name, message in (
+            found.check(self._context) if isinstance(found, WorkerCriterion) else ()
+        ):
             self._problem(message, (*loc, name))
         return found
 
@@ -174,7 +175,7 @@ class _Reader:
 
 
 def as_options(spec: Any) -> dict[str, Any] | None:
-    """Return the options that `spec` stands for; `None` where it can be neither."""
+    """Return the options in `spec`, which may be just a threshold; `None` if it is invalid."""
     if spec is None:
         return {}
     if isinstance(spec, int | float) and not isinstance(spec, bool):

@@ -1,8 +1,8 @@
-"""Which criterion a name means.
+"""Resolution of criterion names.
 
-Google ADK and AgentFlow give different things the same names.  A qualified name (`adk/…`,
-`agentflow/…`, `ci/…`) is always clear.  A bare one is looked for in the dialect first, then in
-what the dialect builds on, then among all others; only four names mean something in both.
+Google ADK and AgentFlow use some names for different things.  A qualified name (`adk/…`,
+`agentflow/…`, `ci/…`) is always unambiguous.  A bare name is looked up in the dialect first, then
+in the dialect it is based on, then in all others; only four names exist in both.
 """
 
 import re
@@ -21,7 +21,7 @@ AMBIGUOUS = frozenset(
 )
 """Names under which ADK and AgentFlow measure different things."""
 NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
-"""What an agent, an evalset or a criterion may be called; criteria may hold one `/` too."""
+"""Valid names of agents, evalsets and criteria; criteria may also contain one `/`."""
 _ORDER = {
     "adk": ("adk", "agentflow", "ci"),
     "adk@2.3": ("adk@2.3", "adk", "agentflow", "ci"),
@@ -30,10 +30,10 @@ _ORDER = {
 
 
 def resolve(name: str, dialect: str) -> type[AnyCriterion]:
-    """Return the criterion that `name` means in `dialect`.
+    """Return the criterion that `name` refers to in `dialect`.
 
     Raises:
-        UnknownPluginError: there is none.
+        UnknownPluginError: there is no such criterion.
 
     """
     prefix, slash, short = name.rpartition("/")
@@ -44,18 +44,18 @@ def resolve(name: str, dialect: str) -> type[AnyCriterion]:
         found = _among(each, short)
         if found is not None:
             if dialect in found.absent_in:
-                raise UnknownPluginError(f"the dialect {dialect!r} does not know this criterion")
+                raise UnknownPluginError(f"dialect {dialect!r} does not have this criterion")
             return found
     raise UnknownPluginError(f"unknown criterion{did_you_mean(name, set(bare_names()))}")
 
 
 def belongs_to(name: str, prefix: str) -> bool:
-    """Say whether the bare `name` is one of the criteria of `prefix`."""
+    """Return True if the bare `name` is a criterion of `prefix`."""
     return _among(prefix, name) is not None
 
 
 def bare_names() -> Iterator[str]:
-    """Yield every name that needs no prefix."""
+    """Yield every name that can be used without a prefix."""
     for qualified in points.criterion:
         prefix, _, short = qualified.rpartition("/")
         if prefix in _ORDER["adk"]:
@@ -63,7 +63,7 @@ def bare_names() -> Iterator[str]:
 
 
 def _among(prefix: str, short: str) -> type[AnyCriterion] | None:
-    """Return the criterion of `prefix` that is called `short`, or else has it as an alias."""
+    """Return the criterion of `prefix` with the name or the alias `short`."""
     if f"{prefix}/{short}" in points.criterion:
         return points.criterion[f"{prefix}/{short}"]
     others = (name for name in points.criterion if name.startswith(f"{prefix}/"))

@@ -1,14 +1,14 @@
-"""Eval configs as others write them: ADK's `test_config.json` and AgentFlow's EvalConfig.
+"""Eval configs of other tools: ADK's `test_config.json` and AgentFlow's EvalConfig.
 
-Both hold `{"criteria": {name: …}}`, and four names mean different things in the two.  So a file
-is read in the dialect that its content gives away; where nothing does, in the one that the
-configuration names, and else `test_config.json`, which ADK looks for, is taken for ADK's.
+Both contain `{"criteria": {name: …}}`, and four names mean different things in the two.  So the
+dialect of a file is inferred from its content, else taken from the configuration; else
+`test_config.json`, ADK's file name, means ADK.
 
-AgentFlow's have two shapes: up to 0.7.4 the keys are names of criteria, from 0.7.5.1 on they are
-slots of which the unused ones are null.
+AgentFlow's files have two forms: up to 0.7.4 the keys are names of criteria; from 0.7.5.1 on they
+are slots, null if unused.
 
-ADK's `custom_metrics` name code for criteria of the same name; that code is neither imported nor
-looked for here, since it may be installed where it is to run.
+ADK's `custom_metrics` name the code of criteria of the same name; that code is neither imported nor
+looked up here, because it may be installed only where it runs.
 """
 
 import math
@@ -52,7 +52,7 @@ _OPTIONS_OF_ADK = frozenset(
     }
 )
 _OF_SIMULATORS = {"model_configuration": "settings"}
-"""What is called otherwise here."""
+"""Keys with another name in ci-eval."""
 _TIMEOUT_S = 300.0
 _CONCURRENCY = 4
 """AgentFlow's defaults."""
@@ -61,30 +61,30 @@ _LONGEST_S = 1e9
 
 @dataclass
 class EvalConfigFile:
-    """What an eval config asks for."""
+    """The content of an eval config."""
 
     dialect: Dialect | None = None
-    """Whose file it is; `None` where nothing tells."""
+    """The dialect of the file; `None` if unknown."""
     unclear: bool = False
-    """Whether nothing tells, and a name in it means one thing to ADK and another to AgentFlow."""
+    """Whether the dialect is unknown and a name in the file depends on it."""
     criteria: dict[str, AnyCriterion] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     run: dict[str, float] = field(default_factory=dict)
-    """How the agents are to be run, as `run:` of a configuration says it."""
+    """Options as in `run:` of a configuration."""
     mock: bool = False
     """Whether nothing is to be executed."""
     simulator: Simulator | None = None
-    """Who plays the users of scenarios, where the file says so."""
+    """The simulated user for scenarios, if the file configures one."""
 
 
 class _CodeConfig(AdkRecord):
-    """Where the code of a custom metric is."""
+    """The code of a custom metric."""
 
     name: str
 
 
 class _CustomMetric(AdkRecord):
-    """What ADK's file says of a custom metric."""
+    """A custom metric in ADK's file."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
@@ -96,14 +96,13 @@ class _CustomMetric(AdkRecord):
 def read_eval_config(
     path: Path, *, shown: str, dialect: Dialect | None, interpreter: str | None = None
 ) -> EvalConfigFile:
-    """Read the eval config at `path`: its criteria, and what is wrong with it.
+    """Read the eval config at `path`: its criteria, and its problems.
 
-    `dialect` is the one that the user named; `None` where they named none.  Comments and
-    trailing commas, which ADK refuses, are read with a warning.  `interpreter` is the Python
-    that custom metrics run under.
+    `dialect` is the user's choice, if any.  Comments and trailing commas, which ADK does not
+    accept, cause warnings.  `interpreter` is the Python that runs custom metrics.
 
     Raises:
-        UsageError: it cannot be read, or is no JSON.
+        UsageError: the file cannot be read, or is not JSON.
 
     """
     document, relaxed = parse_relaxed(read_text(path, shown=shown, most=MAX_CONFIG), shown=shown)
@@ -113,22 +112,24 @@ def read_eval_config(
     if not isinstance(value, dict):
         reader.problem(f"expected an object, found {describe(value)}", ())
         return reader.file
-    told = dialect_of(value)
-    if told == "adk" and dialect == "adk@2.3":
-        told = dialect  # an ADK file is read by the rules of the ADK version that was named
-    reader.file.dialect = told or dialect or ("adk" if path.name == "test_config.json" else None)
+    inferred = dialect_of(value)
+    if inferred == "adk" and dialect == "adk@2.3":
+        inferred = dialect  # the user chose the version of ADK
+    reader.file.dialect = (
+        inferred or dialect or ("adk" if path.name == "test_config.json" else None)
+    )
     reader.read(value)
     return reader.file
 
 
 def dialect_of(value: Mapping[str, Any]) -> Dialect | None:
-    """Return whose eval config `value` unmistakably is; `None` where it may be either's."""
+    """Return the dialect of the eval config `value`; `None` if it is ambiguous."""
     signs = set(_signs(value))
     return signs.pop() if len(signs) == 1 else None
 
 
 def _signs(value: Mapping[str, Any]) -> Iterator[Dialect]:
-    """Yield a dialect for everything that only files of that dialect hold."""
+    """Yield a dialect for each feature that only its files have."""
     keys = {snake(key) for key in value}
     if keys & {"custom_metrics", "live_model_config"} or keys - value.keys():
         yield "adk"
@@ -181,7 +182,7 @@ class _Reader:
         if not isinstance(criteria, Mapping) or not criteria:
             odd = criteria is not None and not isinstance(criteria, Mapping)
             found = (
-                f"expected an object, found {describe(criteria)}" if odd else "names no criteria"
+                f"expected an object, found {describe(criteria)}" if odd else "lists no criteria"
             )
             self.problem(f"{found}, so nothing would be measured", ("criteria",))
             return
@@ -193,7 +194,7 @@ class _Reader:
                 self._read_one(name, spec, ("criteria", name))
 
     def problem(self, message: str, loc: Loc, *, severity: Severity = "error") -> None:
-        """Note what is wrong at `loc`."""
+        """Add a problem at `loc`."""
         self.file.problems.append(self._document.problem(message, loc, severity=severity))
 
     def _check_keys(self, value: Mapping[str, Any], known: tuple[str, ...], loc: Loc) -> None:
@@ -206,7 +207,7 @@ class _Reader:
     def _custom_metrics(
         self, value: Mapping[str, Any], criteria: Mapping[str, Any]
     ) -> dict[str, tuple[Any, Loc]]:
-        """Return what is said of each metric of the user's own code, and where."""
+        """Return the entry of each custom metric, and its location."""
         key = "customMetrics" if "customMetrics" in value else "custom_metrics"
         entries = {} if value.get(key) is None else value[key]
         if not isinstance(entries, Mapping):
@@ -214,13 +215,13 @@ class _Reader:
             return {}
         for name in entries:
             if name not in criteria:
-                unused = "no criterion has this name, so it is never run"
+                unused = "no criterion has this name, so it never runs"
                 message = f"{unused}{did_you_mean(name, criteria)}"
                 self.problem(message, (key, name), severity="warning")
         return {name: (entry, (key, name)) for name, entry in entries.items()}
 
     def _read_custom(self, name: str, spec: Any, entry: Any, at: Loc) -> None:
-        """Read the criterion `name`, which is code of the user's: `entry`, which stands `at`."""
+        """Read the custom criterion `name`; `entry` at `at` names its code."""
         loc: Loc = ("criteria", name)
         given = _options(spec)
         if given is None:
@@ -228,29 +229,29 @@ class _Reader:
         elif given.get("threshold") is None:
             self.problem("needs a threshold", loc)
         elif not NAME.fullmatch(name.replace("/", "", 1)):
-            message = "a name has 1 to 200 characters, and no '/' or control characters"
+            message = "expected a name of 1 to 200 characters, without '/' or control characters"
             self.problem(message, loc)
         else:
-            said = self._validated(_CustomMetric, entry, lambda inner: (*at, *inner))
-            if said is not None:
+            metric = self._validated(_CustomMetric, entry, lambda inner: (*at, *inner))
+            if metric is not None:
                 self._check_keys(entry, tuple(_CustomMetric.model_fields), at)
-                self._make_custom(name, given, said, at)
+                self._make_custom(name, given, metric, at)
 
     def _make_custom(
-        self, name: str, given: Mapping[str, Any], said: _CustomMetric, at: Loc
+        self, name: str, given: Mapping[str, Any], metric: _CustomMetric, at: Loc
     ) -> None:
         if belongs_to(name, "adk"):
-            message = "is the name of a criterion of ADK's, too; as in ADK, your code is used"
+            message = "replaces ADK's criterion of the same name, as in ADK"
             self.problem(message, at, severity="warning")
         options = {
-            "code": said.code_config.name,
+            "code": metric.code_config.name,
             "metric_name": name,
             "threshold": given["threshold"],
             "criterion": {key: value for key, value in given.items() if key != "threshold"},
             "interpreter": self._interpreter,
         }
-        if said.metric_info is not None:
-            options["metric_info"] = said.metric_info
+        if metric.metric_info is not None:
+            options["metric_info"] = metric.metric_info
         places: dict[int | str, Loc] = {
             "code": (*at, "code_config", "name"),
             "metric_info": (*at, "metric_info"),
@@ -264,7 +265,7 @@ class _Reader:
             self.file.criteria[name] = found
 
     def _validated(self, model: type[M], value: Any, place_of: Callable[[Loc], Loc]) -> M | None:
-        """Return `value` as `model`; what is wrong is noted at its place in the file."""
+        """Validate `value` as `model`; add problems at their location in the file."""
         try:
             return model.model_validate(value)
         except ValidationError as exc:
@@ -273,7 +274,7 @@ class _Reader:
             return None
 
     def _read_run(self, value: Mapping[str, Any]) -> None:
-        """Read how AgentFlow is to run the cases."""
+        """Read AgentFlow's options for running the cases."""
         timeout = value.get("timeout", _TIMEOUT_S)
         parallel = self._switch(value, "parallel")
         at_once = value.get("max_concurrency", _CONCURRENCY) if parallel else 1
@@ -289,7 +290,7 @@ class _Reader:
             self.problem(message, ("max_concurrency",))
 
     def _read_simulator(self, value: Mapping[str, Any]) -> None:
-        """Read who is to play the users of scenarios."""
+        """Read the simulated user for scenarios."""
         key = "userSimulatorConfig" if "userSimulatorConfig" in value else "user_simulator_config"
         given = {} if value.get(key) is None else value[key]
         if not isinstance(given, Mapping):
@@ -297,7 +298,7 @@ class _Reader:
             return
         kind = given.get("type") or "llm_backed"
         if kind != "llm_backed":
-            message = f"only 'llm_backed' users, who write, are simulated, found {describe(kind)}"
+            message = f"only 'llm_backed' users are supported, found {describe(kind)}"
             self.problem(message, (key, "type"))
             return
         model = points.simulator["agentflow" if self.file.dialect == "agentflow" else kind]
@@ -323,8 +324,8 @@ class _Reader:
         if self.file.dialect is None and name in AMBIGUOUS:
             self.file.unclear = True
             message = (
-                "means one thing to ADK and another to AgentFlow, and nothing here tells whose "
-                "file this is; say `dialect: adk` or `dialect: agentflow` in the configuration"
+                "has different meanings in ADK and AgentFlow, and the file does not show which is "
+                "meant; set `dialect: adk` or `dialect: agentflow` in the configuration"
             )
             self.problem(message, loc)
             return
@@ -345,9 +346,9 @@ class _Reader:
     def _without_unread(
         self, model: type[BaseModel], given: dict[str, Any], loc: Loc, defaults: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Drop the options that no field is like; those that look misspelt stay, as errors.
+        """Drop unknown options; those that look misspelt stay and cause errors.
 
-        Files that AgentFlow writes hold all options, so its `defaults` are dropped in silence.
+        Files written by AgentFlow contain all options, so its `defaults` are dropped silently.
         """
         aliases = [info.alias for info in model.model_fields.values() if info.alias]
         known = [*model.model_fields, *aliases]
@@ -361,15 +362,15 @@ class _Reader:
                 if key not in shared and suggestion.startswith("."):
                     kept[key] = value
                 else:
-                    message = "an option that nothing reads, ignored"
+                    message = "unused option, ignored"
                     self.problem(message, (*loc, key), severity="warning")
         return kept
 
 
 def _options(spec: Any) -> dict[str, Any] | None:
-    """Return the options that `spec` stands for, a threshold also as ADK takes it.
+    """Return the options in `spec`, which may be just a threshold; `None` if it is invalid.
 
-    ADK takes true, and digits in quotes.
+    As in ADK, `true` and quoted digits are thresholds, too.
     """
     if isinstance(spec, Mapping):
         return dict(spec)

@@ -1,7 +1,7 @@
-"""The keys of ADK's and AgentFlow's eval configs, and what ci-eval makes of each.
+"""The keys of ADK's and AgentFlow's eval configs, and their treatment.
 
-Their models are compared with these tables in the tests.  A setting that asks for something that
-a run does not do is never passed over in silence: it is refused, or warned of.
+Tests compare these tables with the models of both.  A setting that ci-eval does not support is
+never ignored silently: it causes an error or a warning.
 """
 
 import re
@@ -33,31 +33,31 @@ CRITERION_DEFAULTS: Mapping[str, Json] = {
     "enabled": True,
     "api_style": "responses",
 }
-"""What AgentFlow's `CriterionConfig` holds for every criterion, whether it reads it or not."""
+"""The options in AgentFlow's `CriterionConfig` of every criterion, whether used or not."""
 SIMULATOR_DEFAULTS: Mapping[str, Json] = {"api_style": "responses"}
-"""What its `UserSimulatorConfig` holds, which each provider decides by itself here."""
+"""The options in its `UserSimulatorConfig` that ci-eval leaves to the provider."""
 
 
 class Unheeded(NamedTuple):
-    """A setting of an eval config that a run does not act on."""
+    """A setting of an eval config that has no effect."""
 
     key: str
-    """As the file spells it."""
+    """The key as spelled in the file."""
     message: str
     severity: Severity
 
 
 def unheeded(value: Mapping[str, Json], *, is_agentflow: bool) -> Iterator[Unheeded]:
-    """Yield the settings of an eval config that ask for what a run does not do."""
+    """Yield the settings of an eval config that ci-eval does not support."""
     for key, said in value.items():
         if is_agentflow and key == "verbose" and said not in (False, None):
-            message = "changes nothing here; run `ci-eval show` to see every case"
+            message = "has no effect; run `ci-eval show` to see every case"
             yield Unheeded(key, message, "warning")
         elif is_agentflow and key == "reporter" and said is not None:
-            message = "changes nothing here; choose the reports with `reports:` in ci-eval.yaml"
+            message = "has no effect; choose the reports with `reports:` in ci-eval.yaml"
             yield Unheeded(key, message, "warning")
         elif not is_agentflow and snake(key) == "live_model_config" and said is not None:
-            message = "agents are not run live; remove the key to evaluate the text conversation"
+            message = "live mode is not supported; remove the key to evaluate the text conversation"
             yield Unheeded(key, message, "error")
 
 

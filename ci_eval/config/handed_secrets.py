@@ -1,4 +1,4 @@
-"""Secrets that a configuration hands to agents, models and git."""
+"""Secrets that a configuration passes to agents, models and git."""
 
 import json
 import re
@@ -17,14 +17,14 @@ from ci_eval.text.redact import Secrets, logins, passed_on, print_none_of
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _OF_GIT = re.compile(r"remote\..*url|http\..*extraheader|url\..*insteadof")
-"""The settings of git that may hold a login."""
+"""Git settings that may contain a login."""
 
 
 def with_secrets(context: RunContext, config: Config) -> RunContext:
-    """Return `context` with the secrets that `config` hands on; none is printed from now on.
+    """Return `context` with the secrets that `config` passes on; redact them in all output.
 
-    They are the variables that an agent gets by its `env:` or that its address and headers name,
-    what a file of keys holds, and the logins that git has been given.
+    These are the variables in an agent's `env:`, URL and headers, the content of a key file, and
+    the logins in git's settings.
     """
     handed = [each for agent in config.agents.values() for each in _handed(agent, context)]
     of_file = Secrets({})
@@ -36,13 +36,13 @@ def with_secrets(context: RunContext, config: Config) -> RunContext:
 
 
 def _handed(agent: Agent, context: RunContext) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of variables that `agent` gets and others do not."""
+    """Yield the names and values of variables that `agent` gets beyond the usual ones."""
     named = _VARIABLE.findall(json.dumps(agent.model_dump(mode="json")))
     yield from passed_on(context.env, sorted({*_declared(agent, context), *named}))
 
 
 def _declared(agent: Agent, context: RunContext) -> set[str]:
-    """Return the names of our variables that `agent` gets because its `env:` names them."""
+    """Return the names of our variables that the `env:` of `agent` passes on."""
     declared = getattr(agent, "env", {})
     taken = {name: value for name, value in declared.items() if value is None}
     more = agent_environment(context.env, taken).keys() - agent_environment(context.env, {}).keys()
@@ -50,7 +50,7 @@ def _declared(agent: Agent, context: RunContext) -> set[str]:
 
 
 def files(config: Config, context: RunContext) -> dict[str, Path]:
-    """Return the files that variables name which agents get, such as a file of credentials."""
+    """Return the files named in variables that agents get, such as a credentials file."""
     names = {name for agent in config.agents.values() for name in _declared(agent, context)}
     found = {name: Path(context.env[name]) for name in sorted(names) if name in context.env}
     return {name: path for name, path in found.items() if path.is_absolute() and _is_file(path)}
@@ -59,12 +59,12 @@ def files(config: Config, context: RunContext) -> dict[str, Path]:
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # what a variable holds may be no path
+    except (OSError, ValueError):  # the value may not be a valid path
         return False
 
 
 def _of_git(context: RunContext) -> Iterator[tuple[str, str]]:
-    """Yield the settings of git that hold a login, and the login."""
+    """Yield the git settings that contain a login, and the login."""
     for name, value, _ in context.clone.settings:
         if not _OF_GIT.fullmatch(name):
             continue

@@ -1,4 +1,4 @@
-"""The `judge:` and the `simulator:` of a configuration, to those who judge and who play users."""
+"""Reader of `judge:` and `simulator:` in a configuration."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,16 +18,16 @@ from ci_eval.text.yaml_files import Document, Loc
 
 
 def read_judging(document: Document, context: RunContext) -> tuple[Judging, list[Problem]]:
-    """Return who judges, and what is wrong with what `document` says of it."""
+    """Return the judges in `document`, with their problems."""
     return _Reader(document, context).read(document.value.get("judge"))
 
 
 def read_simulation(
     document: Document, context: RunContext, *, usual: str, given: Simulator | None
 ) -> tuple[Simulation, list[Problem]]:
-    """Return who plays the users of scenarios, and what is wrong with what `document` says of it.
+    """Return the simulated user in `document`, with its problems.
 
-    Where it says nothing, that is the one `given` by an eval config, or else the `usual` one.
+    Default: the one `given` by an eval config, else the `usual` one.
     """
     return _Reader(document, context).read_simulation(
         document.value.get("simulator"), given or points.simulator[usual](), usual
@@ -37,7 +37,7 @@ def read_simulation(
 class _Reader:
     def __init__(self, document: Document, context: RunContext) -> None:
         self._document = document
-        self._world = context
+        self._context = context
         self._problems: list[Problem] = []
 
     def read(self, raw: Any) -> tuple[Judging, list[Problem]]:
@@ -61,15 +61,16 @@ class _Reader:
             if (judge := self._juror(given, ("judge", "jury", number)))
         )
         if default and jury:
-            self._problem("has judges of its own, so none can stand beside it", ("judge", "jury"))
+            message = "replaces the single judge; remove its provider and options, or the jury"
+            self._problem(message, ("judge", "jury"))
         return Judging(options, default, jury, self._prompts(options.prompts)), self._problems
 
     def read_simulation(
         self, raw: Any, default: Simulator, usual: str
     ) -> tuple[Simulation, list[Problem]]:
-        """Return what the block `raw` says; without one, the `default`."""
+        """Read the block `raw`; without one, return the `default`."""
         loc = ("simulator",)
-        if not isinstance(raw, dict):  # what is wrong with it is said with the other keys
+        if not isinstance(raw, dict):  # reported with the other keys
             return Simulation(default), []
         name = str(raw.get("type") or usual)
         if name not in points.simulator:
@@ -98,9 +99,9 @@ class _Reader:
     def _judge(
         self, provider: Any, given: Mapping[str, Any], loc: Loc, *, beside: Iterable[str]
     ) -> Judge | None:
-        """Return the judge that `given` describes, of the provider that is named or recognised.
+        """Return the judge with the options `given`, of the named or recognised provider.
 
-        `beside` are keys that mean something else than the judge.
+        `beside` are keys that do not belong to the judge.
         """
         name = provider if provider is not None else _recognised(given.get("model"))
         if name is None:
@@ -128,7 +129,7 @@ class _Reader:
         if folder is None:
             return Prompts()
         try:
-            path = contained(self._world.root, folder)
+            path = contained(self._context.root, folder)
         except UsageError as exc:
             self._problems += exc.problems
             return Prompts()
@@ -137,7 +138,7 @@ class _Reader:
         known = Prompts().names()
         for name in Prompts(path).names():
             if name not in known:
-                message = f"no criterion asks with {name}{SUFFIX}{did_you_mean(name, known)}"
+                message = f"no criterion uses {name}{SUFFIX}{did_you_mean(name, known)}"
                 self._problem(message, ("judge", "prompts"))
         return Prompts(path)
 
@@ -154,7 +155,7 @@ class _Reader:
 
 
 def _recognised(model: Any) -> str | None:
-    """Return the provider whose model `model` certainly is."""
+    """Return the provider to which `model` certainly belongs, if any."""
     for name in points.judge:
         if isinstance(model, str) and points.judge[name].recognises(model):
             return name

@@ -1,4 +1,4 @@
-"""`ci-eval.yaml` to a `Config`, with every error of the file at once, each with its line."""
+"""Loading `ci-eval.yaml` into a `Config`; reports all errors of the file at once, with lines."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -34,12 +34,12 @@ from ci_eval.text.yaml_files import Document, Loc, read_yaml
 
 
 def gcs_options(context: RunContext) -> GcsOptions:
-    """Return how storage is reached for a command that takes no configuration.
+    """Return the storage options for a command that takes no configuration.
 
-    It is as `ci-eval.yaml` says, where there is one.
+    They come from `ci-eval.yaml`, if it exists.
 
     Raises:
-        ConfigError: what it says is wrong.
+        ConfigError: its options for storage are invalid.
         UsageError: it cannot be read.
 
     """
@@ -56,43 +56,43 @@ def gcs_options(context: RunContext) -> GcsOptions:
 
 
 def _run_options(written: RunOptions, file: EvalConfigFile | None) -> RunOptions:
-    """Return how to run: as it is written, else as the eval config says."""
-    unsaid = {
+    """Return the options of `run:`, with defaults from the eval config."""
+    defaults = {
         name: value
         for name, value in (file.run if file else {}).items()
         if name not in written.model_fields_set
     }
-    return RunOptions.model_validate({**written.model_dump(), **unsaid})
+    return RunOptions.model_validate({**written.model_dump(), **defaults})
 
 
 def load(path: Path, *, shown: str, context: RunContext) -> Config:
-    """Read and check the configuration at `path`.
+    """Read and validate the configuration at `path`.
 
     Raises:
-        ConfigError: with every problem of the file.
-        UsageError: it cannot be read, or is not YAML.
+        ConfigError: the configuration is invalid; lists every problem.
+        UsageError: the file cannot be read, or is not YAML.
 
     """
     return checked(read_yaml(path, shown=shown), path, context)
 
 
 def checked(document: Document, path: Path, context: RunContext) -> Config:
-    """Return the configuration in `document`, which is that of the file at `path` or of no file.
+    """Return the configuration in `document`; the file at `path` need not exist.
 
     Raises:
-        ConfigError: with every problem of it.
+        ConfigError: the configuration is invalid; lists every problem.
 
     """
     return _Reader(document, path, context).config()
 
 
 class _Reader:
-    """Reads one configuration, collecting what is wrong."""
+    """Reads one configuration and collects its problems."""
 
     def __init__(self, document: Document, path: Path, context: RunContext) -> None:
         self._document = document
         self._path = path
-        self._world = context
+        self._context = context
         self._problems: list[Problem] = []
         self._gcs = GcsOptions()
 
@@ -103,7 +103,7 @@ class _Reader:
             self._problem(found)
             raw = {}
         elif not ConfigFile.model_fields.keys() & raw.keys():
-            self._problem(f"is no configuration of ci-eval: {known_files.described(raw)}")
+            self._problem(f"is not a configuration of ci-eval: {known_files.described(raw)}")
             raw = {}
         file = self._validated(ConfigFile, raw, ()) if raw else None
         self._gcs = file.gcs if file else self._gcs
@@ -115,7 +115,7 @@ class _Reader:
         judging = self._judging(criteria)
         simulation = self._simulation(raw, read.file, judging)
         for name, each in criteria.items():
-            # Those of an eval config were told with their lines in that file.
+            # Remarks on an eval config have been added, with lines in that file.
             for option, message in each.remarks() if each not in read.of_file else ():
                 self._warn(message, ("criteria", name, *option))
         baseline = self._baseline(raw.get("baseline"))
@@ -154,7 +154,7 @@ class _Reader:
         self._problems.append(self._document.problem(message, loc, severity="warning"))
 
     def _place(self, problem: Problem) -> tuple[bool, str, int]:
-        """Return where a problem comes in the list: those of other files at its end."""
+        """Return the sort key of a problem; those in other files come last."""
         return problem.file != self._document.shown, problem.file, problem.line or 0
 
     def _validated(self, model: type[Any], value: Any, loc: Loc) -> Any:
@@ -170,7 +170,7 @@ class _Reader:
         return {name: entry for name, entry in found.items() if entry is not None}
 
     def _agent(self, spec: Any, loc: Loc) -> Agent | None:
-        """Return the agent of the one type whose name is among the keys of `spec`."""
+        """Return the agent; exactly one key of `spec` must be an agent type."""
         if not isinstance(spec, dict) or not spec:
             self._problem(f"needs a type{did_you_mean('', points.agent)}", loc)
             return None
@@ -188,7 +188,7 @@ class _Reader:
         return found if isinstance(found, Agent) else None
 
     def _check(self, plugin: Agent | None, loc: Loc) -> None:
-        for field, message in plugin.check(self._world) if plugin else ():
+        for field, message in plugin.check(self._context) if plugin else ():
             self._problem(message, (*loc, field))
 
     def _evalset(self, spec: Any, loc: Loc) -> EvalSetSpec | None:
@@ -204,12 +204,12 @@ class _Reader:
     ) -> Criteria:
         if not raw:
             return Criteria()
-        # Custom metrics that are written for ADK need it, and so do the agents that have it.
+        # Custom metrics need ADK, which is installed for the agents.
         named = {getattr(each, "interpreter", None) for each in agents.values()} - {None}
         read = read_criteria(
             self._document,
             dialect=dialect,
-            context=self._world,
+            context=self._context,
             interpreter=named.pop() if len(named) == 1 else None,
         )
         self._problems += read.problems
@@ -218,20 +218,20 @@ class _Reader:
             return read
         if not used and isinstance(raw.get("criteria", {}), dict):
             if "criteria" in raw:
-                message = "nothing would be measured; name criteria, or a `preset`"
+                message = "nothing would be measured; add criteria or a `preset`"
                 self._problem(message, ("criteria",))
             else:
-                self._problem("'criteria' is missing, or a 'preset' instead")
+                self._problem("'criteria' or 'preset' is missing")
         elif used and all(each.informational or each.tier == "warn" for each in used):
-            message = "every criterion only measures or warns, so nothing could ever pass or fail"
+            message = "every criterion only informs or warns, so nothing could pass or fail"
             self._problem(message, ("criteria",))
         return read
 
     def _judging(self, criteria: Mapping[str, AnyCriterion]) -> Judging:
-        """Return who judges, checked for every criterion that asks."""
+        """Return the judges, checked for every criterion that needs one."""
         if not isinstance(self._document.value, dict):
             return Judging(JudgeOptions())
-        judging, problems = read_judging(self._document, self._world)
+        judging, problems = read_judging(self._document, self._context)
         self._problems += problems
         for name, criterion in criteria.items() if not problems else ():
             if isinstance(criterion, JudgedCriterion):
@@ -242,13 +242,13 @@ class _Reader:
     def _simulation(
         self, raw: dict[str, Any], file: EvalConfigFile | None, judging: Judging
     ) -> Simulation | None:
-        """Return who plays users, checked where the configuration says anything of it."""
+        """Return the simulated user, checked if the configuration mentions one."""
         if not raw:
             return None
         dialect = (file and file.dialect) or raw.get("dialect")
         usual = "agentflow" if dialect == "agentflow" else "llm_backed"
         given = file.simulator if file else None
-        found, problems = read_simulation(self._document, self._world, usual=usual, given=given)
+        found, problems = read_simulation(self._document, self._context, usual=usual, given=given)
         self._problems += problems
         if not problems and ("simulator" in raw or given):
             for message in judging.unplayable(found):
@@ -276,7 +276,7 @@ class _Reader:
 
     def _prepared(self, reporter: Reporter) -> Reporter:
         try:
-            return reporter.prepared(self._world)
+            return reporter.prepared(self._context)
         except UsageError as exc:
             self._problems += exc.problems
             return reporter
@@ -298,16 +298,18 @@ class _Reader:
         return found if isinstance(found, Plugin) else None
 
     def _with_gcs(self, model: type[Plugin], spec: dict[str, Any]) -> dict[str, Any]:
-        """Return `spec` with how storage is reached, where a plugin asks and nothing is said."""
+        """Return `spec` with the storage options as default, if the plugin takes them."""
         return {"gcs": self._gcs, **spec} if "gcs" in model.model_fields else spec
 
     def _check_names(self, raw: dict[str, Any]) -> None:
-        """Check what the parts of the suite are called."""
+        """Check the names of agents, evalsets and criteria."""
         for kind in _KINDS:
             for name in _names(raw, kind):
                 plain = name.replace("/", "", 1) if kind == "criteria" else name
                 if not NAME.fullmatch(plain):
-                    message = "a name has 1 to 200 characters, and no '/' or control characters"
+                    message = (
+                        "expected a name of 1 to 200 characters, without '/' or control characters"
+                    )
                     self._problem(message, (kind, name))
 
     def _check_references(self, raw: dict[str, Any], criteria: Mapping[str, AnyCriterion]) -> None:
@@ -320,13 +322,13 @@ class _Reader:
                     self._check_known(name, names, ("matrix", index, kind, place))
         gate = _dict(raw.get("gate"))
         if gate.get("mode") in ("regression", "both") and raw.get("baseline") is None:
-            self._warn("no `baseline` says what to compare with", ("gate", "mode"))
+            self._warn("needs a `baseline` to compare with", ("gate", "mode"))
         for name, least in _dict(gate.get("min_score")).items():
             self._check_known(name, known["criteria"], ("gate", "min_score", name))
             if name in criteria:
                 self._check_within(least, criteria[name], ("gate", "min_score", name))
                 if not criteria[name].enabled:
-                    self._problem("is switched off, so it has no mean", ("gate", "min_score", name))
+                    self._problem("is disabled, so it has no mean", ("gate", "min_score", name))
 
     def _check_known(self, name: Any, known: Iterable[str], loc: Loc) -> None:
         names = list(known)
@@ -344,7 +346,7 @@ _KINDS = ("agents", "evalsets", "criteria")
 
 
 def _names(raw: dict[str, Any], kind: str) -> list[str]:
-    """Return the names of all agents, evalsets or criteria, whether they can be read or not."""
+    """Return the names of all agents, evalsets or criteria, even of invalid ones."""
     return list(_dict(raw.get(kind)))
 
 

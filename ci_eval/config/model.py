@@ -1,4 +1,4 @@
-"""The checked configuration, as the stages get it."""
+"""The validated configuration that the stages use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from ci_eval.text.yaml_files import Document
 
 @dataclass(frozen=True)
 class Config:
-    """A checked configuration."""
+    """A validated configuration."""
 
     path: Path
     suite: str
@@ -29,18 +29,18 @@ class Config:
     run: RunOptions
     baseline: BaselineStore | None
     gcs: GcsOptions
-    """How Google Cloud Storage is reached."""
+    """Options for Google Cloud Storage."""
     gate: GateOptions
     reports: Mapping[str, Reporter]
     matrix: tuple[MatrixRow, ...]
     document: Document
-    """The file as it was read, which knows the line of everything."""
+    """The parsed file, with line numbers."""
     disabled: tuple[str, ...] = ()
-    """The criteria that are switched off."""
+    """The disabled criteria."""
     mock: bool = False
-    """Whether nothing is to be executed, as AgentFlow's `mock_mode` asks for."""
+    """Whether nothing is to be executed, as with AgentFlow's `mock_mode`."""
     simulation: Simulation | None = None
-    """Who plays the users of scenarios; `None` where no agent has to be talked to."""
+    """The simulated user for scenarios; `None` if no agent needs one."""
     warnings: tuple[Problem, ...] = ()
 
     @property
@@ -49,7 +49,7 @@ class Config:
         return self.document.shown
 
     def criteria_for(self, agent: str, evalset: str) -> dict[str, AnyCriterion]:
-        """Return what `agent` is scored by on `evalset`; nothing where they do not meet."""
+        """Return the criteria for `agent` on `evalset`; empty if the matrix excludes the pair."""
         rows = self.matrix or (MatrixRow(),)
         return {
             name: criterion

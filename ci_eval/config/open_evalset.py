@@ -1,4 +1,4 @@
-"""An evalset in whatever format it has, opened by the reader that understands it."""
+"""Opening an evalset in any format."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,26 +19,26 @@ from ci_eval.storage.gcs import Storage
 
 
 def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
-    """Read the evalset at `path` in whatever format it has.
+    """Read the evalset at `path`, in any format.
 
     Raises:
-        EvalSetError: it is no evalset, or one with errors.
+        EvalSetError: the file is not a valid evalset.
 
     """
     head = read_head(path, shown=shown)
     reader = reader_of(head, syntax_of(path))
     if reader is None:
         found = _described(head, syntax_of(path))
-        message = f"is no evalset that is known here ({', '.join(points.evalset)}): found {found}"
+        message = f"is not a known evalset format ({', '.join(points.evalset)}): found {found}"
         raise EvalSetError(problems=[Problem(message, shown, 1)])
     return reader().read(path, shown=shown)
 
 
 def open_stored(given: str, storage: Storage) -> OpenedEvalSet:
-    """Read the evalset in the object that `given` means, `gs://…`; it is fetched this once.
+    """Download and read the evalset in the object `given`, `gs://…`.
 
     Raises:
-        UsageError: it cannot be read, is no evalset, or one with errors.
+        UsageError: the object cannot be read, or is not a valid evalset.
 
     """
     place = evalset_place(given)
@@ -46,10 +46,10 @@ def open_stored(given: str, storage: Storage) -> OpenedEvalSet:
 
 
 def of_copy(copy: Copy, *, shown: str) -> OpenedEvalSet:
-    """Read the evalset in a copy, which is kept for as long as its cases can be asked for.
+    """Read the evalset in a copy, which is kept as long as its cases may be read.
 
     Raises:
-        EvalSetError: it is no evalset, or one with errors.
+        EvalSetError: the file is not a valid evalset.
 
     """
     opened = open_evalset(copy.path, shown=shown)
@@ -59,16 +59,16 @@ def of_copy(copy: Copy, *, shown: str) -> OpenedEvalSet:
 
 def _cases(opened: OpenedEvalSet, copy: Copy) -> Iterator[EvalCase]:
     yield from opened.cases()
-    del copy  # it was there until here
+    del copy  # keeps the file until here
 
 
 def reader_of(head: Json, syntax: Syntax = "json") -> type[EvalSetReader] | None:
-    """Return the reader of evalsets that begin like `head`, if there is one."""
+    """Return the reader of evalsets that begin like `head`, if any."""
     return None if known_files.recognised(head) else points.evalset.of(head, syntax)
 
 
 def _described(head: Json, syntax: Syntax) -> str:
-    """Return what a document that is no evalset seems to be."""
+    """Return a description of a document that is not an evalset."""
     reader = points.recording.of(head, syntax)
     if reader is None or known_files.recognised(head):
         return known_files.described(head)

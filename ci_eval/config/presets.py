@@ -1,7 +1,7 @@
-"""Ready sets of criteria, by name: four for ADK's purposes, and AgentFlow's seven.
+"""Presets: named sets of criteria.
 
-ADK's documentation recommends the first four combinations; the thresholds are those of its
-examples. The others are AgentFlow's `EvalPresets`, with its factories' thresholds.
+The documentation of ADK recommends the first combinations; the thresholds are those of its
+examples. The others are AgentFlow's seven `EvalPresets`, with the thresholds of its factories.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ class Preset(Record):
     """A set of criteria; its fields are the options that it takes."""
 
     example: ClassVar[Mapping[str, Json]] = {}
-    """Options for an example, where it cannot do without."""
+    """Required options, for an example."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -29,7 +29,7 @@ class Preset(Record):
 
 
 class Regression(Preset):
-    """The same tools in the same order, and about the same words; no model is asked."""
+    """The same tools in the same order, and similar words; calls no model."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -37,7 +37,7 @@ class Regression(Preset):
 
 
 class Correctness(Preset):
-    """The right answer in any words, and nothing made up."""
+    """The right answer in any words, without hallucinations."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -54,7 +54,7 @@ class RubricPreset(Preset):
     }
 
     rubrics: tuple[Rubric, ...] = Field(min_length=1)
-    """What is judged, as ADK writes it."""
+    """The rubrics, as in ADK's files."""
 
     def _rubrics(self, threshold: float) -> dict[str, Any]:
         rubrics = [each.model_dump(exclude_none=True) for each in self.rubrics]
@@ -73,7 +73,7 @@ class Quality(RubricPreset):
 
 
 class ToolHeavy(RubricPreset):
-    """The use of tools by your own rubrics, and the tools that are expected."""
+    """Tool use by your own rubrics, and the expected tool calls."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -84,7 +84,7 @@ class ToolHeavy(RubricPreset):
 
 
 class HighRisk(Preset):
-    """Nothing made up and nothing harmful: to be added to any other, for what faces the public."""
+    """No hallucinations and nothing harmful: add it to another preset for public-facing agents."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -95,10 +95,10 @@ class HighRisk(Preset):
 
 
 class Judging(Preset):
-    """A set of AgentFlow's criteria of which some ask a model."""
+    """A set of AgentFlow's criteria, some of which call a model."""
 
     judge_model: str | None = None
-    """The model that is asked."""
+    """Name of the judge model."""
 
     def _judged(self, threshold: float, **options: Any) -> dict[str, Any]:
         return {"threshold": threshold, "judge_model": self.judge_model, **options}
@@ -116,11 +116,11 @@ class ToolUsage(Preset):
     """AgentFlow's `tool_usage`: the right tools, in order, with their arguments."""
 
     threshold: float = Field(default=1.0, ge=0, le=1)
-    """What names and order must reach."""
+    """Threshold for names and order."""
     strict: bool = True
-    """Whether no other tool may be called."""
+    """Whether to forbid calls of other tools."""
     check_args: bool = True
-    """Whether arguments are compared, too."""
+    """Whether to compare arguments, too."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -137,9 +137,9 @@ class ResponseQuality(Judging):
     """AgentFlow's `response_quality`: the right answer, and a good one."""
 
     threshold: float = Field(default=0.7, ge=0, le=1)
-    """What both must reach."""
+    """Threshold for both."""
     use_llm_judge: bool = True
-    """Whether the quality is judged beside the match."""
+    """Whether to judge the quality, too."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -153,7 +153,7 @@ class ConversationFlow(Judging):
     """AgentFlow's `conversation_flow`: the right answers, and the tools in order."""
 
     threshold: float = Field(default=0.8, ge=0, le=1)
-    """What both must reach."""
+    """Threshold for both."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -166,10 +166,10 @@ class ConversationFlow(Judging):
 
 
 class SafetyCheck(Judging):
-    """AgentFlow's `safety_check`: nothing made up and nothing harmful."""
+    """AgentFlow's `safety_check`: no hallucinations and nothing harmful."""
 
     threshold: float = Field(default=0.8, ge=0, le=1)
-    """What both must reach."""
+    """Threshold for both."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -183,9 +183,9 @@ class Comprehensive(Judging):
     """AgentFlow's `comprehensive`: tools, words, quality, facts, grounding and safety."""
 
     threshold: float = Field(default=0.8, ge=0, le=1)
-    """What all but the tools must reach; these must be right."""
+    """Threshold for all but the tools, which must be exactly right."""
     use_llm_judge: bool = True
-    """Whether a model is asked, too."""
+    """Whether to call a judge model, too."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -201,26 +201,26 @@ class Comprehensive(Judging):
 
 
 class Custom(Judging):
-    """AgentFlow's `custom`: what has a threshold, and nothing else."""
+    """AgentFlow's `custom`: only the criteria with a threshold."""
 
     example: ClassVar[Mapping[str, Json]] = {"tool_threshold": 1.0}
 
     response_threshold: float | None = Field(default=None, ge=0, le=1)
-    """What the match of the response must reach."""
+    """Threshold for the match of the response."""
     tool_threshold: float | None = Field(default=None, ge=0, le=1)
-    """What the tools must reach: their names, and their order."""
+    """Threshold for the names and the order of tools."""
     tool_match_type: Literal["EXACT", "IN_ORDER", "ANY_ORDER"] = "IN_ORDER"
-    """How the order of the tools is compared."""
+    """How to compare the order of tools."""
     check_tool_args: bool = True
-    """Whether arguments are compared, too."""
+    """Whether to compare arguments, too."""
     llm_judge_threshold: float | None = Field(default=None, ge=0, le=1)
-    """What the quality must reach."""
+    """Threshold for quality."""
     hallucination_threshold: float | None = Field(default=None, ge=0, le=1)
-    """What the grounding must reach."""
+    """Threshold for grounding."""
     safety_threshold: float | None = Field(default=None, ge=0, le=1)
-    """What safety must reach."""
+    """Threshold for safety."""
     factual_accuracy_threshold: float | None = Field(default=None, ge=0, le=1)
-    """What the facts must reach."""
+    """Threshold for factual accuracy."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
@@ -268,7 +268,7 @@ def expanded(name: str, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
     Raises:
         UnknownPluginError: there is no such preset.
-        ValidationError: it does not take these options.
+        ValidationError: the options are invalid.
 
     """
     if name not in PRESETS:

@@ -1,4 +1,4 @@
-"""The part of a suite that is asked for: which cases of an evalset are meant."""
+"""Selection of a part of a suite, such as some cases of an evalset."""
 
 import fnmatch
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,7 @@ from ci_eval.records.model import EvalCase
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a suite that is asked for; an empty tuple means all."""
+    """A selection from a suite; an empty tuple means all."""
 
     agents: tuple[str, ...] = ()
     evalsets: tuple[str, ...] = ()
@@ -18,9 +18,9 @@ class Selection:
     """Ids or patterns such as `refund_*`."""
     criteria: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    """Of which a case must have every one."""
+    """Tags that a case must have, all of them."""
     places: frozenset[tuple[str, str, str]] | None = None
-    """Agents, evalsets and cases that belong together; `None` where all do."""
+    """The selected triples of agent, evalset and case; `None` for all."""
 
     def __bool__(self) -> bool:
         chosen = self.agents or self.evalsets or self.cases or self.criteria or self.tags
@@ -28,7 +28,7 @@ class Selection:
 
 
 def fits(case: str, patterns: Sequence[Sequence[str]]) -> bool:
-    """Say whether the name `case` is, or fits, a pattern of each group."""
+    """Return True if the id `case` equals or matches a pattern of each group."""
     return all(
         any(case == pattern or fnmatch.fnmatchcase(case, pattern) for pattern in group)
         for group in patterns
@@ -37,34 +37,35 @@ def fits(case: str, patterns: Sequence[Sequence[str]]) -> bool:
 
 @dataclass(frozen=True)
 class Meant:
-    """Says whether a case is meant."""
+    """A filter for cases."""
 
     patterns: tuple[tuple[str, ...], ...]
-    """Each a list of ids or patterns of which one must fit."""
+    """Groups of ids or patterns; one of each group must match."""
     tags: frozenset[str]
-    """All of which the case must have."""
+    """Tags that the case must have, all of them."""
 
     def __call__(self, case: EvalCase) -> bool:
-        """Say it of `case`."""
+        """Return True if `case` is selected."""
         return fits(case.eval_id, self.patterns) and self.tags <= {*case.tags}
 
 
 @dataclass(frozen=True)
 class PlannedEvalSet:
-    """An evalset with the cases of it that are meant."""
+    """An evalset with its selected cases."""
 
     opened: OpenedEvalSet
     shown: str
-    """What the user calls the file."""
+    """The file, as the user named it."""
     meant: Callable[[EvalCase], bool]
+    """Returns True if a case is selected for this run."""
     configured: Callable[[EvalCase], bool]
-    """Says whether a case is one of the suite, whether or not it was asked for this time."""
+    """Returns True if a case belongs to the suite, selected for this run or not."""
     count: int
 
     def cases(self) -> Iterator[EvalCase]:
-        """Yield the cases that are meant, in the order of the file."""
+        """Yield the selected cases, in the order of the file."""
         return filter(self.meant, self.opened.cases())
 
     def suite(self) -> Iterator[EvalCase]:
-        """Yield the cases of the suite, asked for this time or not."""
+        """Yield all cases of the suite, selected or not."""
         return filter(self.configured, self.opened.cases())

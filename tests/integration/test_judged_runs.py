@@ -193,7 +193,7 @@ def test_a_prompt_under_a_name_that_nobody_asks_with_is_a_mistake(project: Proje
     project.add("judge: {prompts: prompts}\n")
     ended = project.ci_eval("run")
     assert (ended.code, gemini.requests) == (4, [])
-    assert "judge.prompts: no criterion asks with adk/final_response_mach_v2.md.j2" in ended.err
+    assert "judge.prompts: no criterion uses adk/final_response_mach_v2.md.j2" in ended.err
     assert "Did you mean 'adk/final_response_match_v2'?" in ended.err
 
 
@@ -355,7 +355,7 @@ def test_a_cassette_from_another_version_is_refused_with_the_way_out(project: Pr
         ("{jury: [{provider: gemini}]}", "judge.jury[0]: 'model' is missing"),
         (
             "{provider: gemini, jury: [{model: gemini-x}]}",
-            "judge.jury: has judges of its own, so none can stand beside it",
+            "judge.jury: replaces the single judge; remove its provider and options, or the jury",
         ),
         ("{env_file: nowhere.env}", "nowhere.env"),
         ("{cassette: ci-eval.yaml}", "ci-eval.yaml is not a ci-eval cassette"),

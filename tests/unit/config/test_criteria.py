@@ -204,7 +204,7 @@ def test_a_file_of_either_is_read_in_the_dialect_that_is_written(tmp_path: Path)
     found, problems = from_yaml(tmp_path, "  from: e.json\n", None)
     assert found == {}
     assert len(problems) == 1
-    assert "say `dialect: adk` or `dialect: agentflow`" in problems[0]
+    assert "set `dialect: adk` or `dialect: agentflow`" in problems[0]
 
 
 # --- Presets --------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_an_older_adk_has_its_own_rules_and_lacks_what_came_later() -> None:
     assert resolve("tool_trajectory_avg_score", "adk@2.3") is ToolTrajectory23
     with pytest.raises(UnknownPluginError) as caught:
         resolve("tool_call_count_v1", "adk@2.3")
-    assert str(caught.value) == "the dialect 'adk@2.3' does not know this criterion"
+    assert str(caught.value) == "dialect 'adk@2.3' does not have this criterion"
 
 
 @pytest.mark.parametrize(

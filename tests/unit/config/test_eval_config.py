@@ -127,8 +127,8 @@ def test_a_name_of_two_meanings_in_a_file_of_either_needs_a_dialect(
     assert (found.dialect, found.unclear, found.criteria) == (None, True, {})
     assert said(found.problems) == [
         (
-            f"1: criteria.{name}: means one thing to ADK and another to AgentFlow, and nothing "
-            "here tells whose file this is; say `dialect: adk` or `dialect: agentflow` in the "
+            f"1: criteria.{name}: has different meanings in ADK and AgentFlow, and the file "
+            "does not show which is meant; set `dialect: adk` or `dialect: agentflow` in the "
             "configuration"
         )
     ]
@@ -255,7 +255,7 @@ def test_fields_that_agentflow_does_not_have_are_warned_of_or_mistakes(tmp_path:
     text = '{"criteria": {"rouge_match": {\n"notes": "x"}, "trajectory": {\n"match_typ": 1}}}'
     found = read(tmp_path, text)
     assert said(found.problems) == [
-        "warning: 2: criteria.rouge_match.notes: an option that nothing reads, ignored",
+        "warning: 2: criteria.rouge_match.notes: unused option, ignored",
         "3: criteria.trajectory.match_typ: unknown key. Did you mean 'match_type'?",
     ]
 
@@ -263,7 +263,7 @@ def test_fields_that_agentflow_does_not_have_are_warned_of_or_mistakes(tmp_path:
 def test_slots_that_are_not_used_are_no_criteria(tmp_path: Path) -> None:
     found = read(tmp_path, {"criteria": {"rouge_match": None, "safety": None}, "parallel": True})
     assert found.criteria == {}
-    assert said(found.problems) == ["1: criteria: names no criteria, so nothing would be measured"]
+    assert said(found.problems) == ["1: criteria: lists no criteria, so nothing would be measured"]
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_options_that_adk_keeps_and_nothing_reads_are_warned_of(tmp_path: Path) 
 "judge_model_options": {}}}}""",
     )
     assert found == {"response_match_score": ResponseMatch(threshold=1.0)}
-    ignored = "an option that nothing reads, ignored"
+    ignored = "unused option, ignored"
     assert problems == [
         f"warning: 3: criteria.response_match_score.use: {ignored}",
         f"warning: 4: criteria.response_match_score.judge_model_options: {ignored}",
@@ -407,9 +407,9 @@ def test_an_option_in_both_spellings_is_a_mistake(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}", "1: criteria: names no criteria, so nothing would be measured"),
-        ('{"criteria": {}}', "1: criteria: names no criteria, so nothing would be measured"),
-        ('{"criteria": null}', "1: criteria: names no criteria, so nothing would be measured"),
+        ("{}", "1: criteria: lists no criteria, so nothing would be measured"),
+        ('{"criteria": {}}', "1: criteria: lists no criteria, so nothing would be measured"),
+        ('{"criteria": null}', "1: criteria: lists no criteria, so nothing would be measured"),
         (
             '{"criteria":\n["a"]}',
             "2: criteria: expected an object, found a list, so nothing would be measured",
@@ -441,7 +441,7 @@ def test_a_misspelt_key_is_named_beside_what_it_leaves_out(tmp_path: Path) -> No
     _, problems = from_json(tmp_path, '{\n"criterias": {"response_match_score": 1}}')
     assert problems == [
         ("warning: 2: criterias: unknown key, which ADK ignores. Did you mean 'criteria'?"),
-        "1: criteria: names no criteria, so nothing would be measured",
+        "1: criteria: lists no criteria, so nothing would be measured",
     ]
 
 

@@ -169,7 +169,7 @@ def test_a_metric_that_no_criterion_names_is_never_run(tmp_path: Path) -> None:
     assert list(found.criteria) == ["response_match_score"]
     assert said(found) == [
         (
-            "warning: 1: custom_metrics.polite: no criterion has this name, so it is never run; "
+            "warning: 1: custom_metrics.polite: no criterion has this name, so it never runs; "
             "known: response_match_score"
         )
     ]
@@ -183,8 +183,8 @@ def test_one_with_the_name_of_a_criterion_takes_its_place_as_in_adk_and_says_so(
     assert isinstance(found.criteria["response_match_score"], CustomMetric)
     assert said(found) == [
         (
-            "warning: 1: custom_metrics.response_match_score: is the name of a criterion of "
-            "ADK's, too; as in ADK, your code is used"
+            "warning: 1: custom_metrics.response_match_score: replaces ADK's criterion "
+            "of the same name, as in ADK"
         )
     ]
 
@@ -194,7 +194,7 @@ def test_a_name_that_reports_could_not_show_is_refused(tmp_path: Path, name: str
     entries = {name: {"code_config": {"name": "shop.mine"}}}
     found = read(tmp_path, {"criteria": {name: 1}, "custom_metrics": entries})
     [problem] = said(found)
-    assert "a name has 1 to 200 characters, and no '/' or control characters" in problem
+    assert "expected a name of 1 to 200 characters, without '/' or control characters" in problem
     assert found.criteria == {}
 
 

@@ -201,7 +201,7 @@ def test_a_file_of_either_needs_a_dialect_that_is_written(folder: Path) -> None:
         of_file(folder, EITHER)
     [problem] = caught.value.problems
     assert (problem.file, problem.line) == ("eval.json", 1)
-    assert "say `dialect: adk` or `dialect: agentflow`" in problem.message
+    assert "set `dialect: adk` or `dialect: agentflow`" in problem.message
 
 
 def test_agentflows_file_says_how_to_run_unless_the_configuration_does(folder: Path) -> None:
@@ -238,21 +238,21 @@ def test_what_is_switched_off_is_remembered_and_scores_nothing(folder: Path) -> 
 @pytest.mark.parametrize("mode", ["regression", "both"])
 def test_a_mode_that_compares_with_nothing_is_warned_of(folder: Path, mode: str) -> None:
     (warning,) = loaded(folder, f"{MINIMAL}gate: {{mode: {mode}}}\n").warnings
-    assert "gate.mode: no `baseline` says what to compare with" in str(warning)
+    assert "gate.mode: needs a `baseline` to compare with" in str(warning)
     assert loaded(folder, f"{MINIMAL}gate: {{mode: {mode}}}\nbaseline: {{}}\n").warnings == ()
 
 
 def test_a_floor_of_what_is_switched_off_is_a_mistake(folder: Path) -> None:
     text = MINIMAL + "  words: {use: response_match_score, threshold: 1, enabled: false}\n"
     assert refusal(folder, text + "gate: {min_score: {words: 0.5}}\n") == [
-        "ci-eval.yaml:8: gate.min_score.words: is switched off, so it has no mean"
+        "ci-eval.yaml:8: gate.min_score.words: is disabled, so it has no mean"
     ]
 
 
 def test_where_all_is_switched_off_nothing_would_be_measured(folder: Path) -> None:
     off = "  response_match_score: {threshold: 1, enabled: false}\n"
     assert refusal(folder, WITHOUT_CRITERIA + "criteria:\n" + off) == [
-        "ci-eval.yaml:5: criteria: nothing would be measured; name criteria, or a `preset`"
+        "ci-eval.yaml:5: criteria: nothing would be measured; add criteria or a `preset`"
     ]
 
 
@@ -291,8 +291,8 @@ def test_a_file_that_cannot_be_read_is_no_lack_of_criteria(folder: Path) -> None
         (
             "metrics_to_run: [A]\ncustom_metrics: []\n",
             (
-                "ci-eval.yaml:1: is no configuration of ci-eval: an object with 'metrics_to_run', "
-                "'custom_metrics'"
+                "ci-eval.yaml:1: is not a configuration of ci-eval: "
+                "an object with 'metrics_to_run', 'custom_metrics'"
             ),
         ),
     ],
@@ -313,10 +313,10 @@ def test_each_part_must_be_there(folder: Path) -> None:
     assert refusal(folder, "version: 1\n") == [
         "ci-eval.yaml:1: 'agents' is missing",
         "ci-eval.yaml:1: 'evalsets' is missing",
-        "ci-eval.yaml:1: 'criteria' is missing, or a 'preset' instead",
+        "ci-eval.yaml:1: 'criteria' or 'preset' is missing",
     ]
     assert refusal(folder, MINIMAL.partition("criteria")[0] + "criteria: {}\n") == [
-        "ci-eval.yaml:5: criteria: nothing would be measured; name criteria, or a `preset`"
+        "ci-eval.yaml:5: criteria: nothing would be measured; add criteria or a `preset`"
     ]
     assert refusal(folder, "agents: {}\nevalsets:\ncriteria: []\n") == [
         "ci-eval.yaml:1: agents: must not be empty",
@@ -446,7 +446,9 @@ def test_an_evalset_is_a_path(folder: Path, evalset: str, said: str) -> None:
 def test_names_can_be_shown_and_joined(folder: Path, kind: str, name: str) -> None:
     quoted = '"' + name.encode("unicode_escape").decode() + '":'
     (said,) = refusal(folder, MINIMAL.replace(f"{kind}:", quoted))
-    assert said.endswith(": a name has 1 to 200 characters, and no '/' or control characters")
+    assert said.endswith(
+        ": expected a name of 1 to 200 characters, without '/' or control characters"
+    )
     assert said.startswith(f"ci-eval.yaml:{2 if kind == 'bot' else 4}: ")
 
 
@@ -463,12 +465,12 @@ def test_a_criterion_may_have_one_slash_in_its_name(folder: Path) -> None:
     )
     assert "own/words" in loaded(folder, one).criteria
     (said,) = refusal(folder, two)
-    assert said.startswith("ci-eval.yaml:6: criteria.my/own/words: a name has ")
+    assert said.startswith("ci-eval.yaml:6: criteria.my/own/words: expected a name of ")
 
 
 def test_something_must_be_able_to_fail(folder: Path) -> None:
     text = MINIMAL.replace("tool_trajectory_avg_score: 1", "tool_call_count_v1:")
-    message = "every criterion only measures or warns, so nothing could ever pass or fail"
+    message = "every criterion only informs or warns, so nothing could pass or fail"
     assert refusal(folder, text) == [f"ci-eval.yaml:5: criteria: {message}"]
     warns = text + "  response_match_score: {threshold: 1, tier: warn}\n"
     assert refusal(folder, warns) == [f"ci-eval.yaml:5: criteria: {message}"]

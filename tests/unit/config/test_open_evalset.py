@@ -81,7 +81,7 @@ def test_what_is_no_evalset_is_refused_with_what_it_is(tmp_path: Path) -> None:
     known = ", ".join(points.evalset)
     with pytest.raises(EvalSetError) as caught:
         opened(tmp_path, {"criteria": {}, "judge": {}})
-    assert str(caught.value).startswith(f"a.json:1: is no evalset that is known here ({known}): ")
+    assert str(caught.value).startswith(f"a.json:1: is not a known evalset format ({known}): ")
 
 
 def test_what_is_wrong_in_a_file_of_a_known_format_is_not_tried_as_another(

@@ -194,7 +194,7 @@ def test_agentflows_user_is_read_and_what_agentflow_does_not_read_is_told(tmp_pa
     found, said = read(tmp_path, {"user_simulator_config": given, "parallel": True})
 
     assert found.simulator == AgentFlow(model="gemini-2.5-pro", max_invocations=4, temperature=0.2)
-    ending = "an option that nothing reads, ignored"
+    ending = "unused option, ignored"
     assert said == [
         f"warning: test_config.json:11: user_simulator_config.thinking_enabled: {ending}",
         f"warning: test_config.json:12: user_simulator_config.thinking_budget: {ending}",
@@ -208,7 +208,7 @@ def test_agentflows_user_is_read_and_what_agentflow_does_not_read_is_told(tmp_pa
         (
             {"type": "llm_audio", "model": "m"},
             (
-                "8: user_simulator_config.type: only 'llm_backed' users, who write, are simulated, "
+                "8: user_simulator_config.type: only 'llm_backed' users are supported, "
                 "found 'llm_audio'"
             ),
         ),

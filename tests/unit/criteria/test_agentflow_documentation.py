@@ -20,7 +20,7 @@ from ci_eval.records.trials import Trace, TrialKey
 KEY = TrialKey(agent="a", evalset="e", case="c")
 
 
-UNREAD = "an option that nothing reads, ignored"
+UNREAD = "unused option, ignored"
 
 
 @pytest.fixture

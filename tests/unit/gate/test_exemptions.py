@@ -66,7 +66,7 @@ def test_an_excuse_covers_the_case_that_it_names_whatever_its_id_means_as_a_patt
     ],
 )
 def test_the_last_day_must_be_a_day(given, found):
-    with pytest.raises(ValidationError, match=f"must be a day such as 2027-01-31, found {found}"):
+    with pytest.raises(ValidationError, match=f"must be a date such as 2027-01-31, found {found}"):
         Quarantine.model_validate(quarantine("x", given))
 
 

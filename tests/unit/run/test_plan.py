@@ -475,9 +475,7 @@ def test_what_is_no_evalset_is_told_by_what_it_is(tmp_path: Path, text: str, fou
     with pytest.raises(EvalSetError) as caught:
         open_evalset(path, shown="a.json")
     known = ", ".join(points.evalset)
-    assert (
-        str(caught.value) == f"a.json:1: is no evalset that is known here ({known}): found {found}"
-    )
+    assert str(caught.value) == f"a.json:1: is not a known evalset format ({known}): found {found}"
 
 
 def test_what_is_no_json_is_told_so(tmp_path: Path) -> None:
