@@ -217,9 +217,9 @@ def test_a_pull_request_that_moved_on_is_left_alone(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"event": "push"}, "was of the event 'push'"),
-        ({"event": "schedule"}, "was of the event 'schedule'"),
-        ({"status": "in_progress", "conclusion": None}, "has not ended"),
+        ({"event": "push"}, "was triggered by 'push'"),
+        ({"event": "schedule"}, "was triggered by 'schedule'"),
+        ({"status": "in_progress", "conclusion": None}, "has not finished"),
         ({"repository": None}, "no open pull request"),
     ],
 )
@@ -282,7 +282,7 @@ def test_hostile_artifacts_are_said_and_the_others_still_posted(
     ended = runner.publish()
     assert ended.code == 4
     for said in (
-        "-bomb'/report.json: is longer than 16 MiB",
+        "-bomb'/report.json: is larger than 16 MiB",
         "-claims': has 1,073,741,824 bytes",
         "-elsewhere': expected one report.json at its top level, found 0",
         "-groups'/report.json: groups: is longer than 2,000",
@@ -323,7 +323,7 @@ def test_a_stranger_gets_no_more_comments_than_there_are_suites(
     left(fake, report("one more"))
     ended = runner.publish()
     assert ended.code == 4
-    assert "no comment for the suite 'one more': 20 suites are the most" in ended.err
+    assert "no comment for suite 'one more': the maximum is 20 suites" in ended.err
     assert len(fake.bodies(7)) == 20
 
 
@@ -332,7 +332,7 @@ def test_a_commit_that_is_not_of_the_pull_request_is_said(fake: FakeGitHub, runn
     left(fake, report(commit=sha(99)))
     assert runner.publish().code == 0
     (body,) = fake.bodies(7)
-    assert f"It names the commit `{sha(99)[:10]}`, which is neither" in body
+    assert f"The report names commit `{sha(99)[:10]}`, which is neither" in body
     assert f"of commit `{HEAD[:10]}`" in body
 
 
@@ -446,7 +446,7 @@ def test_without_reports_another_run_must_have_started_this_one(runner: Runner, 
     ended = runner.run("publish", event=event, payload={})
     assert ended.code == 4
     assert "there is no report to publish: " in ended.err
-    assert "run this in a workflow on `workflow_run`" in ended.err
+    assert "run this in a `workflow_run` workflow" in ended.err
     assert ended.outputs == {
         "verdict": "",
         "comment-status": "failed",
