@@ -23,6 +23,7 @@ NOT_TOLD = {
     "nobody was asked": "only counts what judges would be asked",
     "nothing here can score it": "a guard; every criterion is scored by one of two ways",
     "a score has a value exactly when it passed or failed": "only in a `run.json` made by hand",
+    "…: the name in `…` must be a string on the same line": "seen by who writes a plugin of ours",
     "two … plugins are named …: … and …": "seen by who writes a plugin, at the import of it",
 }
 """Messages that are not on the page, and why."""
