@@ -23,7 +23,7 @@ from ci_eval.records.model import (
     ToolMocks,
 )
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import Fault, describe, errors_in
 from ci_eval.text.yaml_files import Loc
 
 USER: Final = "ci-eval"
@@ -162,18 +162,19 @@ def _validated(value: Mapping[str, Json], notes: Notes) -> GivenCase | None:
         return GivenCase.model_validate(value)
     except ValidationError as exc:
         seen = set()
-        for loc, message in explain(exc, GivenCase):
-            place, said = _in_words(value, loc, message)
+        for fault in errors_in(exc, GivenCase):
+            place, said = _in_words(value, fault)
             if said and (place, said) not in seen:
                 seen.add((place, said))
                 notes.error(said, place)
         return None
 
 
-def _in_words(value: Any, loc: Loc, message: str) -> tuple[tuple[int | str, ...], str]:
+def _in_words(value: Any, fault: Fault) -> tuple[tuple[int | str, ...], str]:
     """Return the location and the message; empty if only one alternative of a union failed."""
     place: list[int | str] = []
-    for step in loc:
+    message, is_no_text = fault.message, fault.kind == "string_type"
+    for step in fault.loc:
         inside = isinstance(value, Mapping) and step in value
         if inside or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
             value = value[step]
@@ -183,9 +184,9 @@ def _in_words(value: Any, loc: Loc, message: str) -> tuple[tuple[int | str, ...]
         message = f"expected the name of a tool, or its name and args, found {describe(value)}"
     elif parent == "rubrics" and not isinstance(value, Mapping):
         message = f"expected a text, or an id and a text, found {describe(value)}"
-    elif parent in ("expected_tools", "rubrics") and message.startswith("expected text"):
+    elif parent in ("expected_tools", "rubrics") and is_no_text:
         message = ""
-    elif message.startswith("expected text, found ") and isinstance(value, int | float):
+    elif is_no_text and isinstance(value, int | float):
         message += "; put it in quotes"
     return tuple(place), message
 

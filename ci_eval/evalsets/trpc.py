@@ -1,6 +1,5 @@
 """Evalsets of trpc-agent-go."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -28,7 +27,7 @@ from ci_eval.records.model import (
     RubricContent,
     SessionInput,
 )
-from ci_eval.text.validation_messages import explain
+from ci_eval.text.validation_messages import errors_in
 
 _UNREAD: Final = {
     "contextMessages": "messages before the conversation are left out",
@@ -152,10 +151,10 @@ def _case(entry: Entry) -> Iterator[EvalCase]:
     try:
         given = _Case.model_validate(entry.value)
     except ValidationError as exc:
-        for loc, message in explain(exc, _Case):
-            missing = re.fullmatch(r"'(\w+)' is missing", message)
-            said = f"{to_camel(missing[1])!r} is missing" if missing else message
-            entry.notes.error(said, loc)
+        for fault in errors_in(exc, _Case):
+            is_missing = fault.kind == "missing"
+            said = f"{to_camel(fault.key)!r} is missing" if is_missing else fault.message
+            entry.notes.error(said, fault.loc)
         return
     _note_unread(entry.value, entry.notes)
     scenario, session = given.conversation_scenario, given.session_input

@@ -1,6 +1,7 @@
 """Calls to one provider, within the budget and its rate limits, with retries."""
 
 import asyncio
+import logging
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from ci_eval.records.questions import Answer, Question
 from ci_eval.records.results import JudgeUsage
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
+
+_log = logging.getLogger(__name__)
 
 CHARS_PER_TOKEN = 4
 """Characters per token in English, roughly; only estimates use it."""
@@ -144,9 +147,13 @@ class Caller:
             try:
                 async with self._limiter.slot(tokens):
                     started = time.monotonic()
-                    return await self._attempt(question, tokens, meter, budget)
+                    answer = await self._attempt(question, tokens, meter, budget)
             except JudgeError as exc:
+                _log.debug("%s: attempt %d failed: %s", question.model, attempt, exc)
                 last = exc
+            else:
+                _log.debug("%s answered in %.1f s", question.model, time.monotonic() - started)
+                return answer
             if not last.passing:
                 raise last
             self._note_failure(started, last)

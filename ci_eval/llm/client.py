@@ -7,6 +7,7 @@ limits of the provider; and the call, which is retried after transient failures.
 import asyncio
 import hashlib
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.text.redact import Secrets, print_none_of
 from ci_eval.text.yaml_files import read_text
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -180,6 +183,7 @@ class Asker:
         key = key_of(judge, question)
         known = None if fresh and self._judging.options.mode != "replay" else self._replayed(key)
         if known:
+            _log.debug("%s: answer from %s", question.model, self._cassette.shown)
             meter.add(JudgeUsage(cached=1))
             return known, True
         if self._judging.options.mode == "replay":

@@ -5,6 +5,7 @@ that the call passes: neither the user's settings files nor variables of the job
 has read the user's repository, the repository is always one whose settings we wrote.
 """
 
+import logging
 import os
 import re
 import signal
@@ -15,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
+
+_log = logging.getLogger(__name__)
 
 TIMEOUT_S = 60
 NETWORK_TIMEOUT_S = 120
@@ -98,6 +101,7 @@ class Repository:
             raise GitError(f"cannot start git: {exc.strerror or exc}") from exc
         except ValueError as exc:  # a name with U+0000 or a lone surrogate
             raise GitError(f"git {args[0]}: the name has invalid characters") from exc
+        _log.debug("git %s: exit code %d", " ".join(args), process.returncode)
         if process.returncode:
             message = _error_message(err)
             raise GitError(message or f"git {args[0]} exited with code {process.returncode}")

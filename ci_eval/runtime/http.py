@@ -8,6 +8,7 @@ key, and a `POST` would lose its body.
 import asyncio
 import importlib
 import ipaddress
+import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from aiohttp import ClientResponse, ClientSession
+
+_log = logging.getLogger(__name__)
 
 MAX_BODY = 16 * 1024 * 1024
 """The largest body or stream, in bytes."""
@@ -349,6 +352,7 @@ class Net:
                 headers=request.headers,
                 allow_redirects=False,
             )
+        _log.debug("%s %s: status %d", request.method, request.shown, response.status)
         async with response:
             yield response
 

@@ -3,7 +3,7 @@
 import re
 import typing
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Tag, ValidationError
 
@@ -41,17 +41,31 @@ _IN_UNION = re.compile(r"<\w+>|function-\w+\[.*\]", re.DOTALL)
 """Steps that unions add to the location of an error; they do not exist in the file."""
 
 
-def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
-    """Yield the location and the message of each error in a value of `model`.
+class Fault(NamedTuple):
+    """One error in a value."""
 
-    For a missing key, the location is that of its parent.
-    """
+    loc: Loc
+    """Where it is; for a missing key, the location of its parent."""
+    message: str
+    kind: str
+    """Pydantic's type of the error, such as `missing` or `string_type`."""
+    key: str
+    """The last step of pydantic's location; of a missing key, the key."""
+
+
+def errors_in(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]:
+    """Yield each error in a value of `model`."""
     for detail in error.errors(include_url=False):
-        steps = detail["loc"]
-        message = _message(detail, model, steps)
-        if detail["type"] == "missing":
-            steps = steps[:-1]
-        yield [step for step in steps if not _IN_UNION.fullmatch(str(step))], message
+        steps, kind = detail["loc"], detail["type"]
+        message, key = _message(detail, model, steps), str(steps[-1]) if steps else ""
+        shown = steps[:-1] if kind == "missing" else steps
+        loc = [step for step in shown if not _IN_UNION.fullmatch(str(step))]
+        yield Fault(loc, message, kind, key)
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
+    """Yield the location and the message of each error in a value of `model`."""
+    return ((each.loc, each.message) for each in errors_in(error, model))
 
 
 def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:

@@ -43,7 +43,9 @@ SEEDS: dict[str, Parameter] = {
         ),
         (0, "message"),
     ),
-    **dict.fromkeys(("TrialError", "Failure", "Reason", "failed", "Unheeded"), (1, "message")),
+    **dict.fromkeys(
+        ("TrialError", "Failure", "Reason", "failed", "Unheeded", "Fault"), (1, "message")
+    ),
     **dict.fromkeys(("scored", "Score", "Delta"), (9, "reason")),
     **dict.fromkeys(("unscored", "Reading", "Verdict", "Mean", "JudgedTurn"), (1, "reason")),
     "Sample": (1, "rationale"),

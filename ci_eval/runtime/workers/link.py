@@ -1,6 +1,7 @@
 """Our end of the connection to a worker process; `worker.py` is the other end."""
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from typing import Any, Self
 from ci_eval.records.errors import BadAnswerError, DisturbedError, TrialError, failure_kind
 from ci_eval.runtime.processes import Child, Launch
 from ci_eval.runtime.workers.wire import encode, read_json
+
+_log = logging.getLogger(__name__)
 
 START_TIMEOUT_S = 300.0
 """How long a worker may take to import its target."""
@@ -72,6 +75,7 @@ class Link:
         except asyncio.CancelledError:
             await link._child.stop()
             raise
+        _log.info("worker started for %s under %s", launch.argv[3], launch.argv[0])
         return link
 
     @property
