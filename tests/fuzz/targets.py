@@ -228,7 +228,7 @@ def cassette(path: Path) -> None:
     """Answers of judges."""
     kept = Cassette(path, shown=SHOWN)
     kept.load()
-    for key in list(kept._places):
+    for key in list(kept._positions):
         kept.get(key)
     kept.tidy()
     Cassette(path, shown=SHOWN).load()

@@ -154,7 +154,7 @@ def _results(put: Put, names: _Names) -> list[TrialResult]:
             names.erring,
             Status.ERROR,
             error=Failure(
-                kind=put("kind of failure", "raised"),
+                kind="raised",  # no other text can be one
                 message=put("message of a failure", "KeyError"),
             ),
         ),
@@ -272,7 +272,9 @@ def _delta(put: Put, group: GroupKey, outcome: Outcome) -> Delta:
 def _verdict(put: Put, names: _Names, shape: Shape) -> Verdict:
     blocks = put("reason that blocks", "quality fell by 0.5")
     reasons = {
-        "regressed": [Reason(severity="blocks", message=blocks, group=names.group)],
+        "regressed": [
+            Reason(kind="regressed", severity="blocks", message=blocks, group=names.group)
+        ],
         "failed": [Reason(severity="blocks", message=blocks)] * 2,
         "incomplete": [],
         "passed": [],

@@ -97,7 +97,7 @@ def test_what_a_failure_says_is_read_back_from_xml(batch: str) -> None:
             error = document.find(".//testcase/error")
             assert error is not None
             shown = "".join(clean(text).split())
-            assert "".join((error.text or "").split()) == f"{shown}:{shown}"
+            assert "".join((error.text or "").split()) == f"raised:{shown}"
 
 
 @pytest.mark.slow

@@ -519,7 +519,8 @@ def test_at_a_terminal_the_agent_the_purpose_and_the_workflow_are_asked_for(repo
     assert "1. the ADK agent in desk" in output
     assert list(written(root)["agents"]) == ["shop"]
     assert (
-        "correctness: The right answer in any words, and nothing made up. (asks a model)" in output
+        "correctness: The right answer in any words, without hallucinations. (asks a model)"
+        in output
     )
     assert written(root)["criteria"] == {"final_response_match_v2": 0.8, "hallucinations_v1": 0.8}
     assert not (root / ".github").exists()

@@ -114,7 +114,7 @@ def test_a_case_that_nobody_recorded_is_never_green(weather: Project) -> None:
     assert ended.code == 6
     [error] = [each["error"] for each in weather.run_json()["results"] if each["error"]]
     assert error["kind"] == "not_recorded"
-    assert "exactly the same messages of the user" in error["message"]
+    assert "exactly the same user messages" in error["message"]
 
 
 def test_what_was_recorded_may_be_what_is_expected(weather: Project) -> None:

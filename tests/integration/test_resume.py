@@ -321,7 +321,7 @@ def test_an_agent_whose_tools_nobody_can_replace_is_not_let_loose_on_them(
 
     assert ended.code == 6
     assert (
-        f"mocked: unsupported: the case has `tool_mocks`, and an agent of type {kind!r}"
+        f"mocked: unsupported: the case has `tool_mocks`, but an agent of type {kind!r}"
         in ended.err
     )
     assert log(project) == []

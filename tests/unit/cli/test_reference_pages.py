@@ -62,7 +62,7 @@ def test_a_preset_is_told_with_its_criteria_and_its_options() -> None:
         "(criteria.md#agentflowtool_trajectory_avg_score) | no "
         '| `threshold: 1.0`, `match_type: "EXACT"`, `check_args: true` |'
     ) in page
-    assert "| `strict` | `true` | Whether no other tool may be called. |" in page
+    assert "| `strict` | `true` | Whether to forbid calls of other tools. |" in page
 
 
 def test_every_preset_has_a_page_with_an_example() -> None:
@@ -75,5 +75,5 @@ def test_every_preset_has_a_page_with_an_example() -> None:
 def test_the_keys_of_a_configuration_are_told_with_their_defaults() -> None:
     text = "\n".join(reference_pages.config_keys())
 
-    assert "| `retries` | `0` | How often a trial that could not be observed" in text
+    assert "| `retries` | `0` | Number of retries of a trial that could not be observed" in text
     assert "| `gate` |  | What blocks a merge. |" in text

@@ -119,7 +119,10 @@ def test_two_evalsets_of_one_id_are_refused(shop):
         (["agents/shop", "smoke", "--eval_storage_uri", "s3://b"], "Supported URIs: gs://"),
         (["agents/shop", "smoke", "--log_level", "loud"], "'loud' is not one of"),
         (["agents/shop", "smoke", "--config_file_path", "x.json"], "x.json cannot be read"),
-        (["agents/shop", "agents/shop/agent.py"], "agents/shop/agent.py:1: is no evalset"),
+        (
+            ["agents/shop", "agents/shop/agent.py"],
+            "agent.py:1: is not a known evalset format",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_left(shop, arguments, message):

@@ -105,7 +105,7 @@ def test_a_folder_holds_so_many_reports_at_most(
     written(folder, *["passed"] * (MAX_ARTIFACTS + 1))
     posting(monkeypatch)
     assert main(["publish", "reports"]) == 4
-    assert "reports: holds 257 reports, and 256 are the most" in capsys.readouterr().err
+    assert "reports: contains 257 reports; the maximum is 256" in capsys.readouterr().err
 
 
 def test_a_folder_without_a_report_is_said(
@@ -126,5 +126,5 @@ def test_a_report_that_is_named_is_held_to_the_limits_of_strangers(
     (folder / "many.json").write_text(json.dumps(value))
     assert main(["publish", "long.json", "many.json"]) == 4
     said = capsys.readouterr().err
-    assert "a suite has a name of at most 100 characters" in said
+    assert "meta.suite: expected 1 to 100 characters, found 101" in said
     assert "has 20,001 entries" in said
