@@ -1,4 +1,6 @@
 """`ci-eval.yaml` and the eval configs of other tools: from text to a validated `Config`.
 
+Also what follows from a `Config` alone: presets, the selection of cases, the secrets it hands on.
+
 Imports the plugin packages and below, because a configuration names plugins.
 """

@@ -1,4 +1,4 @@
-"""GitHub and GitLab: clients for their APIs, and the commit and job of a run.
+"""GitHub and GitLab: clients for their APIs, the job of a run, and the lineage of its commit.
 
 Imports `runtime` and below.
 """

@@ -1,4 +1,4 @@
-"""File and message formats of other tools, used by file readers and agents.
+"""File and message formats of other tools: sniffing, known files, messages, events.
 
 Imports `plugins` and below.
 """

@@ -1,4 +1,4 @@
-"""The pipeline: plans trials, executes them, scores their traces and collects the run.
+"""The pipeline: plans trials, executes them with all participants, scores and collects results.
 
 Imports `gate`, `config` and below.
 """

@@ -1,4 +1,4 @@
-"""Operating system and network: processes, isolation, git, paths, HTTP, retries.
+"""What a run runs on: its context, processes and sandboxes, isolation, git, paths, HTTP, retries.
 
 Imports `run_files`, `text` and below.
 """
