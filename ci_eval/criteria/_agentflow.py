@@ -13,7 +13,7 @@ from ci_eval.plugins.points import Criterion
 from ci_eval.records.bounds import Value
 from ci_eval.records.model import EvalCase, Invocation, Json, Status, ToolCall
 from ci_eval.records.results import InvocationScore, Score
-from ci_eval.records.stated import Expectation
+from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 
 

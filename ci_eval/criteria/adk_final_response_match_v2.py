@@ -14,7 +14,7 @@ from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.results import Score
-from ci_eval.records.stated import Expectation
+from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 
 PROMPT = "adk/final_response_match_v2"

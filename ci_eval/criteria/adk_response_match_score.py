@@ -12,7 +12,7 @@ from ci_eval.criteria._turns import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.model import EvalCase, Invocation
 from ci_eval.records.results import Score
-from ci_eval.records.stated import Expectation
+from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 
 

@@ -11,7 +11,7 @@ from ci_eval.criteria._turns import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json, ToolCall
 from ci_eval.records.results import Score
-from ci_eval.records.stated import SILENCE, Expectation
+from ci_eval.records.stated_expectations import SILENCE, Expectation
 from ci_eval.records.trials import Trace
 
 _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")

@@ -18,7 +18,7 @@ from ci_eval.plugins.points import Asked, JudgedCriterion, Panel, criterion
 from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.results import Score
-from ci_eval.records.stated import Expectation
+from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 
 SCHEMA: Mapping[str, Json] = {

@@ -8,7 +8,7 @@ from ci_eval.criteria._agentflow_observed import observed_share
 from ci_eval.criteria._sequences import MatchType, matches, share
 from ci_eval.plugins.points import criterion
 from ci_eval.records.model import EvalCase, Invocation, Json
-from ci_eval.records.stated import UNSTATED, Expectation
+from ci_eval.records.stated_expectations import UNSTATED, Expectation
 
 _START: Final = "__start__"
 _END: Final = "__end__"

@@ -9,7 +9,7 @@ from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._scores import scored
 from ci_eval.plugins.points import criterion
 from ci_eval.records.model import EvalCase
-from ci_eval.records.stated import UNSTATED, Expectation
+from ci_eval.records.stated_expectations import UNSTATED, Expectation
 from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/response_match_score"

@@ -8,7 +8,7 @@ from ci_eval.criteria._rouge import rouge1_f, words
 from ci_eval.plugins.points import criterion
 from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score
-from ci_eval.records.stated import UNSTATED, Expectation
+from ci_eval.records.stated_expectations import UNSTATED, Expectation
 from ci_eval.records.trials import Trace
 
 

@@ -21,7 +21,7 @@ from ci_eval.formats.agents_cli import is_agents_cli
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json, Rubric
-from ci_eval.records.stated import SILENCE, states
+from ci_eval.records.stated_expectations import SILENCE, states
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain

@@ -1,4 +1,6 @@
-"""Records that pass between stages, the errors that all stages raise, and the bounds of both.
+"""Records that pass between stages: cases, trials, results, findings.
+
+With the errors that all stages raise, and the bounds of numbers in files.
 
 Imports nothing else of ci-eval.
 """

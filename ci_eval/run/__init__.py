@@ -1,4 +1,4 @@
-"""The pipeline: plans trials, executes them with all participants, scores and collects results.
+"""The pipeline: plans, executes trials with all participants, scores, collects, writes the report.
 
 Imports `gate`, `config` and below.
 """

@@ -1,4 +1,6 @@
-"""Files that ci-eval writes and reads again: runs, traces, reports, scores as columns, badges.
+"""Files that ci-eval writes and reads again: runs, traces, reports, badges.
+
+With what is derived from them: run summaries, score tables, and what `--resume` may reuse.
 
 Imports `text` and below.
 """

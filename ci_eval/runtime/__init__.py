@@ -1,4 +1,6 @@
-"""What a run runs on: its context, processes and sandboxes, isolation, git, paths, HTTP, retries.
+"""What a run runs on: its context, processes, isolation, git, paths, HTTP, retries.
+
+Templates of users are rendered in a sandboxed process, so they are here too.
 
 Imports `run_files`, `text` and below.
 """

@@ -1,4 +1,4 @@
-"""Text: parsing YAML and JSON with limits, redacting secrets, escaping, templates, suggestions.
+"""Text: parsing YAML and JSON with limits, redacting secrets, escaping, our own templates.
 
 Imports `stats` and `records`.
 """

@@ -6,7 +6,7 @@ from ci_eval.evalsets._reading import ADK_RESPONSES
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase
-from ci_eval.records.stated import SILENCE
+from ci_eval.records.stated_expectations import SILENCE
 
 
 def told(read: Callable[[], OpenedEvalSet], name: str, *, silence: bool = False) -> list[str]:

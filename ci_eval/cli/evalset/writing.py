@@ -18,7 +18,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import Content, EvalCase, IntermediateData, Invocation, Json, Rubric
 from ci_eval.records.scenarios import of_metadata
-from ci_eval.records.stated import states
+from ci_eval.records.stated_expectations import states
 
 _ADKS = ("name", "description", "creation_timestamp")
 _AGENTFLOWS = ("name", "description", "metadata")

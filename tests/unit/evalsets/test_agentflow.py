@@ -18,7 +18,7 @@ from ci_eval.formats.sniff import read_head
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, IntermediateData, ToolCall
-from ci_eval.records.stated import states
+from ci_eval.records.stated_expectations import states
 from ci_eval.text.fingerprint import of_case
 
 DUMP = Path(__file__).parents[2] / "vectors" / "agentflow-0.10.1.evalset.json"

@@ -15,7 +15,7 @@ from ci_eval.plugins.points import EvalSetReader
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase
-from ci_eval.records.stated import states
+from ci_eval.records.stated_expectations import states
 
 
 def opened(folder: Path, value: object, name: str = "a.json") -> OpenedEvalSet:

@@ -12,7 +12,7 @@ from ci_eval.config.open_evalset import open_evalset
 from ci_eval.evalsets._reading import ADK_RESPONSES
 from ci_eval.records.errors import EvalSetError, UsageError
 from ci_eval.records.model import EvalCase, SessionInput
-from ci_eval.records.stated import SILENCE, states
+from ci_eval.records.stated_expectations import SILENCE, states
 
 OLDER_TURN = {
     "query": "Refund 7",
