@@ -1,4 +1,4 @@
-"""The command line: each command and its options, console output, exit codes, reference pages.
+"""Command-line interface: commands, options, console output, exit codes, reference pages.
 
 It may import every other package.
 """

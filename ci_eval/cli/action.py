@@ -1,6 +1,6 @@
-"""The entry of the action: its inputs become a command, `ci-eval run` mostly.
+"""Entry point of the GitHub Action: turns its inputs into a command, usually `ci-eval run`.
 
-`INPUTS` and `action.yml` say the same, and a test holds them to it.
+A test keeps `INPUTS` and `action.yml` in step.
 """
 
 import os
@@ -21,30 +21,30 @@ from ci_eval.text.yaml_files import read_text
 
 Kind = Literal["path", "text", "word", "list", "number", "flag"]
 MAX_LIST = 1024 * 1024
-"""The longest file of items, in characters."""
+"""Maximum length of a file of items, in characters."""
 COMMANDS = ("run", "publish")
-"""What the input `command` can ask for."""
+"""Values of the input `command`."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """One input, which is the option of the same name of the commands that have it."""
+    """One input; it maps to the option of the same name."""
 
     name: str
     kind: Kind = "path"
     commands: tuple[str, ...] = ("run",)
     words: tuple[str, ...] = ()
-    """All that a word can be."""
+    """Allowed values of a word."""
     is_argument: bool = False
-    """Whether its items are arguments of the command, and no option."""
+    """Whether its items are arguments of the command, not options."""
     empty: str = ""
-    """What an empty value stands for, where the option's own default is not that of the action."""
+    """The action's default, where it differs from the option's."""
 
     def arguments(self, value: str, folder: Path) -> list[str]:
-        """Return what `value`, which is not empty, adds to the command line.
+        """Return the command-line arguments for `value`, which is not empty.
 
-        A value is joined to its option, so that none is taken for an option itself.  Files that
-        a list names are looked for from `folder`.
+        Values are joined to their option, so that none is parsed as an option.  Files that
+        a list names are relative to `folder`.
 
         Raises:
             ValueError: it is not of the input's kind.
@@ -69,10 +69,10 @@ class Input:
 
 @dataclass(frozen=True)
 class SaveInput(Input):
-    """`baseline-save`: an option with a word, which is also switched on and off."""
+    """`baseline-save`: a word or a flag."""
 
     def arguments(self, value: str, folder: Path) -> list[str]:
-        """Return the option, or nothing where nothing is stored."""
+        """Return the option, or nothing if the run is not stored."""
         del folder
         if value == "auto":
             return [f"--{self.name}=auto"]
@@ -107,25 +107,25 @@ INPUTS = (
     Input("artifact", "text", ("publish",)),
 )
 COMMAND = "command"
-"""An input that is no option: which command is run."""
+"""The input (not an option) that selects the command."""
 WORKING_DIRECTORY = "working-directory"
-"""An input that is no option: where the command is run."""
+"""The input (not an option) that sets the working directory."""
 TOKEN = "github-token"  # noqa: S105  # the name of one
-"""An input that is no option: what speaks to GitHub reads it from the environment, where it never
-gets into a command line."""
+"""The input (not an option) with the token: read from the environment only, so that it never
+appears on a command line."""
 
 
 class Command(NamedTuple):
-    """What the inputs ask for."""
+    """The command that the inputs select."""
 
     arguments: Sequence[str]
     folder: Path
     problems: Sequence[Problem]
-    """What is wrong with the inputs, all of it; the command is run only without errors."""
+    """All problems of the inputs; the command runs only if there are no errors."""
 
 
 def main() -> int:
-    """Run what the inputs ask for, and return the exit code."""
+    """Run the command that the inputs select, and return its exit code."""
     from ci_eval.cli.exit_codes import guarded
 
     return guarded(lambda: _run(dict(os.environ)), os.environ)
@@ -152,9 +152,9 @@ def _run(env: Mapping[str, str]) -> int:
 
 
 def read_inputs(env: Mapping[str, str]) -> Command:
-    """Return the command that the inputs in `env` ask for.
+    """Return the command that the inputs in `env` select.
 
-    An input that is empty, as where a workflow's own was left out, is as if it were not given.
+    An empty input, such as an unset input of a calling workflow, counts as not given.
     """
     defaults = {each.name: each.empty for each in INPUTS}
     given = {
@@ -167,7 +167,7 @@ def read_inputs(env: Mapping[str, str]) -> Command:
     given.pop(TOKEN, None)
     problems = []
     if not folder.is_dir():
-        problems.append(_problem(WORKING_DIRECTORY, f"there is no folder {str(folder)!r}"))
+        problems.append(_problem(WORKING_DIRECTORY, f"no such directory: {str(folder)!r}"))
     command = given.pop(COMMAND, "run")
     if command not in COMMANDS:
         expected = f"expected one of {', '.join(COMMANDS)}"
@@ -182,7 +182,7 @@ def read_inputs(env: Mapping[str, str]) -> Command:
         except (ValueError, UsageError) as exc:
             problems.append(_problem(known.name, str(exc)))
             continue
-        # Others have a value all the same, where they have a default.
+        # Inputs of other commands may have a value too: their default.
         if command in known.commands:
             (more if known.is_argument else arguments).extend(found)
     arguments += ["--", *more] if more else []
@@ -198,10 +198,10 @@ def _problem(name: str, message: str) -> Problem:
 
 
 def _items(value: str, folder: Path) -> Iterator[str]:
-    """Yield the items of `value`: one a line, or between commas where it is one line.
+    """Yield the items of `value`, separated by newlines, or by commas if it is a single line.
 
-    `@file` stands for the lines of a file, for more than an environment variable can hold;
-    `@@item` for what begins so.
+    `@file` reads items from a file, for lists too long for an environment variable;
+    `@@item` is a literal `@item`.
     """
     for item in _stripped(value.split("\n" if "\n" in value else ",")):
         if item.startswith("@") and not item.startswith("@@"):
@@ -231,7 +231,7 @@ def _flag(value: str) -> bool:
 
 
 def _become_owner(env: Mapping[str, str]) -> None:
-    """Go on, in our image, as the owner of the workspace, who may write to the runner, too."""
+    """In our image, switch to the owner of the workspace and give them the runner's files."""
     if sys.platform == "win32":
         return
     if isolation.account() is None:

@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on, and when it is done: all of it on stderr."""
+"""Progress and results of a run on the console, all on stderr."""
 
 import sys
 from collections import Counter
@@ -16,25 +16,25 @@ from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import counted, dollars, plain, terminal
 
 MAX_LINES = 40
-"""How many trials that did not pass get a line of their own."""
+"""Maximum number of failed trials printed."""
 MAX_LISTED = 20
-"""Lines of a list that are printed."""
+"""Maximum number of list lines printed."""
 MAX_PROBLEMS = 50
-"""How many problems are printed; the number of the rest is."""
+"""Maximum number of problems printed; the rest are counted."""
 MAX_BROKEN = 5
-"""How many single cases that broke or are suspected are printed; the number of the rest is."""
+"""Maximum number of broken or suspected cases printed; the rest are counted."""
 STEPS = 10
-"""How often a run that nobody watches says how far it is."""
+"""Number of progress lines where stderr is not a terminal."""
 _MARKS = {"passed": "✔", "failed": "✘", "incomplete": "?"}
 
 
 def say(line: str = "") -> None:
-    """Print one line, without anything that could steer a terminal."""
+    """Print one line, without terminal control sequences."""
     sys.stderr.write(terminal(line) + "\n")
 
 
 def say_problems(problems: Iterable[Problem]) -> None:
-    """Print problems, the errors first, a bounded number of them."""
+    """Print at most `MAX_PROBLEMS` problems, errors first."""
     listed = sorted(problems, key=lambda problem: problem.severity)
     for problem in listed[:MAX_PROBLEMS]:
         say(f"{problem.severity}: {problem}" if problem.severity == "warning" else str(problem))
@@ -43,7 +43,7 @@ def say_problems(problems: Iterable[Problem]) -> None:
 
 
 def say_list(title: str, lines: Sequence[str]) -> None:
-    """Print a list with its title and length, so many lines at most; nothing where it is empty."""
+    """Print a titled list of at most `MAX_LISTED` lines, or nothing if it is empty."""
     if not lines:
         return
     say()
@@ -55,7 +55,7 @@ def say_list(title: str, lines: Sequence[str]) -> None:
 
 
 class Progress(collect.Progress):
-    """Says how far a run is: a bar where somebody watches, else a bounded number of lines."""
+    """Shows progress: a bar on a terminal, otherwise a bounded number of lines."""
 
     def __init__(self, count: int, *, grouped: bool) -> None:
         self._count = count
@@ -64,7 +64,7 @@ class Progress(collect.Progress):
         self._lines = 0
         self._ended = dict.fromkeys(Status, 0)
         self._causes: Counter[tuple[str, ...]] = Counter()
-        """How many trials of which agent each common cause of errors struck."""
+        """Number of trials by agent and cause of error."""
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -81,14 +81,14 @@ class Progress(collect.Progress):
         for (agent, kind, cause), count in self._causes.items():
             if count > 1:
                 more = counted(count - 1, "more trial")
-                self._print(f"ERROR {agent} · {more}: {kind}: the same: {one_line(cause, 200)}")
+                self._print(f"ERROR {agent} · {more}: {kind}: same cause: {one_line(cause, 200)}")
         if self._bar:
             self._bar.stop()
         elif self._grouped:
             sys.stderr.write("::endgroup::\n")
 
     def landed(self, result: TrialResult) -> None:
-        """Count a result, and say what is worth saying."""
+        """Count a result, and print it if it did not pass."""
         self._done += 1
         self._ended[result.status] += 1
         if result.status in (Status.FAILED, Status.ERROR) and self._is_news(result):
@@ -96,28 +96,28 @@ class Progress(collect.Progress):
             if self._lines <= MAX_LINES:
                 self._print(_line(result))
             elif self._lines == MAX_LINES + 1:
-                self._print("… the others are in the reports")
+                self._print("… see the reports for the others")
         if self._bar:
             self._bar.advance(self._bar.task_ids[0])
         elif self._count > STEPS and self._done * STEPS % self._count < STEPS:
             say(f"{self._done}/{self._count}: {self._so_far()}")
 
     def rerun(self, trials: int) -> None:
-        """Add trials, and say why."""
+        """Add trials, and print the reason."""
         if not trials:
             return
         self._count += trials
         if self._bar:
             self._bar.update(self._bar.task_ids[0], total=self._count)
-        self._print(f"in doubt: {counted(trials, 'more trial')}")
+        self._print(f"inconclusive: running {counted(trials, 'more trial')}")
 
     def reused(self, trials: int, invocations: int) -> None:
-        """Say how much was reused from the run that this one resumes."""
+        """Print what was reused from the run that this one resumes."""
         begun = f", and {counted(invocations, 'invocation')} of others" if invocations else ""
-        say(f"taken over from the run before: {counted(trials, 'trial')}{begun}")
+        say(f"reused {counted(trials, 'trial')}{begun} from the previous run")
 
     def _is_news(self, result: TrialResult) -> bool:
-        """Say whether no other trial of the agent was an error for the same cause."""
+        """Return True if this is the agent's first error with this cause."""
         cause = result.error.cause if result.error else None
         if cause is None:
             return True
@@ -163,7 +163,7 @@ def _line(result: TrialResult) -> str:
 
 
 def say_report(report: Report, folder: str) -> None:
-    """Print the verdict with what decided it, and the table of criteria."""
+    """Print the verdict with its reasons, and the table of criteria."""
     outcome = report.verdict.outcome
     said = wording.decided(report) if outcome == "incomplete" else ""
     say(f"{_MARKS[outcome]} {outcome.upper()}{said and f': the suite {said}'}")
@@ -189,7 +189,7 @@ def say_report(report: Report, folder: str) -> None:
 
 
 def _why(report: Report) -> Iterator[str]:
-    """Yield the reasons of the verdict, each with what was measured of its criterion."""
+    """Yield the reasons of the verdict, each with the measurements of its criterion."""
     comparison = report.comparison or Comparison()
     deltas = {delta.group: delta for delta in comparison.deltas}
     for reason in report.verdict.reasons:
@@ -206,7 +206,7 @@ def _why(report: Report) -> Iterator[str]:
 
 
 def _broken(comparison: Comparison) -> Iterator[str]:
-    """Yield the single cases that broke, and those that are suspected, a few of them."""
+    """Yield at most `MAX_BROKEN` broken or suspected cases."""
     found = [
         each
         for each in comparison.changes
@@ -220,11 +220,11 @@ def _broken(comparison: Comparison) -> Iterator[str]:
         name = f"{change.case} {what}, {change.group.criterion}{where}"
         yield f"- {name}: {wording.trials(change)}"
     if len(found) > MAX_BROKEN:
-        yield f"- {len(found) - MAX_BROKEN} more broke or are suspected"
+        yield f"- {len(found) - MAX_BROKEN} more broken or suspected cases"
 
 
 def say_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print a table, in the way that whoever reads it can take."""
+    """Print a table: formatted on a terminal, plain otherwise."""
     if sys.stderr.isatty():
         _rich_table(heads, rows)
     else:
@@ -232,7 +232,7 @@ def say_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 
 def spent(usage: JudgeUsage) -> str:
-    """Return what asking models took, as a phrase."""
+    """Describe model usage in a phrase."""
     tokens = usage.input_tokens + usage.output_tokens
     parts = [counted(usage.calls, "call"), f"{counted(usage.cached, 'answer')} from the cache"]
     if usage.calls:
@@ -240,12 +240,12 @@ def spent(usage: JudgeUsage) -> str:
     if usage.unpriced < usage.calls:
         parts.append(dollars(usage.cost_usd))
     if usage.unpriced:
-        parts.append(f"{counted(usage.unpriced, 'call')} of unknown price")
+        parts.append(f"{counted(usage.unpriced, 'call')} at unknown cost")
     return ", ".join(parts)
 
 
-def told(estimate: Estimate) -> str:
-    """Return what a criterion would ask of models, as a line."""
+def describe_estimate(estimate: Estimate) -> str:
+    """Describe the model calls that a criterion would make."""
     calls = _range(*(f"{each:,}" for each in estimate.calls))
     tokens = _range(*(f"{each:,}" for each in estimate.input_tokens))
     cost = _range(*map(dollars, estimate.cost_usd)) if estimate.cost_usd else "unknown"
@@ -253,7 +253,7 @@ def told(estimate: Estimate) -> str:
     samples = counted(estimate.samples, "sample")
     return (
         f"{estimate.criterion}: {calls} calls of {models} ({samples}), about {tokens} tokens in, "
-        f"cost {cost}; less with answers that are kept"
+        f"cost {cost}; less if answers are cached"
     )
 
 
@@ -277,7 +277,7 @@ def _row(group: GroupSummary, report: Report) -> tuple[str, ...]:
 
 
 def _passed(group: GroupSummary) -> str:
-    """Return how many of the measured cases passed, and how many could not be measured."""
+    """Return the pass count of the measured cases, and the number not measured."""
     measured = group.passed + group.failed
     parts = [f"{group.passed}/{measured}"] if measured else []
     if group.errors:

@@ -1,4 +1,4 @@
-"""How a command ends: with an exit code, whatever became of it, and a word to the user."""
+"""Exit codes and error messages of commands."""
 
 import errno
 import json
@@ -17,7 +17,7 @@ EXIT_CODES = {
     "failed": ExitCode.FAILED,
     "incomplete": ExitCode.INCOMPLETE,
 }
-"""With which code a command ends that reached this verdict."""
+"""Exit code by verdict."""
 
 
 _LACKS = {
@@ -25,12 +25,12 @@ _LACKS = {
     *(errno.ENOMEM, errno.EAGAIN),
     *(errno.EMFILE, errno.ENFILE),
 }
-"""What the system says when the machine lacks room; no file is to blame."""
-_NO_THREAD = "can't start new thread"  # how Python says it of threads
+"""System errors that mean the machine is out of resources; no file is to blame."""
+_NO_THREAD = "can't start new thread"  # Python's message for threads
 
 
 def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
-    """Return the exit code of `command`, whatever becomes of it; it prints no secret of `env`."""
+    """Run `command` and return its exit code, whatever it raises; redacts secrets in `env`."""
     with printing(env), _terminable():
         try:
             return command()
@@ -44,7 +44,7 @@ def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let a runner that cancels the job (SIGTERM) end a command as Ctrl-C does.
+    """Handle SIGTERM, which a runner sends to cancel the job, like Ctrl-C.
 
     In a container, where we are the first process, it would not be ended at all; nor where a shell
     started us in the background, which lets its children ignore Ctrl-C.
@@ -67,32 +67,32 @@ def _terminable() -> Iterator[None]:
 
 @contextmanager
 def naming_files() -> Iterator[None]:
-    """Say of a file that the system refuses which one it is, and why.
+    """Turn system errors into errors that name the file and the cause.
 
     Raises:
         UsageError: a file cannot be used.
         MachineError: the machine lacks disk space, memory, processes or open files.
 
     """
-    hint = "make room on the machine or raise its limits, and run again"
+    hint = "free disk space or memory, or raise the limits, then run again"
     try:
         yield
     except RuntimeError as exc:
         if str(exc) != _NO_THREAD:
             raise
-        raise MachineError(f"the machine cannot go on: {exc}", hint=hint) from exc
+        raise MachineError(f"out of system resources: {exc}", hint=hint) from exc
     except OSError as exc:
         if exc.errno in _LACKS:
             at = f" at {exc.filename}" if exc.filename is not None else ""
-            message = f"the machine cannot go on{at}: {exc.strerror}"
+            message = f"out of system resources{at}: {exc.strerror}"
             raise MachineError(message, hint=hint) from exc
         if exc.filename is None:
             raise
-        raise UsageError(f"{exc.filename} cannot be used: {exc.strerror}") from exc
+        raise UsageError(f"{exc.filename} cannot be accessed: {exc.strerror}") from exc
 
 
 def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> ExitCode:
-    """Say what is wrong, to the person, the runner and the program that asked for JSON."""
+    """Report an error on the console, as annotations and, if wanted, as JSON."""
     from ci_eval.cli import console
     from ci_eval.pull_requests.github_runner import annotate
 
@@ -108,13 +108,13 @@ def complain(error: CiEvalError, env: Mapping[str, str], *, as_json: bool) -> Ex
 
 
 def apart_from_json(*, as_json: bool) -> AbstractContextManager[object]:
-    """Send the commands for the runner, which reads both streams, where no JSON is."""
+    """Send runner commands to stderr if stdout holds JSON; the runner reads both."""
     return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def print_json(value: Any) -> None:
-    """Print `value`, which is all that stdout holds then."""
-    # Runners obey `##[` wherever it stands in a line; in a string of JSON it can be spelled so.
+    """Print `value` as the only output on stdout."""
+    # Runners obey `##[` anywhere in a line; a JSON string can escape it.
     sys.stdout.write(json.dumps(value, indent=1).replace("##[", r"#\u0023[") + "\n")
 
 

@@ -1,4 +1,4 @@
-"""Loads what commands name: configurations, plans, stored runs and baselines."""
+"""Loading of configurations, plans, stored runs and baselines named on the command line."""
 
 import os
 import time
@@ -39,7 +39,7 @@ def context_of(config: Path) -> RunContext:
 
 
 def load(config: str) -> tuple[Config, RunContext]:
-    """Return the configuration that the user calls `config`, and its context."""
+    """Return the configuration at `config` and its run context."""
     path = Path(config)
     context = context_of(path)
     loaded = configuration.load(path, shown=config, context=context)
@@ -51,7 +51,7 @@ def planned(
 ) -> tuple[Plan, RunContext]:
     """Return the trials that the options of `run` and `plan` select.
 
-    `again` is the folder of an earlier run; only what did not pass in it is selected.
+    `again` is the folder of an earlier run; only cases that did not pass in it are selected.
 
     Raises:
         NothingSelectedError: everything passed in it.
@@ -73,22 +73,22 @@ def planned(
 
 
 def _not_passed(path: Path) -> frozenset[tuple[str, str, str]]:
-    """Return the agents, evalsets and cases that failed or were errors in a stored run."""
+    """Return the (agent, evalset, case) triples that failed or erred in a stored run."""
     if not path.exists():
-        message = f"there is no {path}, which would say what did not pass"
-        raise UsageError(message, hint="run without --failed first")
+        message = f"there is no {path}, so the failed cases are unknown"
+        raise UsageError(message, hint="run once without --failed first")
     found = frozenset(
         (result.key.agent, result.key.evalset, result.key.case)
         for result in read_run(path, shown=str(path)).results()
         if result.status in (Status.FAILED, Status.ERROR)
     )
     if not found:
-        raise NothingSelectedError(f"nothing to run again: everything passed in {path}")
+        raise NothingSelectedError(f"nothing to rerun: everything passed in {path}")
     return found
 
 
 def stored_run(given: str) -> Collected:
-    """Return a stored run, given its file or the folder of its report.
+    """Return a stored run from its file or report folder.
 
     Raises:
         UsageError: there is none.
@@ -96,7 +96,7 @@ def stored_run(given: str) -> Collected:
     """
     path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
     if not path.exists():
-        hint = "name a run.json, or the folder that `ci-eval run` wrote"
+        hint = "pass a run.json, or the output directory of `ci-eval run`"
         raise UsageError(problems=[Problem("no such file", str(path))], hint=hint)
     return collected_from(read_run(path, shown=str(path)))
 
@@ -109,12 +109,12 @@ def require_baseline(config: Config) -> BaselineStore:
 
     """
     if config.baseline is None:
-        raise ConfigError(f"{config.shown} names no baseline", hint="add `baseline: {store: file}`")
+        raise ConfigError(f"{config.shown} has no baseline", hint="add `baseline: {store: file}`")
     return config.baseline
 
 
 def require_suite(config: Config, meta: RunMeta) -> None:
-    """Refuse a run of another suite than that of a configuration.
+    """Reject a run that belongs to another suite than the configuration.
 
     Raises:
         UsageError: it is one.
@@ -122,14 +122,13 @@ def require_suite(config: Config, meta: RunMeta) -> None:
     """
     if meta.suite != config.suite:
         raise UsageError(
-            f"the run is of the suite {meta.suite!r}, and {config.shown} is that of "
-            f"{config.suite!r}",
-            hint="name the configuration it was made with: -c FILE",
+            f"the run belongs to suite {meta.suite!r}, but {config.shown} defines {config.suite!r}",
+            hint="pass the configuration the run was made with: -c FILE",
         )
 
 
 def stored_baseline(config: Config, context: RunContext) -> Baseline:
-    """Return the stored runs that a run of what is checked out would be compared with.
+    """Return the baseline of the commit that is checked out.
 
     Raises:
         ConfigError: no baseline is configured.
@@ -150,10 +149,10 @@ def baseline_for(config: Config, context: RunContext, meta: RunMeta) -> Baseline
 
 
 def judge_again(collected: Collected, config: str) -> tuple[Report, Config, RunContext]:
-    """Compare a stored run with the baseline of a configuration, and decide by its gate."""
+    """Reevaluate a stored run with the baseline and gate of a configuration."""
     loaded, context = load(config)
     meta = collected.run.meta
-    # The report shows the gate that it was decided by.
+    # The report shows the gate that decided it.
     gate = loaded.gate.model_dump(mode="json", exclude_defaults=True)
     again = collected.run._replace(meta=meta.model_copy(update={"gate": gate}))
     found = collected._replace(run=again)

@@ -1,4 +1,4 @@
-"""Logging: how much of the loggers `ci_eval.*` a user sees, and how."""
+"""Logging: level and format of the loggers `ci_eval.*`."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.text.suggest import did_you_mean
 
 LEVEL_VARIABLE = "CI_EVAL_LOG"
-"""The environment variable that names a level; options of the command line win."""
+"""The environment variable with the log level; command-line options win."""
 _LEVELS = {
     "error": logging.ERROR,
     "warning": logging.WARNING,
@@ -24,7 +24,7 @@ Command = Callable[..., Any]
 
 
 class _Stderr(logging.Handler):
-    """Writes to whatever `sys.stderr` is now, which hides secrets."""
+    """Writes to the current `sys.stderr`, which redacts secrets."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from ci_eval.text.templates import terminal
@@ -34,7 +34,7 @@ class _Stderr(logging.Handler):
 
 
 def configure(env: Mapping[str, str], *, verbose: int = 0, quiet: bool = False) -> None:
-    """Set the level: by `--verbose` and `--quiet`, `CI_EVAL_LOG`, or `RUNNER_DEBUG=1`, in order.
+    """Set the level from `--verbose` and `--quiet`, `CI_EVAL_LOG` or `RUNNER_DEBUG=1`, in order.
 
     Raises:
         UsageError: `CI_EVAL_LOG` names no level.
@@ -87,7 +87,7 @@ def add_options(command: click.Command) -> None:
 
 
 def _note(context: click.Context, option: click.Parameter, value: int) -> None:
-    """Set the level again with what this option adds."""
+    """Update the level with this option."""
     given = context.meta.setdefault(__name__, {"verbose": 0, "quiet": 0})
     given[option.name] += value
     configure(context.obj or {}, verbose=given["verbose"], quiet=bool(given["quiet"]))

@@ -1,4 +1,4 @@
-"""The command line: it parses and hands on; what is done is in `pipeline` and the stages."""
+"""The top-level commands; the work is done in `pipeline` and the stages."""
 
 import os
 import sys
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     pass
 
 MAX_LINE = 5_000
-"""Characters of a line that names all there is."""
+"""Maximum length of a line of names, in characters."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command `argv` and return its exit code.
 
-    What a user did wrong is printed, and as annotations too where a workflow runs; with
-    `--json` it is printed as JSON on stdout.
+    Errors are printed, and annotated in a workflow; with
+    `--json` they are printed as JSON on stdout.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     return guarded(lambda: _main(arguments), os.environ)
@@ -66,7 +66,7 @@ def _main(arguments: list[str]) -> int:
         sys.stderr.write("interrupted\n")
         return ExitCode.INTERRUPTED
     except SystemExit:
-        # click exits where nobody reads what is printed any more, with 1, a verdict of ours.
+        # On a closed pipe click exits with 1, which is one of our verdicts.
         return ExitCode.INTERRUPTED
     except click.ClickException as exc:
         return complain(UsageError(exc.format_message()), os.environ, as_json=as_json)
@@ -79,8 +79,8 @@ def _main(arguments: list[str]) -> int:
 def cli() -> None:
     """Evaluate LLM agents, compare with a baseline, and decide whether to merge.
 
-    Exit codes: 0 passed, 1 failed, 2 interrupted, 3 a bug here, 4 something given is wrong,
-    5 nothing selected, 6 no verdict could be reached.
+    Exit codes: 0 passed, 1 failed, 2 interrupted, 3 internal error, 4 invalid configuration
+    or arguments, 5 nothing selected, 6 no verdict.
     """
 
 
@@ -94,7 +94,7 @@ for command in (adk, baseline, compare, evalsets, gate, init, judge, publish, ru
 @repeats_option
 @json_option
 def plan(config: str, *, as_json: bool, **options: Any) -> int:
-    """Show what `run` would try, without running anything."""
+    """Show what `run` would execute, without executing it."""
     from ci_eval.cli import console, load
     from ci_eval.run.cost_estimate import estimate
     from ci_eval.text.templates import counted, terminal
@@ -128,7 +128,7 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
         click.echo(terminal(line, MAX_LINE))
     click.echo(counted(planned.count, "trial"))
     for each in asked:
-        click.echo(terminal(console.told(each), MAX_LINE))
+        click.echo(terminal(console.describe_estimate(each), MAX_LINE))
     return ExitCode.PASSED
 
 
@@ -136,7 +136,7 @@ def plan(config: str, *, as_json: bool, **options: Any) -> int:
 @click.argument("files", nargs=-1, type=click.Path())
 @json_option
 def validate(files: tuple[str, ...], *, as_json: bool) -> int:
-    """Check configurations, evalsets and ADK's eval configs: all problems, with their lines."""
+    """Check configurations, evalsets and ADK eval configs; errors name file and line."""
     from ci_eval.cli import console, load
     from ci_eval.cli.validate import check
     from ci_eval.text.templates import terminal
@@ -157,7 +157,7 @@ def validate(files: tuple[str, ...], *, as_json: bool) -> int:
 @click.argument("name", required=False)
 @json_option
 def list_plugins(kind: str | None, name: str | None, *, as_json: bool) -> int:
-    """List what a configuration can name, or tell all about one: `list criteria ci/regex`.
+    """List plugins, or show the options of one: `list criteria ci/regex`.
 
     KIND is one of agents, evalsets, recordings, criteria, judges, simulators, baselines and
     reporters.
@@ -190,11 +190,11 @@ def schema() -> int:
 
 @cli.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option("-c", "--config", help="Judge by this configuration and its baseline.")
+@click.option("-c", "--config", help="Configuration whose gate and baseline to use.")
 @out_option
 @json_option
 def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
-    """Judge a stored run again, and write its reports.
+    """Reevaluate the gate for a stored run and write its reports.
 
     RUN is a run.json, or the folder that it is in.
     """

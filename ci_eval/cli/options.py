@@ -24,13 +24,13 @@ def json_option(command: Command) -> Command:
 
 def out_option(command: Command) -> Command:
     """Add `--out`."""
-    help_ = "Folder for every document."
+    help_ = "Output directory."
     return click.option("--out", default=REPORT_FOLDER, show_default=True, help=help_)(command)
 
 
 def repeats_option(command: Command) -> Command:
     """Add `--repeats`."""
-    help_ = "How often each case is run."
+    help_ = "Number of times to run each case."
     return click.option("--repeats", type=click.IntRange(1, 1000), help=help_)(command)
 
 

@@ -1,4 +1,4 @@
-"""What a configuration can name, made from the plugins themselves: lists, pages, schema."""
+"""Plugin reference, generated from the plugins: lists, pages, JSON schema."""
 
 import ast
 import importlib
@@ -33,7 +33,7 @@ KINDS: dict[str, PluginRegistry[Any]] = {
 
 
 def catalogue(kind: str | None = None, *, options: bool = True) -> dict[str, list[dict[str, Any]]]:
-    """Return every plugin, or those of one kind, with its description and its options.
+    """Return all plugins, or those of one kind, with descriptions and options.
 
     Raises:
         UsageError: there is no such kind.
@@ -72,7 +72,7 @@ def _entry(model: type[Plugin], *, options: bool) -> dict[str, Any]:
 
 
 def options_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
-    """Return the schema of each field of `model`, with its description."""
+    """Return the schema and description of each field of `model`."""
     described = descriptions(model)
     schema = _json_schema(model)
     return {
@@ -82,10 +82,10 @@ def options_of(model: type[BaseModel]) -> dict[str, dict[str, Any]]:
 
 
 def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return pydantic's schema of `model` under the names that are written in a file.
+    """Return pydantic's schema of `model`, keyed by the names used in files.
 
-    Those are the fields' names, and not ADK's other spelling of them; only a field that could
-    not have its name, because pydantic needs it, is written by its alias.
+    These are the field names, not ADK's aliases; only a field that could
+    not have its name, because pydantic reserves it, uses its alias.
     """
     schema = model.model_json_schema(by_alias=False)
     for name, info in model.model_fields.items():
@@ -97,7 +97,7 @@ def _json_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 _BY_HAND = 2
-"""Pydantic's priority of an alias that stands at the field itself."""
+"""Pydantic's priority of an alias set on the field itself."""
 
 
 def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
@@ -105,9 +105,9 @@ def _without_title(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstrings that stand under the fields of `model` and of what it is made from.
+    """Return the field docstrings of `model` and its bases.
 
-    Pydantic can collect them itself, but reads the source at every start to do so.
+    Pydantic can collect them too, but reads the source at every start to do so.
     """
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
@@ -119,7 +119,7 @@ def descriptions(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _of_module(name: str) -> dict[str, dict[str, str]]:
-    """Return, for each class of a module, the docstrings under its fields."""
+    """Return the field docstrings of each class in a module."""
     tree = ast.parse(inspect.getsource(importlib.import_module(name)))
     return {
         statement.name: dict(_described(statement.body))
@@ -159,11 +159,11 @@ def _section(kind: str, entries: list[dict[str, Any]]) -> Iterator[str]:
 
 
 FACTS = ("reference", "rubrics", "judge", "simulation", "values")
-"""What a criterion compares with, needs, asks, can score, and gives: heads of a table."""
+"""Table heads: what a criterion compares with, needs, asks, scores and returns."""
 
 
 def facts(entry: dict[str, Any]) -> tuple[str, ...]:
-    """Return what a table says of a criterion under `FACTS`; nothing of another plugin."""
+    """Return the cells of a criterion under `FACTS`; empty for other plugins."""
     if "judged" not in entry:
         return ()
     said = [
@@ -181,7 +181,7 @@ def facts(entry: dict[str, Any]) -> tuple[str, ...]:
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of a configuration, with what every plugin adds to it."""
+    """Return the JSON schema of a configuration, including all plugins."""
     shared: dict[str, Any] = {}
     schema = _schema_of(ConfigFile, shared)
     properties = schema["properties"]
@@ -206,7 +206,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of `model`, and put those of the models in it among the `shared` ones."""
+    """Return the schema of `model`; nested models go to `shared`."""
     schema = _json_schema(model)
     inner = schema.pop("$defs", {})
     for each in (model, *_models_in(model)):
@@ -219,7 +219,7 @@ def _schema_of(model: type[BaseModel], shared: dict[str, Any]) -> dict[str, Any]
 
 
 def _models_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Yield the models that the fields of `model` are made of."""
+    """Yield the models used in the fields of `model`."""
     for info in model.model_fields.values():
         yield from _models_of(info.annotation)
 
@@ -238,7 +238,7 @@ def _plugin_schema(model: type[Plugin], shared: dict[str, Any]) -> dict[str, Any
 
 
 def _judge_schema(shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of `judge:`: the options of asking, and those of one provider."""
+    """Return the schema of `judge:`: common options and those of one provider."""
     asking = _schema_of(JudgeOptions, shared)["properties"]
     blocks, jurors = [], []
     for name in points.judge:
@@ -253,15 +253,18 @@ def _judge_schema(shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _simulator_schema(shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of `simulator:`: the options of one type, and those of one provider."""
+    """Return the schema of `simulator:`: options of one type and of one provider."""
     blocks = []
     for name in points.simulator:
         schema = _plugin_schema(points.simulator[name], shared)
         for provider in points.judge:
             theirs = _plugin_schema(points.judge[provider], shared)["properties"]
             named = {
-                "type": {"const": name, "description": "Which simulator is meant."},
-                "provider": {"const": provider, "description": "Who is asked, if not the judge."},
+                "type": {"const": name, "description": "Type of simulator."},
+                "provider": {
+                    "const": provider,
+                    "description": "Model provider (default: the judge's).",
+                },
             }
             blocks.append({**schema, "properties": {**theirs, **schema["properties"], **named}})
     return {"anyOf": [*blocks, {"type": "null"}]}
@@ -280,7 +283,7 @@ def _reports(shared: dict[str, Any]) -> dict[str, Any]:
 
 
 def _criteria_schema(shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the criteria, each under its qualified name and under its bare ones."""
+    """Return the schema of the criteria, under qualified and bare names."""
     named: dict[str, Any] = {
         "from": {"type": "string", "description": "The eval config of ADK or of AgentFlow."}
     }
@@ -318,7 +321,7 @@ def _criterion_schema(model: type[AnyCriterion], shared: dict[str, Any]) -> dict
 
 
 def _presets_schema(shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the presets: a name, a name with options, or a list of these."""
+    """Return the schema of `preset:`: a name, a name with options, or a list of these."""
     options = {
         name: {**_schema_of(model, shared), "description": inspect.cleandoc(model.__doc__ or "")}
         for name, model in PRESETS.items()

@@ -1,4 +1,4 @@
-"""The reference, as Markdown, made from docstrings: of plugins, presets and configurations."""
+"""Markdown reference of plugins, presets and configuration, generated from docstrings."""
 
 import inspect
 import json
@@ -18,7 +18,7 @@ from ci_eval.records.errors import UnknownPluginError
 from ci_eval.text.suggest import did_you_mean
 
 _INHERITED = ("threshold", "enabled", "tier", "max_growth")
-"""Options that every criterion has; they come last."""
+"""Options common to all criteria, listed last."""
 
 
 _CONFIG: dict[str, type[BaseModel]] = {
@@ -29,11 +29,11 @@ _CONFIG: dict[str, type[BaseModel]] = {
     "Under `gate:`": GateOptions,
     "Under `matrix:`, each row": MatrixRow,
 }
-"""The parts of a configuration that are no plugins."""
+"""The parts of a configuration that are not plugins."""
 
 
 def contents(kind: str) -> str:
-    """Return a table of all plugins of a kind, with a link to the page of each below it."""
+    """Return a table of all plugins of a kind, with links to their sections."""
     entries = catalogue(kind, options=False)[kind]
     heads = ("Name", *(FACTS if kind == "criteria" else ()), "What it is")
     rows = [(f"[`{_name(each)}`](#{anchor(_name(each))})", *_told(each)) for each in entries]
@@ -58,7 +58,7 @@ def anchor(heading: str) -> str:
 
 
 def presets() -> Iterator[str]:
-    """Yield the page of each preset: what it is, an example, its criteria, its options."""
+    """Yield the page of each preset: description, example, criteria, options."""
     for name, model in PRESETS.items():
         doc = inspect.cleandoc(model.__doc__ or "")
         example = f"```yaml\npreset: {_asked(name, model)}\n```"
@@ -72,7 +72,7 @@ def _asked(name: str, model: type[Preset]) -> str:
 
 
 def _specs(specs: dict[str, dict[str, Any]]) -> str:
-    """Return what a preset stands for."""
+    """Return a table of the criteria that a preset expands to."""
     rows = []
     for name, options in specs.items():
         said = {key: value for key, value in options.items() if value not in (None, "", [])}
@@ -83,7 +83,7 @@ def _specs(specs: dict[str, dict[str, Any]]) -> str:
 
 
 def config_keys() -> Iterator[str]:
-    """Yield a section with the keys of each part of a configuration that is no plugin."""
+    """Yield a table of keys for each part of a configuration that is not a plugin."""
     for heading, model in _CONFIG.items():
         yield f"## {heading}\n\n{_option_table(options_of(model), head='Key')}\n"
 
@@ -95,7 +95,7 @@ def pages(kind: str) -> Iterator[str]:
 
 
 def page(kind: str, name: str) -> str:
-    """Return the page of the plugin `name`: what it is, its facts, an example, its options.
+    """Return the page of the plugin `name`: description, facts, example, options.
 
     Raises:
         UsageError: there is no such kind, or no such plugin.
@@ -119,7 +119,7 @@ def _more(model: type[Plugin], entry: dict[str, Any]) -> Iterator[str]:
         yield _example(model)
     options = dict(entry["options"])
     if issubclass(model, AnyCriterion) and model.interval:
-        # What has an interval has no growth.
+        # `max_growth` is only for criteria without an interval.
         options.pop("max_growth", None)
     if options:
         yield _option_table(options)

@@ -1,4 +1,4 @@
-"""Check any file that a user may have: what kind it is, and everything wrong with it."""
+"""Validation of files: detects the kind of a file and reports all its problems."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ _EVAL_CONFIG = {"criteria", "custom_metrics", "customMetrics"}
 
 @dataclass(frozen=True)
 class Checked:
-    """What is known of a file."""
+    """The result of checking a file."""
 
     file: str
     kind: Kind
     cases: int | None
-    """How many cases it holds; `None` where it cannot be told."""
+    """Number of cases; `None` if unknown."""
     problems: tuple[Problem, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -58,14 +58,14 @@ class Checked:
         return f"{self.file}: {self.kind.replace('_', ' ')}{cases}: {found}"
 
     def _said(self, problem: Problem) -> str:
-        """Return a problem's message with its place, where that is in another file."""
+        """Return a problem's message, with its location if that is in another file."""
         if problem.file and problem.file != self.file:
             return str(problem)
         return ": ".join(filter(None, (problem.where, problem.message)))
 
 
 def check(name: str, world_of: Callable[[Path], RunContext]) -> Checked:
-    """Check the file that the user calls `name`."""
+    """Check the file or `gs://` URI `name`."""
     path = Path(name)
     kind: Kind = "evalset" if is_place(name) else _likely(path)
     try:
@@ -105,7 +105,7 @@ def _head(path: Path, name: str) -> Any:
         try:
             return parse_relaxed(read_text(path, shown=name, most=MAX_CONFIG), shown=name)[0].value
         except UsageError as relaxed:
-            # Past the comments it saw what is really wrong.
+            # Ignoring comments, it found the real error further on.
             if _line(relaxed) > _line(strict):
                 raise
         raise
@@ -126,7 +126,7 @@ def _kind(head: Any) -> Kind:
 
 
 def _looks_like_config(head: dict[str, Any]) -> bool:
-    """Say whether an object seems to be an eval config with a misspelt key."""
+    """Return True if an object looks like an eval config with a misspelt key."""
     return len(head) == 1 and did_you_mean(next(iter(head)), _EVAL_CONFIG).startswith(".")
 
 
@@ -144,13 +144,13 @@ def _config(path: Path, name: str, context: RunContext) -> Checked:
 
 
 def _eval_config(path: Path, name: str) -> Checked:
-    """Check an eval config by itself: whose it is may be for a configuration to say."""
+    """Check an eval config on its own; its dialect may be set in a configuration."""
     read = read_eval_config(path, shown=name, dialect=None)
     if read.unclear:
-        # Either reading may be meant, so what is wrong in both is wrong.
+        # Only problems in both dialects are errors.
         read = read_eval_config(path, shown=name, dialect="adk")
         message = (
-            "ADK and AgentFlow read this differently; a configuration that names it says `dialect:`"
+            "ADK and AgentFlow read this differently; set `dialect:` where a configuration uses it"
         )
         read.problems.append(Problem(message, name, 1, severity="warning"))
     return Checked(name, "eval_config", None, tuple(read.problems))
@@ -163,5 +163,5 @@ def _evalset(opened: OpenedEvalSet, name: str) -> Checked:
             if model.reads_assertions:
                 problems += tuple(wrong_cases(model(), opened.facts, opened.cases(), name))
     if not opened.facts.cases:
-        problems += (Problem("holds no case", name, 1, severity="warning"),)
+        problems += (Problem("contains no cases", name, 1, severity="warning"),)
     return Checked(name, "evalset", opened.facts.cases, problems)

@@ -1,4 +1,4 @@
-"""What a run collects: traces as they land, results in the order of the trials."""
+"""Collection of a run: traces as they arrive, results in trial order."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -25,7 +25,7 @@ _MAX_NAMED = 5
 
 
 class Progress:
-    """Follows a run; this one shows nothing."""
+    """Progress of a run; this base class shows nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -34,21 +34,21 @@ class Progress:
         """Stop following, whatever ended the run."""
 
     def landed(self, result: TrialResult) -> None:
-        """Take note of a result."""
+        """Handle a result."""
 
     def rerun(self, trials: int) -> None:
-        """Take note of trials that are added because the verdict is inconclusive."""
+        """Handle trials added because the verdict is inconclusive."""
 
     def reused(self, trials: int, invocations: int) -> None:
-        """Take note of what was reused from the run that this one resumes.
+        """Handle what was reused from the run that this one resumes.
 
-        `invocations` belong to trials that were not over.
+        `invocations` belong to unfinished trials.
         """
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a run leaves what it collected."""
+    """Outputs of a run."""
 
     folder: Path
     record: Path | None = None
@@ -95,7 +95,7 @@ class Tally:
         return cases.model_copy(update=counted)
 
     def warnings(self) -> Iterator[str]:
-        """Yield warnings about the traces that no score tells."""
+        """Yield warnings about traces that no score reflects."""
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             shown = ", ".join(names[:_MAX_NAMED])
@@ -134,10 +134,10 @@ class Collector:
         self._record: IO[str] | None = None
         self._open = ExitStack()
         self._waiting: dict[int, tuple[TrialResult, str]] = {}
-        """Results, and lines of the record, of trials that are not next in the order."""
+        """Results and record lines that wait for earlier trials."""
         self._next = 0
         self._earlier: dict[int, Trace | Begun] = {}
-        """What the journal holds of trials that have not landed yet."""
+        """Journal entries of trials that have not landed yet."""
         self._reused_trials = 0
         self._reused_invocations = 0
         self.tally = Tally()
@@ -161,7 +161,7 @@ class Collector:
         self._open.__exit__(kind, value, traceback)
 
     def numbered(self, trials: Iterator[Trial]) -> Iterator[ToTry]:
-        """Yield each trial with its number, and what an earlier run observed of it."""
+        """Yield each trial with its number and any earlier observation."""
         for number, trial in enumerate(trials, start=self._next):
             earlier = self._journal.observed(trial)
             if earlier:
@@ -169,7 +169,7 @@ class Collector:
             yield number, trial, earlier
 
     def begun(self, trial: Trial, begun: Begun) -> None:
-        """Keep a conversation that is not over."""
+        """Store an unfinished conversation."""
         self._journal.keep(trial, begun)
 
     def landed(self, number: int, trial: Trial, trace: Trace) -> None:
@@ -185,7 +185,7 @@ class Collector:
         self._journal.add(trace, trial.fingerprint)
 
     def scored(self, number: int, trace: Trace, result: TrialResult) -> None:
-        """Count and write a result, as soon as all before it are there."""
+        """Count and write a result, once all earlier ones are written."""
         result = self._secrets.cleaned(result)
         self._outputs.progress.landed(result)
         line = trace_line(self._secrets.cleaned(trace)) if self._record else ""
@@ -199,7 +199,7 @@ class Collector:
             self._next += 1
 
     def collected(self) -> Collected:
-        """Return the run, which is written."""
+        """Return the run as written."""
         if self._outputs.resume:
             self._outputs.progress.reused(self._reused_trials, self._reused_invocations)
         return Collected(read_run(self._path, shown=str(self._path)), self.tally)

@@ -1,4 +1,4 @@
-"""One conversation: what the user says next, what a human answers, and what the agent does."""
+"""Conversations: user messages, human answers and agent responses."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ from ci_eval.runtime.workers.canned import equal
 from ci_eval.text.sanitize import one_line
 
 MAX_ANSWERS = 25
-"""How often in one invocation an agent may stop to be answered."""
+"""Maximum number of human answers in one invocation."""
 MAX_SHOWN = 5
-"""How many of the calls that wait a message names."""
+"""Maximum number of waiting calls named in a message."""
 
 
 class User(Protocol):
-    """Who talks to the agent."""
+    """The user of a conversation."""
 
     async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
-        """Return what the user says after `so_far`; `None` where there is nothing left to say.
+        """Return the user's next message after `so_far`; `None` at the end of the conversation.
 
         Raises:
-            TrialError: nobody knows what the user would say.
+            TrialError: the message cannot be determined.
 
         """
 
@@ -44,11 +44,11 @@ Users = Callable[[Trial], User]
 
 
 class Scripted:
-    """A user who says what the case has written down, whatever the agent does."""
+    """A user who sends the messages of the case, whatever the agent does."""
 
     def __init__(self, trial: Trial) -> None:
         if trial.case.conversation is None:
-            message = "a scenario needs a simulated user; it can only be scored from a recording"
+            message = "a scenario needs a simulated user, or a recording to score"
             raise TrialError("unsupported", message)
         self._turns = trial.case.conversation
 
@@ -61,7 +61,7 @@ class Scripted:
 
 
 Keep = Callable[[Begun], None]
-"""Takes down how far a conversation has come."""
+"""Stores the progress of a conversation."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Conversation:
         self._kept: Invocation | None = None
 
     async def hold(self, begun: Begun | None = None) -> None:
-        """Hold it until the user has nothing left to say, behind what was `begun`.
+        """Run the conversation to its end, continuing what was `begun`.
 
         Raises:
             TrialError: the agent could not be observed, or waits for an answer that nobody gives.
@@ -100,11 +100,11 @@ class Conversation:
         self._refuse_waiting(None)
 
     async def _take_up(self, begun: Begun) -> None:
-        """Take what an earlier run observed; where the agent waited, what became of that."""
+        """Continue from what an earlier run observed."""
         self.seen += begun.invocations
         self._kept = begun.invocations[-1]
         for each in begun.answered:
-            # What is answered the second time depends on the first.
+            # Repeated calls have successive answers.
             self._human.answer(each.call)
         self._answered += begun.answered
         if self._kept.waits_for:
@@ -123,17 +123,17 @@ class Conversation:
             self.keep(begun)
 
     def _refuse_waiting(self, message: Content | None) -> None:
-        """Refuse to go on with an agent that waits for something else than `message`."""
+        """Raise an error if the agent waits for something other than `message`."""
         waiting = _waiting(self.seen, message)
         if waiting:
             self._keep_so_far()
             asked = ", ".join(map(_shown, waiting[:MAX_SHOWN]))
             more = f" and {len(waiting) - MAX_SHOWN} more" if len(waiting) > MAX_SHOWN else ""
             message_ = f"the agent waits for an answer to {asked}{more}"
-            raise TrialError("waiting", f"{message_}; `human_answers` of the case give none")
+            raise TrialError("waiting", f"{message_}; add it to `human_answers` of the case")
 
     async def _resumed(self, last: Invocation) -> Invocation:
-        """Return what becomes of an invocation that waited when the earlier run ended."""
+        """Resume an invocation that waited when the earlier run ended."""
         answers = {
             name: self._response(call)
             for name, call in zip(ids(last.waits_for), last.waits_for, strict=True)
@@ -149,19 +149,17 @@ class Conversation:
         return settled(last, message, decision.output)
 
     async def _followed(self, found: Invocation) -> Invocation:
-        """Return `found` with what the agent does on a human's answers, however often it asks."""
+        """Answer the agent as often as it asks, and return the joined invocation."""
         for _ in range(MAX_ANSWERS):
             if not found.waits_for or not all(map(self._human.knows, found.waits_for)):
                 return found
             parts = _parts_of(map(self._response, found.waits_for))
             found = await self._answer(found, Content(role=USER, parts=tuple(parts)))
-        message = (
-            f"the agent stopped to be answered more than {MAX_ANSWERS} times in one invocation"
-        )
+        message = f"the agent asked for human input more than {MAX_ANSWERS} times in one invocation"
         raise TrialError("waiting", message, seen=found)
 
     async def _answer(self, found: Invocation, message: Content) -> Invocation:
-        """Return `found` with what the agent does on `message`, which answers it."""
+        """Send the answer `message`, and return the joined invocation."""
         try:
             return joined(found, message, _marked_unseen(await self.session.send(message)))
         except TrialError as exc:
@@ -181,7 +179,7 @@ def _marked_unseen(found: Invocation) -> Invocation:
 
 
 def can_go_on(begun: Begun, case: EvalCase) -> bool:
-    """Say whether a conversation of `case` can go on from where an earlier run has `begun` it.
+    """Return True if a conversation of `case` can continue from `begun`.
 
     What was answered so far must be what the case answers now; and without a memento there must
     be nothing left to say to the agent.

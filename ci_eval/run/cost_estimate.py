@@ -1,4 +1,4 @@
-"""What a run would ask of models, before anything runs.
+"""Estimate of model calls and their cost, before a run.
 
 Every criterion is asked to score what its cases expect, by judges that never answer: they only
 count.  Where a criterion stops as soon as its samples decide, there is a least and a most.
@@ -25,27 +25,27 @@ from ci_eval.run.simulated_users import MAX_INVOCATIONS
 T = TypeVar("T")
 
 MAX_CASES = 200
-"""Of so many cases of an evalset the questions are counted; the others are taken to be alike."""
+"""Cases per evalset whose questions are counted; the rest are extrapolated."""
 SCENARIO_TURNS = 5
-"""How many messages a simulated user is taken to send."""
+"""Assumed number of messages of a simulated user."""
 _SOME_ANSWER = Content.of_text("…", role="model")
 
 
 class Estimate(Record):
-    """What one criterion, or simulated users, would ask on all cases: a least and a most."""
+    """Model calls of one criterion or of simulated users, as (minimum, maximum)."""
 
     criterion: str
-    """What the configuration calls it; `simulator` for simulated users."""
+    """Its name in the configuration; `simulator` for simulated users."""
     models: tuple[str, ...]
     samples: int
     calls: tuple[int, int]
     input_tokens: tuple[int, int]
     cost_usd: tuple[float, float] | None
-    """`None` where nobody knows what a model costs."""
+    """`None` if the price of a model is unknown."""
 
 
 def estimate(plan: Plan) -> list[Estimate]:
-    """Return what each judged criterion of `plan` would ask, the cassette left aside."""
+    """Estimate the calls of each judged criterion of `plan`, ignoring the cassette."""
     judged = {
         name: criterion
         for chosen in plan.pairs.values()
@@ -150,7 +150,7 @@ def _messages(
 async def _play(
     simulator: Simulator, case: EvalCase, so_far: Sequence[Invocation], panel: "_Panel"
 ) -> None:
-    # Nobody answers; what is wrong otherwise is said when it is asked.
+    # The panel never answers; other errors are reported by the run.
     with suppress(TrialError, UsageError):
         await simulator.next_message(case, so_far, panel)
 
@@ -178,7 +178,7 @@ async def _score(criterion: JudgedCriterion, case: EvalCase, trace: Trace, panel
     try:
         await criterion.score(case, trace, panel)
     except (UsageError, ValueError, ArithmeticError):
-        return  # what is wrong with the case is said when it is scored
+        return  # errors in the case are reported when it is scored
 
 
 def _expected(case: EvalCase) -> Iterator[Invocation]:
@@ -194,7 +194,7 @@ def _expected(case: EvalCase) -> Iterator[Invocation]:
 
 
 class _Panel:
-    """Judges that count what they are asked."""
+    """A panel of judges that only count questions."""
 
     def __init__(self, about: str, prompts: Prompts) -> None:
         self._about = about
@@ -218,7 +218,7 @@ class _Panel:
         return self._prompts.question(self._about, prompt, schema, data, wording)
 
     def note_agreement(self, share: float) -> None:
-        """Do nothing: nobody judges here."""
+        """Do nothing: nothing is judged."""
 
 
 class _Seat:

@@ -1,4 +1,4 @@
-"""Trials to traces: agents are run, a bounded number of trials at a time."""
+"""Execution of trials, a bounded number at a time, into traces."""
 
 import asyncio
 import logging
@@ -37,11 +37,11 @@ class Conduct:
 
 
 MAX_DISTURBANCES = 3
-"""How often a trial is started again because a neighbour took its worker down."""
+"""Maximum restarts of a trial whose worker was killed by another trial."""
 _FINAL: frozenset[FailureKind] = frozenset(
     {"start", "not_recorded", "recorded", "unsupported", "waiting", "unmocked"}
 )
-"""Failures that would only repeat themselves."""
+"""Errors not worth a retry."""
 _NOT_THE_AGENTS: frozenset[FailureKind] = frozenset({"waiting", "simulator"})
 """Failures that do not show whether an agent could go on from where it was."""
 
@@ -53,7 +53,7 @@ async def execute(
     context: RunContext,
     landed: Landed,
 ) -> None:
-    """Run every trial, and hand on each trace as it lands.
+    """Run every trial, and pass on each trace as it arrives.
 
     A trial that could not be observed becomes a trace with an error; nothing that an agent
     does ends the others.
@@ -174,7 +174,7 @@ class _Attempt:
         try:
             final_state = await self._converse(alone=alone)
         except TimeoutError:
-            message = f"not done after {self.conduct.options.timeout_s:g} s"
+            message = f"timed out after {self.conduct.options.timeout_s:g} s"
             error = Failure(kind="timeout", message=message)
         except DisturbedError:
             raise
@@ -230,5 +230,5 @@ def _take_held(held: tuple[Invocation, ...], trial: Trial, seen: list[Invocation
     seen += held
     turns = trial.case.conversation
     if turns is not None and len(turns) != len(held):
-        message = f"the recording has {len(held)} invocations, the case {len(turns)}"
+        message = f"the recording has {len(held)} invocations, but the case has {len(turns)}"
         raise TrialError("recorded", message)

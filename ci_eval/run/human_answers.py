@@ -1,4 +1,4 @@
-"""What an agent that stopped is answered, and the one invocation that comes of it."""
+"""Human answers to agents that wait for input, and the joined invocation."""
 
 import json
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ CONFIRMATION = "adk_request_confirmation"
 
 
 class Human:
-    """Answers what agents stop for, as the case has it written down."""
+    """Answers waiting calls from the case's `human_answers`."""
 
     def __init__(self, case: EvalCase) -> None:
         entries = case.human_answers.items()
@@ -35,7 +35,7 @@ class Human:
         )
 
     def knows(self, call: FunctionCall) -> bool:
-        """Say whether there is an answer to `call`."""
+        """Return True if there is an answer to `call`."""
         return self._canned.knows(*self._meant(call))
 
     def answer(self, call: FunctionCall) -> dict[str, Json] | None:

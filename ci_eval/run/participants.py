@@ -1,4 +1,4 @@
-"""Scorers and simulated users: who takes part in a run beside the agents."""
+"""Scorers and simulated users of a run."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -48,7 +48,7 @@ async def started(plan: Plan, context: RunContext) -> AsyncIterator[Participants
 
 
 def check(plan: Plan, context: RunContext) -> None:
-    """Refuse to begin where it is known already that somebody could not be asked.
+    """Check before the run that all models can be called.
 
     Raises:
         UsageError: a key is missing, or the cassette cannot be read.
@@ -61,7 +61,7 @@ def check(plan: Plan, context: RunContext) -> None:
 
 
 def _simulation(plan: Plan) -> Simulation | None:
-    """Return who plays the users of scenarios, where there are any."""
+    """Return the simulation settings, if there are scenarios."""
     return plan.config.simulation if plan.simulates else None
 
 

@@ -41,7 +41,7 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
 
     """
     if plan.config.mock:
-        raise NothingSelectedError("nothing was run: `mock_mode` of the eval config asks for that")
+        raise NothingSelectedError("nothing was run, because of `mock_mode` in the eval config")
     clear(outputs.folder)
     baseline = load_baseline(plan.config, context)
     participants.check(plan, context)

@@ -1,4 +1,4 @@
-"""A configuration to the trials it asks for: names and cases, nothing run yet."""
+"""Planning: the trials that a configuration defines."""
 
 import glob
 import os
@@ -36,7 +36,7 @@ SUFFIXES = (".evalset.json", ".test.json", ".json")
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be tried."""
+    """The trials of a run."""
 
     config: Config
     evalsets: Mapping[str, PlannedEvalSet]
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def count(self) -> int:
-        """How many trials there are."""
+        """The number of trials."""
         if self.places is not None:
             return sum(1 for _ in self.trials())
         return sum(self.evalsets[evalset].count for _, evalset in self.pairs) * self.repeats
@@ -166,10 +166,10 @@ class _Planner:
     def _why_nothing(self, opened: Mapping[str, object], evalsets: Mapping[str, object]) -> str:
         if opened and not evalsets:
             chosen = self.selection.cases or self.selection.tags
-            return "no case is left" if chosen else "the evalsets hold no case"
+            return "no case is selected" if chosen else "the evalsets contain no cases"
         if self.selection.places is not None:
-            return "what did not pass is not in the suite any more, or not selected"
-        return "no agent, evalset and criterion meet"
+            return "the failed cases are no longer in the suite, or not selected"
+        return "no agent, evalset and criterion go together"
 
     def _raise(self) -> None:
         if any(problem.severity == "error" for problem in self.problems):
@@ -219,7 +219,7 @@ class _Planner:
             self._problem(fault, ("evalsets", entry))
             return {}
         if (self.context.root / path).is_dir():
-            message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
+            message = "is a directory; use a pattern such as 'evals/*.evalset.json'"
             self._problem(message, ("evalsets", entry))
             return {}
         if not glob.has_magic(path) or (self.context.root / path).exists():

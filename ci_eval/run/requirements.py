@@ -1,4 +1,4 @@
-"""What criteria need and what cases have: told before anything is run."""
+"""Checks that criteria and cases fit, before anything runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ from ci_eval.records.evalset_facts import CaseFacts
 from ci_eval.records.model import EvalCase
 
 MAX_LINES = 20
-"""How many of the cases that nothing can judge are named, of one evalset."""
+"""Maximum number of unjudged cases named per evalset."""
 _MAX_REASONS = 3
 """How many criteria such a problem names."""
 
 
 @dataclass(frozen=True)
 class UnjudgedCase(Problem):
-    """A case that no criterion which blocks can judge."""
+    """A case that no blocking criterion can judge."""
 
     case: str = ""
     """Its id."""
@@ -51,7 +51,7 @@ def problems(
     for name, sets in used.items():
         criterion = config.criteria[name]
         chosen = [evalsets[each] for each in sorted(sets)]
-        message = "" if config.mock else _hindrance(criterion, chosen)
+        message = "" if config.mock else _skip_reason(criterion, chosen)
         if message:
             useless = True
             yield config.document.problem(message, ("criteria", name), severity=refused)
@@ -90,25 +90,25 @@ def _untaken_states(
         for line in () if kind.takes_state else evalsets[name].opened.facts.with_state:
             message = (
                 f"the `session_input.state` of the case is not used: agent {agent!r} is of type "
-                f"{kind.type_name!r}, which takes none"
+                f"{kind.type_name!r}, which has no state"
             )
             yield Problem(message, evalsets[name].shown, line, severity="warning")
 
 
-def _hindrance(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
-    """Say why `criterion` can score no case of the suite at all; nothing where it can."""
+def _skip_reason(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) -> str:
+    """Return why `criterion` can score no case of the suite; empty if it can."""
     skip_reason = ""
     for case in (case for each in evalsets for case in each.suite()):
         skip_reason = criterion.skip_reason(case)
         if not skip_reason:
             return ""
-    return f"no case can be scored by it: {skip_reason}" if skip_reason else ""
+    return f"cannot score any case: {skip_reason}" if skip_reason else ""
 
 
 def _unjudged(
     config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
 ) -> Iterator[Problem]:
-    """Yield the cases that no criterion which blocks can judge, though nothing allows it."""
+    """Yield the cases that no blocking criterion can judge and that are not allowed."""
     for name, evalset in evalsets.items():
         judging = {
             agent: {key: each for key, each in criteria.items() if each.judges}
@@ -130,7 +130,7 @@ def _unjudged(
             count += bool(why)
             if why and len(found) < MAX_LINES:
                 where = f"case {case.eval_id!r}"
-                message = f"no criterion that blocks can judge it{why}"
+                message = f"no blocking criterion can judge it{why}"
                 found.append(
                     UnjudgedCase(message, evalset.shown, case.line, where, case=case.eval_id)
                 )
@@ -144,19 +144,19 @@ def _why_unjudged(case: EvalCase, criteria: Mapping[str, AnyCriterion]) -> str:
     """Return why nothing can judge `case`, and the way out, as the end of a sentence."""
     reasons = [f"{name}: {each.skip_reason(case)}" for name, each in criteria.items()]
     said = f" ({'; '.join(reasons[:_MAX_REASONS])})" if reasons else ""
-    return f"{said}; add a criterion that can, or name the case under gate.allow_unjudged"
+    return f"{said}; add a criterion that can, or add the case to gate.allow_unjudged"
 
 
 def empty(config: Config, emptied: Mapping[str, str], *, beside: bool) -> Iterator[Problem]:
     """Yield the evalsets that have no case, by name and file, `beside` others that have some."""
     for name, shown in emptied.items() if beside else ():
         if allows_unjudged(config.gate, "*", name, "*"):
-            message = "no case of it is selected, which gate.allow_unjudged allows"
+            message = "no case selected (allowed by gate.allow_unjudged)"
             yield Problem(message, shown, 1, severity="warning")
         else:
             message = (
-                f"no case of it is selected, so the evalset {name!r} judges nothing; fill it, "
-                "leave it out, or name it under gate.allow_unjudged"
+                f"no case of evalset {name!r} is selected; add cases, "
+                "remove it, or add it to gate.allow_unjudged"
             )
             yield Problem(message, shown, 1)
 
@@ -183,5 +183,7 @@ def _unread_assertions(
     }
     for name, evalset in evalsets.items():
         if evalset.opened.facts.with_assertions and name not in reading:
-            message = "cases assert what nothing checks; add `ci/assertions: 1` to the criteria"
+            message = (
+                "nothing checks the assertions of the cases; add `ci/assertions: 1` to the criteria"
+            )
             yield Problem(message, evalset.shown, 1)

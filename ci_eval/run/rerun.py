@@ -1,4 +1,4 @@
-"""What is drawn again where a verdict is in doubt: where it decides most, and evenly.
+"""Reruns for an inconclusive verdict.
 
 Of an agent on an evalset in doubt all cases are drawn again, those that passed as those that
 failed: repeats of failures alone would let them pass by chance.  A single case that is suspected
@@ -24,10 +24,10 @@ Place = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Redraw:
-    """What is to be drawn again; empty where nothing is."""
+    """Trials to rerun; may be empty."""
 
     round: int = 0
-    """The how-manieth round it is."""
+    """Round number."""
     pairs: frozenset[tuple[str, str]] = frozenset()
     """The agents and evalsets of which every case is drawn again."""
     confirming: Mapping[Place, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Redraw:
 
 
 class Reruns:
-    """Decides round by round what is drawn again."""
+    """Decides what to rerun in each round."""
 
     def __init__(self, plan: Plan, meta: RunMeta, past: Sequence[Past], progress: Progress) -> None:
         self._plan = plan
@@ -77,7 +77,7 @@ class Reruns:
 
 
 def wanted(examined: Examined, gate: GateOptions) -> Redraw:
-    """Return what would decide what is in doubt; nothing where the verdict is there already."""
+    """Return the reruns that would settle the verdict; empty if it is settled."""
     together = examined.together
     breaks = [each for each in examined.breaks.values() if each.group.facts.tier == "block"]
     drifts = [(each.key, examined.drifts[each.key]) for each in examined.blocking]
@@ -114,7 +114,7 @@ def affordable(redraw: Redraw, plan: Plan, done: int) -> Redraw:
     left = plan.config.gate.rerun_budget * plan.count - done
     if redraw.count(plan) <= left:
         return redraw
-    # To confirm is cheap, and decides more.
+    # Confirming trials are cheap and decide more.
     return replace(redraw, pairs=frozenset(), confirming=dict(_fitting(redraw.confirming, left)))
 
 

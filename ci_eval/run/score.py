@@ -1,4 +1,4 @@
-"""Traces to results: one score for each criterion."""
+"""Scoring of traces: one score per criterion."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ MAX_EVIDENCE_CHARS = 4_000
 """The longest text that is kept as evidence; the middle of a longer one is left out."""
 MAX_EVIDENCE_ITEMS = 1_000
 """How much of a list or an object is kept as evidence."""
-_UNSEEN = "the agent does not tell which tools it called, so nothing can be said of them"
+_UNSEEN = "the agent does not report its tool calls, so they cannot be scored"
 
 
 @asynccontextmanager
@@ -102,7 +102,7 @@ async def _score(
             return _bounded(criterion.score(case, trace))
         if scorer:
             return _bounded(await scorer.score(case, trace))
-        reason = "nothing here can score it"
+        reason = "no criterion can score it"
     except TrialError as exc:
         reason = str(exc)
     except Exception as exc:  # noqa: BLE001  # one of three: a criterion that fails is an error here

@@ -1,4 +1,4 @@
-"""Who talks to the agents of a run: what cases have written down, and simulated users."""
+"""Users of a run: scripted by the case, or simulated."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.conversation import Scripted, User
 
 MAX_INVOCATIONS = 200
-"""How long a conversation may become that nobody ends."""
+"""Maximum number of invocations in a conversation without a limit."""
 
 
 @dataclass
 class Simulating:
-    """Makes the users of a run, and counts what asking for them took."""
+    """Creates the users of a run, and counts their model usage."""
 
     simulation: Simulation
     asker: Asker
@@ -42,7 +42,7 @@ class Simulating:
 
 @dataclass(frozen=True)
 class Simulated:
-    """A user whom a model plays."""
+    """A user simulated by a model."""
 
     simulator: Simulator
     case: EvalCase
@@ -59,9 +59,9 @@ class Simulated:
         if limit is not None and len(so_far) >= limit:
             return None
         if len(so_far) >= MAX_INVOCATIONS:
-            message = f"the simulated user has not ended it after {MAX_INVOCATIONS} invocations"
+            message = f"the simulated user did not finish after {MAX_INVOCATIONS} invocations"
             raise TrialError("simulator", message)
         try:
             return await self.simulator.next_message(self.case, so_far, self.panel)
         except UsageError as exc:
-            raise TrialError("simulator", f"the simulated user cannot be asked: {exc}") from exc
+            raise TrialError("simulator", f"the simulated user failed: {exc}") from exc

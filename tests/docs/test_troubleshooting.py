@@ -18,10 +18,10 @@ NOT_TOLD = {
     "… …, which is not JSON: …": "how `the agent …` goes on",
     "returned … MiB of JSON; the limit is 16 MiB": "how `the agent …` goes on",
     "returned what …": "how `the agent …` goes on",
-    "a scenario needs a simulated user; it can only be scored from a recording": "a guard; runs "
+    "a scenario needs a simulated user, or a recording to score": "a guard; runs "
     "have simulated users",
     "nobody was asked": "only counts what judges would be asked",
-    "nothing here can score it": "a guard; every criterion is scored by one of two ways",
+    "no criterion can score it": "a guard; every criterion is scored by one of two ways",
     "a score has a value exactly when it passed or failed": "only in a `run.json` made by hand",
     "…: the name in `…` must be a string on the same line": "seen by who writes a plugin of ours",
     "two … plugins are named …: … and …": "seen by who writes a plugin, at the import of it",

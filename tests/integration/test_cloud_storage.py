@@ -180,7 +180,7 @@ def test_a_run_is_stored_shown_and_compared_with(project, fake):
     assert [each["run_id"] for each in shown] == [run_id]
     (stored,) = (name for name in fake.names("b") if name.startswith("base/"))
     assert stored.endswith(f"/{run_id}.json")
-    assert f"{run_id} was stored already" in project.ci_eval("baseline", "save").err
+    assert f"{run_id} is already stored" in project.ci_eval("baseline", "save").err
 
 
 # --- The results of ADK ---------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_older_evalsets_of_a_bucket_are_migrated_where_they_are(project, fake):
     assert ids(fake, "old/a.test.json") == ["old"]
     assert json.loads(fake.text("b", "old/a.test.json.bak")) == LEGACY
     assert project.ci_eval("evalset", "migrate", "gs://b/old").out == (
-        "gs://b/old: nothing of an older format.\n"
+        "gs://b/old: no files in an older format.\n"
     )
 
 
@@ -323,7 +323,10 @@ def test_older_evalsets_of_a_bucket_are_migrated_where_they_are(project, fake):
         (["create", "gs://nob/shop", "x"], "no such bucket"),
         (["delete", "gs://b/shop", "none", "--case", "a"], "Eval set `none` not found."),
         (["delete", "gs://b/shop", "smoke", "--case", "a"], "Eval case `a` not found in eval set"),
-        (["delete", "gs://b/shop", "--case", "a"], "gs://b/shop is a folder: say which evalset"),
+        (
+            ["delete", "gs://b/shop", "--case", "a"],
+            "gs://b/shop is a directory; add the id of an evalset",
+        ),
         (["list", "gs://nob"], "gs://nob/: no such bucket"),
         (["list", "gs://"], "is not an address of Cloud Storage"),
         (["convert", "gs://b/none.json", "--to", "cases"], "gs://b/none.json: no such file"),

@@ -133,7 +133,7 @@ def test_a_hanging_trial_is_killed_and_its_neighbours_are_not_lost(project):
         ended = project.ci_eval("run")
 
     assert ended.code == 6
-    assert "ERROR bot · smoke · refunds: timeout: not done after 300 s" in ended.err
+    assert "ERROR bot · smoke · refunds: timeout: timed out after 300 s" in ended.err
     statuses = [result["status"] for result in project.run_json()["results"]]
     assert statuses == ["passed", "error"]
 
@@ -215,7 +215,7 @@ def test_a_long_run_in_ci_says_little_and_groups_it(project):
     lines = ended.stderr.splitlines()
     assert "::group::200 trials" in lines
     assert "::endgroup::" in lines
-    assert "… the others are in the reports" in lines
+    assert "… see the reports for the others" in lines
     assert len(lines) < 80
     assert len([line for line in ended.stdout.splitlines() if line.startswith("::")]) <= 20
 

@@ -111,7 +111,7 @@ def test_one_case_of_several_is_copied(project):
 
     assert project.ci_eval("evalset", "add", "other.yaml", *source, "refunds").code == 0
     ended = project.ci_eval("evalset", "add", "other.yaml", *source, "no")
-    assert problems(ended) == ["smoke.evalset.json holds no case 'no'"]
+    assert problems(ended) == ["smoke.evalset.json contains no cases 'no'"]
     assert project.ci_eval("evalset", "list").out.startswith("other  other.yaml          cases  1 ")
 
 
@@ -136,7 +136,7 @@ def test_one_case_of_several_is_copied(project):
         (("create", ".", "a-b"), "Invalid Eval Set ID."),
         (("create", "a.csv"), "a.csv cannot be empty; name it *.evalset.json or *.yaml"),
         (("create", "a.jsonl"), "a.jsonl cannot be empty"),
-        (("create", "nowhere/a.json"), "nowhere/a.json: its folder is not there"),
+        (("create", "nowhere/a.json"), "nowhere/a.json: its directory does not exist"),
         (("convert", "smoke.evalset.json", "--to", "adk"), "is there already"),
         (("migrate", ".", "--out", "x.json"), "--out is for one file"),
         (("migrate", "x.json", "--out", "traces.jsonl"), "traces.jsonl is there already"),
@@ -183,7 +183,7 @@ def test_a_folder_is_migrated_with_a_backup(project):
     assert case["session_input"] == {"app_name": "shop", "user_id": "", "state": {"n": 1}}
     assert load("old.test.json.bak") == old
     again = project.ci_eval("evalset", "migrate", ".")
-    assert (again.code, again.out) == (0, ".: nothing of an older format.\n")
+    assert (again.code, again.out) == (0, ".: no files in an older format.\n")
 
 
 def test_help_does_not_wait_for_what_is_heavy():

@@ -136,7 +136,7 @@ def test_power_needs_a_baseline_with_runs(project):
     assert ended.code == 4
     assert "nothing is stored of 'shop'" in ended.err
     project.config(CONFIG)
-    assert "names no baseline" in project.ci_eval("gate", "power").err
+    assert "configures no baseline" in project.ci_eval("gate", "power").err
 
 
 def test_one_run_tells_nothing_of_how_much_cases_vary(project):
@@ -144,7 +144,7 @@ def test_one_run_tells_nothing_of_how_much_cases_vary(project):
     ended = project.ci_eval("gate", "power")
 
     assert ended.code == 4
-    assert "the baseline has one run, with each case tried once" in ended.err
+    assert "the baseline has one run, with each case run once" in ended.err
     assert "try each case twice at least" in ended.err
 
 
@@ -154,9 +154,9 @@ def test_a_suite_that_never_varied_sees_every_flip(project):
     ended = project.ci_eval("gate", "power", "--drop", "0.1", "--run", "ci-eval-report")
 
     assert ended.code == 0
-    assert "it never varied: one case that drops is enough" in ended.err
-    assert "is proven, for the baseline never varied" in ended.err
-    assert "a run as it is planned: 3 trials, agents not known" in ended.err
+    assert "these cases always scored the same before: one case that drops is enough" in ended.err
+    assert "is proven, because it always scored the same before" in ended.err
+    assert "a run as planned: 3 trials, agents not known" in ended.err
     assert "judges $0.00" in ended.err
     found = project.ci_eval("gate", "power", "--json").json
     assert {each["steady"] for each in found["criteria"]} == {True}

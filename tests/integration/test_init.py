@@ -462,7 +462,7 @@ def test_where_no_agent_is_found_the_frameworks_are_named_and_a_module_is_to_be_
     assert capsys.readouterr().out.splitlines() == [
         "found evalsets: evals/prompts.csv (2)",
         "found other frameworks: LangGraph (app.py)",
-        "found no agent: fill in ci_eval_agent.py, which calls it",
+        "no agent found: call yours in ci_eval_agent.py",
         "wrote ci-eval.yaml",
         "wrote ci_eval_agent.py",
         "wrote .github/workflows/ci-eval.yml",
@@ -519,7 +519,7 @@ def test_at_a_terminal_the_agent_the_purpose_and_the_workflow_are_asked_for(repo
     assert "1. the ADK agent in desk" in output
     assert list(written(root)["agents"]) == ["shop"]
     assert (
-        "correctness: The right answer in any words, without hallucinations. (asks a model)"
+        "correctness: The right answer in any words, without hallucinations. (uses a model)"
         in output
     )
     assert written(root)["criteria"] == {"final_response_match_v2": 0.8, "hallucinations_v1": 0.8}

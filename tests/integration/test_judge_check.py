@@ -135,7 +135,7 @@ def test_labels_that_all_say_the_same_show_no_kappa(project):
     ended = project.ci_eval("judge", "check", "labels.jsonl", "--min-kappa", "0.1")
 
     assert ended.code == ExitCode.INCOMPLETE
-    assert "kappa: none, because all labels say pass" in problems(ended)
+    assert "kappa: not available, because all labels say pass" in problems(ended)
 
 
 def test_each_rubric_is_checked_with_one_question_for_all(project):
@@ -192,7 +192,7 @@ def test_what_a_recording_holds_can_be_labelled_where_nothing_is_compared(projec
         ({"invocations": [], "conversation": []}, "has no invocation, so there is nothing"),
         ({"invocations": [turn("q", "x")], "user": "q"}, "so 'user' says nothing"),
         ({"conversation": [turn("q", "x")]}, "and no 'invocations', which took place"),
-        ({"case": "refunds"}, "points to a case of a run; say which run with --run"),
+        ({"case": "refunds"}, "refers to a case of a run; pass the run with --run"),
         (
             {"invocations": [turn("q", "x")], "conversation": [turn("q", "x"), turn("r", "y")]},
             "expects 2 invocations, and 1 took place",
@@ -246,16 +246,16 @@ def test_a_file_that_is_not_there_is_said(project):
 @pytest.mark.parametrize(
     ("criteria", "options", "message"),
     [
-        ("criteria: {response_match_score: 0.5}\n", (), "has no criterion that asks a model"),
+        ("criteria: {response_match_score: 0.5}\n", (), "has no criterion that uses a model"),
         (
             "criteria: {final_response_match_v2: 0.5, safety_v1: 0.5}\n",
             (),
-            "ci-eval.yaml has several criteria that ask a model",
+            "ci-eval.yaml has several criteria that use a model",
         ),
         (
             MATCH,
             ("--criterion", "final_response_match"),
-            "no criterion 'final_response_match' that asks a model. Did you mean 'final_response_m",
+            "no criterion 'final_response_match' that uses a model. Did you mean 'final_response_m",
         ),
     ],
 )
@@ -279,7 +279,7 @@ def test_a_criterion_is_named_as_the_configuration_does_or_by_its_type(project):
     for name in ("answers", "final_response_match_v2", "adk/final_response_match_v2"):
         ended = project.ci_eval("judge", "check", "labels.jsonl", "--criterion", name)
         assert ended.code == ExitCode.PASSED
-        assert "1 label on other criteria left aside" in problems(ended)
+        assert "1 label on other criteria ignored" in problems(ended)
 
 
 ASKED, OTHER = case("asked", turn("Refund 7", "25 EUR")), case("other", turn("Refund 8", "30 EUR"))
@@ -338,7 +338,7 @@ def test_a_run_in_which_nobody_was_asked_is_refused(project):
     ended = project.ci_eval("judge", "check", "labels.jsonl", "--run", "ci-eval-report/run.json")
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert "run.json has no criterion that asks a model" in ended.err
+    assert "run.json has no criterion that uses a model" in ended.err
 
 
 def test_a_criterion_without_a_threshold_passes_nothing(project):
@@ -353,7 +353,7 @@ def test_a_criterion_without_a_threshold_passes_nothing(project):
     ended = project.ci_eval("judge", "check", "labels.jsonl", "--run", str(path))
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert "has no threshold, so that nothing tells what it passes" in ended.err
+    assert "has no threshold, so pass and fail are undefined" in ended.err
 
 
 def test_answers_are_kept_and_not_asked_for_twice(project):

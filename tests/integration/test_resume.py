@@ -215,7 +215,7 @@ ASKED = """\
 - {id: short, prompt: hello}
 """
 ANSWERS = "  human_answers: {approve: {args: {order: 7}, result: gladly}}\n"
-WAITS = "the agent waits for an answer to approve(order=7); `human_answers` of the case give none"
+WAITS = "the agent waits for an answer to approve(order=7); add it to `human_answers` of the case"
 
 
 def answered(more: str = "") -> str:

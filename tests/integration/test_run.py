@@ -133,7 +133,7 @@ def test_a_recording_that_breaks_off_is_an_error(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 6
-    assert "the recording has 1 invocations, the case 2" in ended.err
+    assert "the recording has 1 invocations, but the case has 2" in ended.err
 
 
 def test_an_empty_evalset_selects_nothing(project):
@@ -141,7 +141,7 @@ def test_an_empty_evalset_selects_nothing(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 5
-    assert "nothing to run: the evalsets hold no case" in ended.err
+    assert "nothing to run: the evalsets contain no cases" in ended.err
 
 
 def test_a_case_without_turns_is_not_green(project):
@@ -150,7 +150,7 @@ def test_a_case_without_turns_is_not_green(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "no case can be scored by it: has no invocation" in ended.err
+    assert "cannot score any case: has no invocation" in ended.err
 
 
 def test_errors_are_no_passes_wherever_a_number_is_read(project, monkeypatch):
@@ -189,7 +189,7 @@ def test_a_dataset_of_agents_cli_that_states_nothing_does_not_pass(project):
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "no case can be scored by it: does not state the expected tool calls" in ended.err
+    assert "cannot score any case: does not state the expected tool calls" in ended.err
 
 
 def test_a_trajectory_is_compared_only_where_one_is_stated(project):
@@ -377,7 +377,7 @@ def test_where_everything_passed_there_is_nothing_to_run_again(project):
     ended = project.ci_eval("run", "--failed")
 
     assert ended.code == 5
-    assert "nothing to run again: everything passed in ci-eval-report/run.json" in ended.err
+    assert "nothing to rerun: everything passed in ci-eval-report/run.json" in ended.err
     assert project.read("run.json") == before
 
 
@@ -385,8 +385,8 @@ def test_without_a_run_nothing_can_be_run_again(project):
     ended = project.ci_eval("run", "--failed")
 
     assert ended.code == 4
-    assert "there is no ci-eval-report/run.json, which would say what did not pass" in ended.err
-    assert "run without --failed first" in ended.err
+    assert "there is no ci-eval-report/run.json, so the failed cases are unknown" in ended.err
+    assert "run once without --failed first" in ended.err
 
 
 def test_what_is_no_run_cannot_be_run_again(project):
@@ -433,7 +433,7 @@ def test_a_mock_run_executes_nothing_and_is_never_green(project):
     assert (plan.code, validated.code) == (0, 0)
     assert "3 trials" in plan.out
     assert ended.code == 5
-    assert "nothing was run: `mock_mode` of the eval config asks for that" in ended.err
+    assert "nothing was run, because of `mock_mode` in the eval config" in ended.err
     assert not (project.folder / "ci-eval-report" / "run.json").exists()
 
 
@@ -522,7 +522,7 @@ def test_a_failed_run_is_a_baseline_all_the_same(project):
     assert project.ci_eval("run").code == 1
 
     assert project.ci_eval("baseline", "save").code == 0
-    assert "was stored already" in project.ci_eval("baseline", "save").err
+    assert "is already stored" in project.ci_eval("baseline", "save").err
     assert project.ci_eval("run").code == 0
     shown = project.ci_eval("baseline", "show", "--json").json
     assert [run["suite"] for run in shown] == ["shop"]
@@ -546,7 +546,7 @@ def test_without_a_baseline_there_is_nothing_to_save_or_show(project):
     for arguments in (["save"], ["show"], ["diff"]):
         ended = project.ci_eval("baseline", *arguments)
         assert ended.code == 4
-        assert "names no baseline" in ended.err
+        assert "configures no baseline" in ended.err
 
 
 def test_a_run_is_compared_with_the_baseline_or_with_another_run(project):
@@ -760,7 +760,7 @@ def test_a_folder_that_cannot_be_used_is_a_usage_error_to_later_steps(project, m
     monkeypatch.setenv("GITHUB_OUTPUT", str(project.folder / "outputs"))
     ended = project.ci_eval("run", "--out", "ci-eval.yaml")
     assert ended.code == 4
-    assert "ci-eval.yaml cannot be used: File exists" in ended.err
+    assert "ci-eval.yaml cannot be accessed: File exists" in ended.err
     assert "\nusage-error\n" in (project.folder / "outputs").read_text()
 
 
@@ -809,7 +809,7 @@ def test_what_cannot_be_written_is_the_users_to_mend(project, given):
     ended = project.ci_eval("run", *given)
 
     assert ended.code == 4
-    assert "cannot be used: " in ended.err
+    assert "cannot be accessed: " in ended.err
     assert "Traceback" not in ended.err
 
 

@@ -1,1 +1,1 @@
-"""`ci-eval adk`: what `adk eval` is given, says and leaves, with ci-eval at work between."""
+"""`ci-eval adk`: the options, output and result files of `adk eval`, on top of ci-eval."""

@@ -1,4 +1,4 @@
-"""Results in the words of ADK's result files: one case with its metrics and invocations.
+"""Schema of ADK's result files: one case with its metrics and invocations.
 
 The fields are those of `EvalCaseResult` in ADK 2.13.0 (`google/adk/evaluation/eval_result.py` and
 `eval_metrics.py`), as far as there is something to say in them.
@@ -18,18 +18,18 @@ _OURS = {"cost_usd", "nodes", "waits_for", "finish_reason", "unseen"}
 
 
 class EvalStatus(IntEnum):
-    """What became of a metric, an invocation or a case, in ADK's numbers."""
+    """Status of a metric, an invocation or a case, in ADK's numbers."""
 
     PASSED = 1
     FAILED = 2
     NOT_EVALUATED = 3
-    """Not measured, by design or by accident: ADK does not tell these apart."""
+    """Not measured; ADK does not distinguish skipped from failed measurements."""
     INFORMATIONAL = 4
-    """Measured, and never judged."""
+    """Measured, without a verdict."""
 
 
 class MetricResult(Record):
-    """What one metric says of a case or an invocation."""
+    """Result of one metric for a case or an invocation."""
 
     metric_name: str
     threshold: float | None = None
@@ -43,7 +43,7 @@ class MetricResult(Record):
 
 
 class InvocationResult(Record):
-    """What the metrics say of one invocation."""
+    """Results of the metrics for one invocation."""
 
     actual_invocation: Invocation
     expected_invocation: Invocation | None = None
@@ -51,7 +51,7 @@ class InvocationResult(Record):
 
 
 class CaseResult(Record):
-    """What became of one case."""
+    """Result of one case."""
 
     eval_set_file: str
     """The id of the evalset again, for older readers."""
@@ -65,7 +65,7 @@ class CaseResult(Record):
     user_id: str | None = None
 
     def as_json(self) -> str:
-        """Return it as ADK reads it, in one line."""
+        """Return the result as one line of ADK's JSON."""
         invocations = {"actual_invocation": _OURS, "expected_invocation": _OURS}
         left_out = {"eval_metric_result_per_invocation": {"__all__": invocations}}
         return self.model_dump_json(exclude_none=True, exclude=left_out)
@@ -79,9 +79,9 @@ def case_result(
     *,
     eval_set_id: str,
 ) -> CaseResult:
-    """Return what ADK would say of `result`, where the agent did what was `observed`.
+    """Return ADK's result for `result` and the `observed` trace.
 
-    Of a case that could not be observed ADK keeps neither metrics nor invocations.
+    ADK stores neither metrics nor invocations of a case that could not be observed.
     """
     scores = () if result.error else result.scores
     seen = () if result.error else observed
@@ -122,7 +122,7 @@ _STATUSES = {
 
 
 class _Found(Record):
-    """What a metric found, of a case or an invocation."""
+    """Value and status of a metric for a case or an invocation."""
 
     status: Status
     value: float | None
@@ -130,9 +130,9 @@ class _Found(Record):
 
 
 def _parts(score: Score, count: int) -> list[_Found]:
-    """Return what a score says of each of `count` invocations.
+    """Split a score over `count` invocations.
 
-    A criterion that judges the conversation as a whole says nothing of them.
+    A criterion that judges the whole conversation has no values for single invocations.
     """
     if len(score.invocations) != count:
         return [_Found(status=Status.SKIPPED, value=None)] * count
@@ -164,7 +164,7 @@ def _metric(score: Score, found: _Found, criteria: Mapping[str, AnyCriterion]) -
 
 
 def criterion_of(criterion: AnyCriterion) -> dict[str, Json]:
-    """Return what ADK calls the criterion of a metric: the threshold with what else was set."""
+    """Return ADK's criterion of a metric: threshold and options."""
     if isinstance(criterion, CustomMetric):
         return {"threshold": criterion.threshold, **criterion.criterion}
     said = criterion.model_dump(

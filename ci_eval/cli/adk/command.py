@@ -1,4 +1,4 @@
-"""`ci-eval adk`: takes what `adk eval` takes, and prints and leaves what it does."""
+"""`ci-eval adk`: a drop-in replacement for `adk eval`."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,45 +30,48 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
     "--config_file_path",
     "--config-file-path",
     metavar="FILE",
-    help="What to score by, in ADK's JSON.",
+    help="Eval config (JSON) with the criteria.",
 )
 @click.option(
-    "--print_detailed_results", "--print-detailed-results", is_flag=True, help="Show every case."
+    "--print_detailed_results",
+    "--print-detailed-results",
+    is_flag=True,
+    help="Print the details of every case.",
 )
 @click.option(
     "--eval_storage_uri",
     "--eval-storage-uri",
     metavar="gs://BUCKET",
-    help="Where evalsets are read by id, and results kept.",
+    help="Bucket with the evalsets and results: gs://BUCKET.",
 )
 @click.option(
     "--log_level",
     "--log-level",
     type=click.Choice(_LEVELS, case_sensitive=False),
     default="INFO",
-    help="Accepted, and decides nothing: what an agent writes is in the reports.",
+    help="Accepted for compatibility; has no effect.",
 )
 @click.option(
-    "--enable_features", "--enable-features", multiple=True, help="Features of ADK, with commas."
+    "--enable_features", "--enable-features", multiple=True, help="ADK features, comma-separated."
 )
 @click.option(
-    "--disable_features", "--disable-features", multiple=True, help="Features of ADK, with commas."
+    "--disable_features", "--disable-features", multiple=True, help="ADK features, comma-separated."
 )
-@click.option("--interpreter", help="The Python that has google-adk and what the agent imports.")
-@click.option("--record", type=click.Path(), help="Write the traces here, for a recorded agent.")
+@click.option("--interpreter", help="Python with google-adk and the agent's dependencies.")
+@click.option("--record", type=click.Path(), help="Output path of traces, for a `recorded` agent.")
 @click.option(
     "--out",
     default=REPORT_FOLDER,
     show_default=True,
-    help="The folder that receives every document.",
+    help="Output directory.",
 )
 def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
-    """Evaluate the agent of ADK in AGENT_DIR, as `adk eval` does.
+    """Evaluate the ADK agent in AGENT_DIR, like `adk eval`.
 
-    Evalsets are named by files, or by the ids of those in AGENT_DIR; `:case,case` behind one takes
-    only these cases. What ADK prints goes to stdout, its result files to
+    Name evalsets by file, or by the id of one in AGENT_DIR; append `:case,case` to run
+    only these cases. ADK's output goes to stdout, its result files to
     AGENT_DIR/.adk/eval_history, and the reports of ci-eval to --out. With --eval_storage_uri the
-    evalsets of ids, and the results, are in that bucket, where ADK keeps them.
+    evalsets named by id are read from that bucket, and results are written to it.
 
     \b
     ci-eval adk agents/shop agents/shop/smoke.evalset.json --print_detailed_results
@@ -104,7 +107,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
         raise
     code = EXIT_CODES[report.verdict.outcome] if report else ExitCode.INTERRUPTED
     if report and failed and not report.totals.errors:
-        # What nothing could judge has failed for ADK, and is no accident as errors are.
+        # For ADK a case that nothing can judge has failed; it is not an error.
         code = ExitCode.FAILED
     publish(report, folder, code, env, ("summary", "annotations") if report else ())
     return code
@@ -155,7 +158,7 @@ def _run(
 
 
 def _refuse_same_ids(planned: "Plan") -> None:
-    """Refuse evalsets that would be one in ADK's results.
+    """Reject evalsets that share an id, and so a result file.
 
     Raises:
         UsageError: two have the same id.
@@ -165,7 +168,7 @@ def _refuse_same_ids(planned: "Plan") -> None:
     for each in planned.evalsets.values():
         eval_set_id = each.opened.header.eval_set_id
         if eval_set_id in seen:
-            message = f"has the id {eval_set_id!r}, as {seen[eval_set_id]} has"
+            message = f"has the same id {eval_set_id!r} as {seen[eval_set_id]}"
             raise UsageError(problems=[Problem(message, each.shown)])
         seen[eval_set_id] = each.shown
 

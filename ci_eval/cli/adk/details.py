@@ -1,4 +1,4 @@
-"""What ADK tells beside a score: verdicts on rubrics, tokens and seconds by kind."""
+"""Details that ADK adds to a score: rubric verdicts, tokens and seconds by kind."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ class RubricScore(Record):
     rubric_id: str
     rationale: str | None = None
     score: float | None = None
-    """1 for yes and 0 for no; between these where it is a mean."""
+    """1 for yes, 0 for no; in between for a mean."""
 
 
 class TokenUsage(Record):
@@ -39,7 +39,7 @@ class TokenUsage(Record):
 
 
 class Durations(Record):
-    """Seconds and where they went; `None` where nobody took the time."""
+    """Seconds by kind; `None` if not measured."""
 
     total_seconds: float | None = None
     model_seconds: float | None = None
@@ -48,7 +48,7 @@ class Durations(Record):
 
 
 class Details(Record):
-    """What a score consists of; each is there for the metrics that have it."""
+    """Details of a score; set for the metrics that have them."""
 
     rubric_scores: tuple[RubricScore, ...] | None = None
     token_usage_details: TokenUsage | None = None
@@ -56,7 +56,7 @@ class Details(Record):
 
 
 def details_of(score: Score, part: InvocationScore) -> Details:
-    """Return what the evidence for one invocation tells in ADK's words."""
+    """Return the evidence for one invocation as ADK's details."""
     evidence = part.evidence or {}
     if score.criterion == "adk/token_usage_v1":
         return Details(token_usage_details=_tokens(evidence, part.value))
@@ -67,7 +67,7 @@ def details_of(score: Score, part: InvocationScore) -> Details:
 
 
 def overall_details(score: Score, parts: Sequence[Details]) -> Details:
-    """Return what the invocations come to, as ADK averages.
+    """Average the details of the invocations as ADK does.
 
     Tokens are divided by the number of all invocations, seconds by that of the timed ones.  A
     custom metric says itself what its rubrics come to.

@@ -1,4 +1,4 @@
-"""The Python that an agent of ADK runs under, where nobody names one."""
+"""Default Python interpreter of an ADK agent."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _SHEBANG_BYTES = 512
 
 
 def interpreter_of(agent: Path, context: RunContext) -> str | None:
-    """Return the Python that belongs to the agent in the folder `agent`; `None` for our own.
+    """Return the interpreter for the agent in the folder `agent`; `None` for our own.
 
     That is the one of the nearest `.venv`, in the agent's folder or above it as far as its
     repository reaches, else the one that `adk` on the PATH runs under.

@@ -1,4 +1,4 @@
-"""From the options of `ci-eval adk` to the configuration that they stand for."""
+"""Conversion of the options of `ci-eval adk` into a configuration."""
 
 import os
 import re
@@ -17,25 +17,25 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.text.yaml_files import Document, Loc
 
 DEFAULT_CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
-"""What `adk eval` scores by where it finds no eval config."""
+"""Default criteria of `adk eval` without an eval config."""
 ALWAYS_MEASURED = (
     "tool_call_count_v1",
     "inference_call_count_v1",
     "token_usage_v1",
     "invocation_duration_v1",
 )
-"""What ADK 2.13.0 measures beside that, whatever the eval config says."""
+"""Metrics that ADK 2.13.0 always adds."""
 CONCURRENCY = 4
-"""How many cases `adk eval` has under way at once."""
+"""Number of cases that `adk eval` runs concurrently."""
 TIMEOUT_S = 600.0
-"""How long a case may take; `adk eval` would wait for ever."""
+"""Time limit of a case; `adk eval` has none."""
 _FEATURE = re.compile(r"[A-Z][A-Z0-9_]*")
 _PLACES = {"interpreter": "--interpreter", "adk": "AGENT_DIR", "from": "--config_file_path"}
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `ci-eval adk` is given."""
+    """Options of `ci-eval adk`."""
 
     agent: str
     """The folder of the agent, as the user named it."""
@@ -60,7 +60,7 @@ class Options:
 
 
 def configured(options: Options, context: RunContext) -> Config:
-    """Return the configuration that `options` stand for.
+    """Convert `options` into a configuration.
 
     Raises:
         UsageError: an evalset, the eval config or the interpreter is not there or wrong.
@@ -110,7 +110,7 @@ def _features(given: Sequence[str]) -> Iterator[str]:
             yield name
         elif name:
             raise UsageError(
-                f"{name!r} cannot be the name of a feature of ADK, such as AGENT_STATE"
+                f"{name!r} is not a valid name of an ADK feature (example: AGENT_STATE)"
             )
 
 

@@ -1,4 +1,4 @@
-"""ADK's result files: a run as `adk eval` leaves it, where `adk web` shows it.
+"""ADK's result files, as `adk eval` writes and `adk web` reads them.
 
 A file is `<app>/.adk/eval_history/<app>_<evalset>_<time>.evalset_result.json`, or in a bucket
 `<app>/evals/eval_history/…`.  It is written case by case; neither the results of a run nor its

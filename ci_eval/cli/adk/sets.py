@@ -1,4 +1,4 @@
-"""The evalsets that `ci-eval adk` is given: `FILE` or `ID`, and `:case,case` behind it."""
+"""Evalset arguments of `ci-eval adk`: `FILE` or `ID`, optionally with `:case,case`."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
     if problems:
         raise UsageError(problems=problems)
     if not found:
-        raise UsageError("no evalset is named, so nothing was run", hint=_known_here(agent))
+        raise UsageError("no evalset given; nothing was run", hint=_known_here(agent))
     names = _names(found.values())
     return {
         names[path]: EvalSetSpec(path=path, cases=tuple(dict.fromkeys(wanted[name])))
@@ -104,7 +104,7 @@ def _ids(agent: str) -> list[str]:
 
 def _known_here(agent: str) -> str:
     ids = _ids(agent)
-    return f"{agent} has {', '.join(ids[:10])}" if ids else "name a file, or an id"
+    return f"available evalsets: {', '.join(ids[:10])}" if ids else "pass a file or an id"
 
 
 def _names(paths: Iterable[str]) -> dict[str, str]:

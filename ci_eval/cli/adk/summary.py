@@ -1,4 +1,4 @@
-"""What `adk eval` prints, of ADK 2.13.0: the counts, and with details every case.
+"""Output of `adk eval` (ADK 2.13.0): counts and, with details, every case.
 
 The lines, their order and their widths are ADK's (`google/adk/cli/cli_eval.py`).  Agents and
 evalsets are not trusted: every line is made harmless, and long values are cut.
@@ -21,14 +21,14 @@ from ci_eval.records.model import Invocation, Record, ToolCall
 from ci_eval.text.templates import terminal
 
 MAX_LINES = 200
-"""So many lines of a value are shown."""
+"""Maximum number of lines shown of a value."""
 _STARS = "*" * 69
 _FEWER_STARS = "*" * 68
 _DASHES = "-" * 69
 _VALUE_AT = 30
 """The column where values begin, behind a name that is not longer."""
 _WIDTH = 80
-"""Where values wrap."""
+"""Column at which values wrap."""
 _BREAKDOWN_AT = 20
 _TOKENS = (
     ("total_tokens", 1),

@@ -10,7 +10,7 @@ from ci_eval.run_files.names import REPORT_FOLDER
 
 @click.group()
 def baseline() -> None:
-    """Keep runs to compare with.
+    """Store, show, compare and prune baseline runs.
 
     RUN is a run.json, or the folder that it is in.
     """
@@ -19,9 +19,11 @@ def baseline() -> None:
 @baseline.command(name="save")
 @config_option
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option("--from-pull-request", is_flag=True, help="Store it though it is not merged.")
+@click.option(
+    "--from-pull-request", is_flag=True, help="Also store runs of unmerged pull requests."
+)
 def save_command(config: str, run: str, *, from_pull_request: bool) -> int:
-    """Store a run in the baseline: a failed one too, an incomplete one never.
+    """Store a run in the baseline, even a failed one, but not an incomplete one.
 
     In CI only runs of tracked branches are stored: on pushes, schedules and by hand, and of pull
     requests when they are merged.
@@ -75,7 +77,7 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
     if as_json:
         print_comparison(report)
     elif report.comparison is None:
-        console.say("the baseline holds no other run to compare with")
+        console.say("the baseline has no other run to compare with")
     else:
         show_comparison(report, "the baseline")
     return ExitCode.PASSED

@@ -1,7 +1,7 @@
-"""Whether a run belongs into the baseline, by what CI says that it runs for.
+"""Policy for which CI runs are stored in the baseline.
 
-Others are compared with what is stored, so it must be of code that was merged: a pull request
-would else bring the measure it is judged by.  Outside CI whoever gives the command knows.
+Later runs are compared with stored runs, so these must be of merged code: otherwise a pull
+request could set its own baseline.  Outside CI the user decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext, in_actions
 
 _OF_BRANCHES = ("push", "schedule", "workflow_dispatch", "repository_dispatch")
-"""The events of GitHub for which what is checked out is on the branch that they name."""
+"""GitHub events whose checkout is on the branch that they name."""
 _OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
 _OF_MERGE_REQUESTS = ("merge_request_event", "external_pull_request_event")
 
 
 class _Occasion(NamedTuple):
-    """What CI runs for."""
+    """The trigger of a CI run."""
 
     kind: Literal["branch", "pull_request", "queue", "tag", "other"]
     name: str = ""
@@ -28,7 +28,7 @@ class _Occasion(NamedTuple):
 
 
 def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool = False) -> None:
-    """Refuse to store a run that CI made of something that is not merged.
+    """Reject a CI run of unmerged code.
 
     `from_pull_request` lets those of pull requests through.
 
@@ -41,23 +41,23 @@ def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool 
         return
     branches = tracked(store, context)
     shown = " or ".join(map(repr, branches)) or "a tracked branch"
-    later = f"a workflow that runs on pushes to {shown} stores what was merged"
+    later = f"a workflow that runs on pushes to {shown} stores merged code"
     match occasion.kind:
         case "pull_request":
             raise UsageError(
-                "not stored: this is a pull request, and the baseline holds what was merged",
-                hint=f"{later}; --from-pull-request stores it all the same",
+                "not stored: this is a pull request, and the baseline only holds merged code",
+                hint=f"{later}; to store it anyway, use --from-pull-request",
             )
         case "queue":
-            raise UsageError("not stored: what is in a merge queue may yet leave it", hint=later)
+            raise UsageError("not stored: merge queue entries are not merged yet", hint=later)
         case "tag":
-            raise UsageError("not stored: a tag was pushed, and not a branch", hint=later)
+            raise UsageError("not stored: a tag was pushed, not a branch", hint=later)
         case "other":
-            message = f"not stored: the event {occasion.name!r} does not say what was merged"
+            message = f"not stored: the event {occasion.name!r} does not identify merged code"
             raise UsageError(message, hint=later)
     if not branches:
-        message = "not stored: nobody says which branch is tracked"
-        raise UsageError(message, hint="name it: `baseline: {branches: [main]}`")
+        message = "not stored: the tracked branch is unknown"
+        raise UsageError(message, hint="set `baseline: {branches: [main]}`")
     if not any(fnmatchcase(occasion.name, each) for each in branches):
         raise UsageError(
             f"not stored: the branch {occasion.name!r} is not tracked, only {shown}",
@@ -66,7 +66,7 @@ def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool 
 
 
 def is_merged(store: BaselineStore, context: RunContext) -> bool:
-    """Say whether CI runs what was merged into a tracked branch."""
+    """Return True if CI runs code merged into a tracked branch."""
     try:
         check(store, context)
     except UsageError:
@@ -81,7 +81,7 @@ def tracked(store: BaselineStore, context: RunContext) -> Sequence[str]:
 
 
 def _occasion(env: Mapping[str, str]) -> _Occasion | None:
-    """Return what CI runs for; `None` where no CI that is known runs this."""
+    """Return the trigger of the CI run; `None` outside any known CI."""
     if in_actions(env):
         return _on_github(env)
     if env.get("GITLAB_CI") == "true":

@@ -1,4 +1,4 @@
-"""Stores runs in the baseline: on request, or after a run."""
+"""Storing of runs in the baseline, on request or after a run."""
 
 import sys
 from contextlib import redirect_stdout
@@ -33,18 +33,18 @@ def save(
     _refuse_incomplete(collected, config.gate)
     policy.check(store, context, from_pull_request=from_pull_request)
     saved = store.save(collected.run, context)
-    console.say(f"stored {meta.run_id}" if saved else f"{meta.run_id} was stored already")
+    console.say(f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored")
 
 
 def save_if_merged(config: Config, given: str, context: RunContext) -> None:
-    """Store a run without being asked: only of merged code, and not in the work tree."""
+    """Store a run automatically: only of merged code, and never in the work tree."""
     store = config.baseline
     if store and not store.work_tree_file and policy.is_merged(store, context):
         save_after_run(config, given, context)
 
 
 def save_after_run(config: Config, given: str, context: RunContext) -> None:
-    """Store a run whose verdict is known; what goes wrong is a warning."""
+    """Store a run after its verdict; failures are warnings."""
     try:
         policy.check(load.require_baseline(config), context)
     except UsageError as exc:
@@ -64,7 +64,7 @@ def save_after_run(config: Config, given: str, context: RunContext) -> None:
 
 
 def _refuse_incomplete(collected: Collected, gate: GateOptions) -> None:
-    """Refuse a run that lacks a part.
+    """Reject an incomplete run.
 
     Raises:
         UsageError: it lacks one.
@@ -75,12 +75,12 @@ def _refuse_incomplete(collected: Collected, gate: GateOptions) -> None:
     if cases.errors > gate.max_errors:
         message = f"{cases.errors} of {cases.cases} cases could not be measured"
     elif meta.filtered:
-        message = "the run holds only a selected part of the suite"
+        message = "the run covers only part of the suite"
     elif not cases.passed + cases.failed + cases.accepted:
         message = "the run measured nothing"
     elif cases.unjudged:
         count = cases.unjudged.count
-        message = f"no criterion that blocks judged {counted(count, 'case')} of {cases.cases}"
+        message = f"{counted(count, 'case')} of {cases.cases} not judged by any blocking criterion"
     else:
         return
     raise UsageError(f"not stored: {message}")

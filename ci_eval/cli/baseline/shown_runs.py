@@ -1,4 +1,4 @@
-"""What `ci-eval baseline show` says of the stored runs."""
+"""Output of `ci-eval baseline show`."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,11 +11,11 @@ from ci_eval.run_files.run_summary import note
 from ci_eval.text.templates import counted, difference, duration, plain
 
 MAX_MEANS = 5
-"""How many means of a criterion are shown one after the other."""
+"""Maximum number of means in a trend."""
 _RUNS = ("run", "age", "commit", "branch", "distance", "passed", "failed", "errors")
 _MEANS = ("agent", "evalset", "criterion", "mean", "trend", "oldest to nearest")
 _COMMIT = 10
-"""How much of a commit's name is shown."""
+"""Length of an abbreviated commit hash."""
 
 
 class ShownRun(Noted):
@@ -25,7 +25,7 @@ class ShownRun(Noted):
     distance: int | None = None
     """How many commits it is before the one to compare with; `None` where it is no ancestor."""
     age_s: float | None = None
-    """Seconds since it began; `None` where that is not known."""
+    """Seconds since it began; `None` if unknown."""
 
 
 def shown_runs(before: Baseline, now: float) -> list[ShownRun]:
@@ -44,8 +44,8 @@ def shown_runs(before: Baseline, now: float) -> list[ShownRun]:
 def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
     """Print the runs, and how the criteria did in them."""
     if not runs:
-        say(f"nothing is stored to compare {suite!r} with")
-        say("`ci-eval run --baseline-save` stores a run, in a workflow one of a tracked branch")
+        say(f"no stored runs to compare {suite!r} with")
+        say("store one with `ci-eval run --baseline-save`; in CI only on a tracked branch")
         return
     say_table(_RUNS, [_run(each) for each in runs])
     say()
@@ -54,7 +54,7 @@ def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
     where = f", looked for on {lineage.base!r}" if lineage.base else ""
     say(f"{counted(len(runs), 'run')} of {suite!r}{where}")
     if lineage.shallow:
-        say("the clone is shallow, so that ancestors further back are not known")
+        say("the clone is shallow, so older ancestors are unknown")
 
 
 def _age(created: str, now: float) -> float | None:

@@ -1,1 +1,1 @@
-"""Evalsets edited: made, added to, changed, converted, migrated, and nothing lost."""
+"""`ci-eval evalset`: lossless creation, editing, conversion and migration of evalsets."""

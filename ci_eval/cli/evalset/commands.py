@@ -1,4 +1,4 @@
-"""`ci-eval evalset …`: the evalsets of a repository, listed, made, edited and converted."""
+"""`ci-eval evalset …`: lists, creates, edits and converts evalsets."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -19,9 +19,9 @@ Command = Callable[..., Any]
 
 @click.group(name="evalset")
 def evalsets() -> None:
-    """List, make, edit and convert evalsets.
+    """List, create, edit and convert evalsets.
 
-    An evalset is named by its FILE, or, as ADK's tools do it, by the folder of an agent and an
+    Name an evalset by its FILE or, as in ADK's tools, by the directory of an agent and an
     ID: `agents/shop smoke` is the file `agents/shop/smoke.evalset.json`.
 
     \b
@@ -30,7 +30,7 @@ def evalsets() -> None:
     ci-eval evalset update evals/smoke.evalset.json --case refunds \\
         --from-traces ci-eval-report/traces.jsonl
 
-    A case is edited in the text of the file, and everything else in it stays as it is.
+    Edits change only the text of the case; the rest of the file stays as it is.
     """  # noqa: D301  # click wants this mark as it is
 
 
@@ -45,14 +45,16 @@ def _place(command: Command) -> Command:
 
 def _traces(command: Command) -> Command:
     for option in (
-        click.option("--repeat", type=click.IntRange(0), default=0, help="Which try; 0 at first."),
-        click.option("--evalset", "trace_evalset", help="Of this evalset, where it is several."),
-        click.option("--agent", help="Of this agent, where it is several."),
+        click.option("--repeat", type=click.IntRange(0), default=0, help="Repeat index, from 0."),
+        click.option(
+            "--evalset", "trace_evalset", help="Evalset of the trace, if there are several."
+        ),
+        click.option("--agent", help="Agent of the trace, if there are several."),
         click.option(
             "--from-traces",
             "traces",
             metavar="FILE",
-            help="Expect what an agent did: `traces.jsonl` of a run, or another recording.",
+            help="Expect recorded behavior: traces.jsonl or a recording.",
         ),
     ):
         command = option(command)
@@ -66,7 +68,7 @@ _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is 
 @click.argument("folder", default=".", metavar="[DIR]")
 @json_option
 def list_sets(folder: str, *, as_json: bool) -> int:
-    """List the evalsets in a folder and below it: their ids, formats and numbers of cases."""
+    """List the evalsets in a directory tree with id, format and number of cases."""
     from ci_eval.cli.evalset.finding import evalset_files
     from ci_eval.config.open_evalset import open_evalset
 
@@ -100,7 +102,7 @@ def list_sets(folder: str, *, as_json: bool) -> int:
 @evalsets.command()
 @_place
 def create(place: str, eval_set_id: str | None) -> int:
-    """Make an evalset without cases: ADK's JSON, or our own format in a file `*.yaml`.
+    """Create an empty evalset: ADK's JSON, or our own format in a file `*.yaml`.
 
     \b
     ci-eval evalset create agents/shop smoke      # as `adk eval_set create agents/shop smoke`
@@ -118,23 +120,26 @@ def create(place: str, eval_set_id: str | None) -> int:
 @evalsets.command()
 @_place
 @click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
-@click.option("--prompt", help="What the user says.")
-@click.option("--expected", help="What the agent should answer to --prompt.")
-@click.option("--case", help="Its id: of the new one, or in --file or --from-traces.")
+@click.option("--prompt", help="User message.")
+@click.option("--expected", help="Expected response to --prompt.")
+@click.option("--case", help="Id of the new case, or of the case in --file or --from-traces.")
 @_traces
 @click.option(
-    "--scenarios_file", "--scenarios-file", metavar="FILE", help="As of `adk eval_set`: JSON."
+    "--scenarios_file",
+    "--scenarios-file",
+    metavar="FILE",
+    help="Scenarios as in `adk eval_set` (JSON).",
 )
 @click.option(
     "--session_input_file",
     "--session-input-file",
     metavar="FILE",
-    help="The session that new cases begin with, as of `adk eval_set`: JSON.",
+    help="Initial session of new cases, as in `adk eval_set` (JSON).",
 )
 def add(place: str, eval_set_id: str | None, **options: Any) -> int:
-    """Add cases; an id that is there already is refused.
+    """Add cases; duplicate ids are rejected.
 
-    Of --scenarios_file, such cases are skipped, as `adk eval_set add_eval_case` does it.
+    With --scenarios_file duplicates are skipped, as by `adk eval_set add_eval_case`.
 
     \b
     ci-eval evalset add evals/smoke.evalset.json --prompt Hello --expected "How can I help?"
@@ -162,10 +167,10 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
 @evalsets.command()
 @_place
 @click.option("--file", "case_file", metavar="FILE", help=_FILE_HELP)
-@click.option("--case", help="The id of the case in --file or --from-traces.")
+@click.option("--case", help="Id of the case in --file or --from-traces.")
 @_traces
 def update(place: str, eval_set_id: str | None, **options: Any) -> int:
-    """Replace cases by others of the same ids.
+    """Replace cases that have the same ids.
 
     With --from-traces a case expects from now on what the agent did; its session, tags,
     rubrics, assertions and keys of your own stay.
@@ -183,9 +188,11 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
 
 @evalsets.command()
 @_place
-@click.option("--case", "cases", multiple=True, required=True, help="Its id; may be repeated.")
+@click.option(
+    "--case", "cases", multiple=True, required=True, help="Id of a case; may be repeated."
+)
 def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
-    """Take cases out; where one of them is not there, none is."""
+    """Delete cases; if one does not exist, none is deleted."""
     from ci_eval.cli.evalset.finding import located
 
     target = located(place, eval_set_id)
@@ -197,10 +204,10 @@ def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
 
 @evalsets.command()
 @click.argument("file")
-@click.option("--to", required=True, help="The format: adk, cases (our own) or agentflow.")
-@click.option("--out", metavar="FILE", help="Where to; else beside FILE. What is there is kept.")
+@click.option("--to", required=True, help="Target format: adk, cases (our own) or agentflow.")
+@click.option("--out", metavar="FILE", help="Output path (default: beside FILE); never overwrites.")
 def convert(file: str, to: str, out: str | None) -> int:
-    """Write an evalset of any format in another one, and say what that does not keep.
+    """Convert an evalset to another format, and warn of what is lost.
 
     \b
     ci-eval evalset convert evals/smoke.evalset.json --to cases --out evals/smoke.yaml
@@ -218,15 +225,15 @@ def convert(file: str, to: str, out: str | None) -> int:
 
 @evalsets.command()
 @click.argument("place", metavar="FILE|DIR")
-@click.option("--out", metavar="FILE", help="Where to; else FILE itself is rewritten.")
-@click.option("--backup", is_flag=True, help="Keep what was there as FILE.bak.")
+@click.option("--out", metavar="FILE", help="Output path (default: rewrite FILE).")
+@click.option("--backup", is_flag=True, help="Keep the original as FILE.bak.")
 @click.option(
     "--initial-session",
     metavar="FILE",
-    help="The session of the cases that name none: JSON with app_name, user_id and state.",
+    help="Default session (JSON with app_name, user_id, state).",
 )
 def migrate(place: str, out: str | None, initial_session: str | None, *, backup: bool) -> int:
-    """Bring files of ADK's older formats into the present one, as ADK's own migration does.
+    """Migrate files of older ADK formats to the current one, as ADK's own migration does.
 
     Of a folder it is every `*.test.json` and `*.evalset.json` of an older format in and below
     it.  Ids of cases stay as they are, so that a baseline still knows them.
@@ -242,7 +249,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
         session = given.read_initial_session(path, shown=initial_session)
     if is_folder(place):
         if out:
-            raise UsageError("--out is for one file, not for a folder")
+            raise UsageError("--out needs a single file, not a directory")
         found = converting.migrate_folder(place, session)
     else:
         if out and not _same(out, place):
@@ -255,7 +262,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     for each in found:
         _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:
-        _done(f"{place}: nothing of an older format.")
+        _done(f"{place}: no files in an older format.")
     return ExitCode.PASSED
 
 
@@ -265,7 +272,7 @@ def _same(one: str, other: str) -> bool:
 
 def _refuse_there(file: "File") -> None:
     if file.there:
-        raise UsageError(f"{file.shown} is there already", hint="name another file with --out")
+        raise UsageError(f"{file.shown} already exists", hint="choose another path with --out")
 
 
 def _say(problems: Iterable[Problem]) -> None:

@@ -1,4 +1,4 @@
-"""An evalset file in another format: by the user's choice, or because the old one is outdated."""
+"""Conversion and migration of evalset files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def convert(source: str, to: str, out: str | None) -> Written:
     syntax = syntax_of(aim)
     if aim.suffix == "" or syntax not in target.syntaxes:
         known = ", ".join(target.syntaxes)
-        raise UsageError(f"{made.shown} does not end like the syntaxes of {to!r}: {known}")
+        raise UsageError(f"{made.shown} does not have an extension of {to!r}: {known}")
     _refuse_unspeakable(opened, to, source)
     more = _said_of_all(path, source, opened.header)
     set_id = _set_id(opened, path)
@@ -136,7 +136,7 @@ def save(written: Sequence[Written], *, backup: bool = False) -> None:
     """
     problems = [problem for each in written for problem in each.file.unwritable()]
     copies = [each.file.beside(f"{_name(each.file)}.bak") for each in written] if backup else []
-    problems += [Problem("is there already", copy.shown) for copy in copies if copy.there]
+    problems += [Problem("already exists", copy.shown) for copy in copies if copy.there]
     if problems:
         raise UsageError(problems=problems, hint="nothing was written")
     for copy, each in zip(copies, written, strict=False):

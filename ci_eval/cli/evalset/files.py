@@ -1,4 +1,4 @@
-"""What commands read and write: a file of this machine, or an object of Cloud Storage."""
+"""Files that commands read and write: local, or objects in Cloud Storage."""
 
 from abc import ABC, abstractmethod
 from functools import cached_property
@@ -14,15 +14,15 @@ from ci_eval.storage.gs_uri import Place, is_place
 
 
 class File(ABC):
-    """A file that may be there, or may yet be written."""
+    """A file that may or may not exist yet."""
 
     shown: str
-    """What the user calls it."""
+    """The name for messages."""
 
     @property
     @abstractmethod
     def path(self) -> Path:
-        """Where it is read."""
+        """The path to read."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class File(ABC):
 
 
 class LocalFile(File):
-    """A file of this machine."""
+    """A local file."""
 
     def __init__(self, path: Path, shown: str) -> None:
         self._path = path
@@ -73,11 +73,11 @@ class LocalFile(File):
         """Refuse links, what is no file, and folders that are not there."""
         path, shown = self.path, self.shown
         if path.is_symlink():
-            message = "is a link, which is not written through; name the file itself"
+            message = "is a symbolic link, not written; pass the file itself"
             return [Problem(message, shown)]
         if path.exists() and not path.is_file():
             return [Problem("is not a file", shown)]
-        return [] if path.parent.is_dir() else [Problem("its folder is not there", shown)]
+        return [] if path.parent.is_dir() else [Problem("its directory does not exist", shown)]
 
     def write(self, text: str) -> None:
         """Put another file in its place, with the same mode."""

@@ -1,4 +1,4 @@
-"""Evalsets as commands name them: by a file, or as ADK's tools do by an agent and an id."""
+"""Lookup of evalsets by file or, as in ADK's tools, by agent and id."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -40,11 +40,11 @@ def located(place: str, eval_set_id: str | None) -> EvalSetFile:
     path = Path(place)
     if eval_set_id is None:
         if path.is_dir():
-            raise UsageError(f"{place} is a folder: say which evalset of it, by its id")
+            raise UsageError(f"{place} is a directory; add the id of an evalset in it")
         return EvalSetFile(LocalFile(path, place), id_from(path.name))
     if not path.is_dir():
-        what = "a file, which holds one evalset" if path.exists() else "not there"
-        raise UsageError(f"{place} is {what}; an id is for the folder of an agent")
+        what = "a file" if path.exists() else "missing"
+        raise UsageError(f"{place} is {what}; an id needs the directory of an agent")
     check_segment(eval_set_id, "eval_set_id")
     file = path / f"{eval_set_id}{EVALSET_SUFFIX}"
     return EvalSetFile(LocalFile(file, str(file)), eval_set_id, app=path.resolve().name)
@@ -57,7 +57,7 @@ def _located_object(given: str, eval_set_id: str | None) -> EvalSetFile:
         named = Place(place.bucket, evalset_object(app, eval_set_id))
         return EvalSetFile(file_at(str(named)), eval_set_id, app=app)
     if is_folder(given) and evalset_place(given) == Place.parse(given):
-        raise UsageError(f"{given} is a folder: say which evalset of it, by its id")
+        raise UsageError(f"{given} is a directory; add the id of an evalset in it")
     file = file_at(given)
     return EvalSetFile(file, id_from(Path(file.shown).name))
 
@@ -115,7 +115,7 @@ def _files(folder: Path, shown: str) -> list[Path]:
 
 def _refuse_many(found: Sequence[object], shown: str) -> None:
     if len(found) > MAX_FILES:
-        message = f"holds more than {MAX_FILES} files that may be evalsets; name a folder in it"
+        message = f"holds more than {MAX_FILES} files that may be evalsets; pass a subdirectory"
         raise UsageError(problems=[Problem(message, shown)])
 
 

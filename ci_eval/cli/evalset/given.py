@@ -1,4 +1,4 @@
-"""Cases to put into an evalset: from a file, a prompt, or ADK's scenarios."""
+"""New cases from a file, a prompt, or ADK's scenarios."""
 
 import hashlib
 import json

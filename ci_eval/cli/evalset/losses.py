@@ -1,4 +1,4 @@
-"""What cases say no more, or otherwise, once they were written in another format and read again."""
+"""Differences in cases after a round trip through another format."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ def losses(
     wanted, found = ([case.eval_id for case in cases] for cases in (originals, kept))
     if wanted != found:
         changed = ", ".join(map(repr, (set(wanted) - set(found)) or found[:MAX_NAMED]))
-        message = f"would not hold the same cases as before: {changed}"
+        message = f"would not contain the same cases as before: {changed}"
         raise EvalSetError(problems=[Problem(message, shown)])
     parts: dict[str, list[str]] = {}
     for one, other in zip(originals, kept, strict=True):

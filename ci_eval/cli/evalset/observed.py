@@ -1,4 +1,4 @@
-"""What an agent did, made into what is expected of it from now on."""
+"""Conversion of recorded behavior into expectations."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -101,7 +101,7 @@ def _only(found: dict[_Who, Recording], wanted: Wanted, shown: str) -> Recording
     if len(found) > 1:
         which = ", ".join(f"{agent or '?'} on {evalset or '?'}" for agent, evalset in found)
         message = f"holds the case {wanted.case!r} of {which}"
-        hint = "say which is meant with --agent and --evalset"
+        hint = "choose one with --agent and --evalset"
         raise UsageError(problems=[Problem(message, shown)], hint=hint)
     return next(iter(found.values()))
 
@@ -176,13 +176,11 @@ def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
     turns = recording.invocations or ()
     asked = [turn.user for turn in case.conversation or ()]
     if case.conversation is None:
-        raise UsageError(
-            f"the case {case.eval_id!r} is a scenario, whose conversation is another each time"
-        )
+        raise UsageError(f"the case {case.eval_id!r} is a scenario, whose conversation varies")
     if asked != [turn.user for turn in turns]:
         raise UsageError(
-            f"the case {case.eval_id!r} asks something else than was recorded",
-            hint="give the whole case with --file instead",
+            f"the case {case.eval_id!r} has other messages than the recording",
+            hint="pass the whole case with --file instead",
         )
     changes: dict[str, Any] = {
         "conversation": tuple(

@@ -1,4 +1,4 @@
-"""From the options of `evalset add` and `evalset update` to the cases that are meant."""
+"""Conversion of the options of `evalset add` and `evalset update` into cases."""
 
 import sys
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def _one_of(options: dict[str, Any], names: Sequence[str]) -> str:
     for name, beside in _BELONGS.items():
         if options.get(name) not in (None, 0) and given[0] not in beside:
             where = " or ".join(_flag(each) for each in beside if each in names)
-            raise UsageError(f"{_flag(name)} says nothing here, only beside {where}")
+            raise UsageError(f"{_flag(name)} has no effect without {where}")
     return given[0]
 
 
@@ -108,7 +108,7 @@ def _from_file(options: dict[str, Any]) -> list[EvalCase]:
     name, wanted = options["case_file"], options["case"]
     found = [case for case in _all_of_file(name) if wanted in (None, case.eval_id)]
     if not found:
-        raise UsageError(f"{name} holds no case{f' {wanted!r}' if wanted else ''}")
+        raise UsageError(f"{name} contains no case{f' {wanted!r}' if wanted else ''}")
     return found
 
 

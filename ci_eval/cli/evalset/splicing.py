@@ -1,4 +1,4 @@
-"""The text of an evalset file, in which a case is added, replaced or taken out.
+"""Text edits of evalset files: add, replace or delete a case.
 
 Nothing else changes: not the order of keys, not what is indented, not a comment beside another
 case.  So a review shows the case that was edited, and no more.  Where that cannot be done, as

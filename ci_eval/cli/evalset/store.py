@@ -1,4 +1,4 @@
-"""One evalset where it is kept: made, and edited case by case.
+"""Creation and case-by-case editing of a stored evalset.
 
 What is refused, and in which words, is as ADK 2.13.0 has it (`LocalEvalSetsManager`).
 """
@@ -38,7 +38,7 @@ class EvalSetFile:
 
     @property
     def path(self) -> Path:
-        """Where it is read."""
+        """The path to read."""
         return self.file.path
 
     @property
@@ -161,10 +161,10 @@ class EvalSetFile:
         if name in _EDITABLE:
             return opened.header, list(opened.cases())
         if name in OLDER:
-            how = f"`ci-eval evalset migrate {self.shown}` brings it into the present one"
+            how = f"`ci-eval evalset migrate {self.shown}` migrates it"
         else:
-            how = f"`ci-eval evalset convert {self.shown} --to adk --out FILE` writes it as one"
-        message = f"is of the format {name!r}, in which cases are not edited"
+            how = f"`ci-eval evalset convert {self.shown} --to adk --out FILE` converts it"
+        message = f"is of the format {name!r}, whose cases cannot be edited"
         raise UsageError(problems=[Problem(message, self.shown)], hint=how)
 
     def _save(self, text: str, header: EvalSet, meant: Sequence[EvalCase]) -> list[Problem]:
@@ -179,7 +179,7 @@ class EvalSetFile:
                 ignoring=INCIDENTAL,
             )
         except EvalSetError as exc:
-            hint = "this is what the file would hold; nothing was written"
+            hint = "this would be in the file; nothing was written"
             raise EvalSetError(problems=exc.problems, hint=hint) from exc
         self.file.write(text)
         return lost

@@ -1,4 +1,4 @@
-"""Cases as the formats of evalset files have them.
+"""Writers for the formats of evalset files.
 
 A writer may leave out what its format has no place for.  That nothing is lost unsaid does not
 hang on its care: what was written is read again, and compared with what was meant (`losses`).

@@ -1,4 +1,4 @@
-"""YAML as it is written: for people, and so that YAML 1.1 and 1.2 read the same."""
+"""Readable YAML that YAML 1.1 and 1.2 parse alike."""
 
 import re
 from typing import Any

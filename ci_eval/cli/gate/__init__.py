@@ -1,1 +1,1 @@
-"""The commands about the gate: what it compares with, why it decides so, and what it can see."""
+"""`ci-eval compare` and `ci-eval gate`: comparisons, explained verdicts and power analysis."""

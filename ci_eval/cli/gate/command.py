@@ -1,4 +1,4 @@
-"""`ci-eval compare` and `ci-eval gate …`: two runs beside each other, and a verdict explained."""
+"""`ci-eval compare` and `ci-eval gate …`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,12 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @click.command()
 @click.argument("before", type=click.Path())
 @click.argument("after", type=click.Path())
-@click.option("-c", "--config", help="Compare as the `gate` of this configuration says.")
-@click.option("--false-block", type=_SHARE, help="How often noise may be taken for a regression.")
-@click.option("--max-drop", type=click.FloatRange(0, 1), help="A smaller drop never counts.")
-@click.option("--gate", is_flag=True, help="End with the exit code of the verdict.")
+@click.option("-c", "--config", help="Configuration whose `gate` settings to use.")
+@click.option("--false-block", type=_SHARE, help="Maximum rate of false regressions.")
+@click.option(
+    "--max-drop", type=click.FloatRange(0, 1), help="Smallest drop that counts as a regression."
+)
+@click.option("--gate", is_flag=True, help="Exit with the code of the verdict.")
 @json_option
 def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:
     """Compare the run AFTER with the run BEFORE: each a run.json, or the folder that it is in."""
@@ -48,7 +50,7 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
 
 
 def _gate(config: str | None, false_block: float | None, max_drop: float | None) -> "GateOptions":
-    """Return what counts as a regression."""
+    """Return the gate options for a comparison."""
     from ci_eval.cli import load
     from ci_eval.config.schema import GateOptions
 
@@ -60,7 +62,7 @@ def _gate(config: str | None, false_block: float | None, max_drop: float | None)
 
 
 def _refuse_strangers(base: "Collected", observed: "Collected", before: str, after: str) -> None:
-    """Refuse two runs that say nothing of each other.
+    """Reject two runs that cannot be compared.
 
     Raises:
         UsageError: they are the same, or have no criterion in common.
@@ -68,9 +70,9 @@ def _refuse_strangers(base: "Collected", observed: "Collected", before: str, aft
     """
     if base.run.meta.run_id == observed.run.meta.run_id:
         message = f"{before} and {after} are the same run, {base.run.meta.run_id}"
-        raise UsageError(message, hint="the report folder of another run goes elsewhere by --out")
+        raise UsageError(message, hint="write each run to its own directory with --out")
     if not base.tally.columns.groups.keys() & observed.tally.columns.groups.keys():
-        message = f"{before} and {after} have no criterion on any evalset with any agent in common"
+        message = f"{before} and {after} share no agent, evalset and criterion"
         raise UsageError(message, hint=f"they are of {_told(base)} and of {_told(observed)}")
 
 
@@ -82,17 +84,17 @@ def _told(observed: "Collected") -> str:
 
 @click.group()
 def gate() -> None:
-    """Find out why a verdict is what it is, and what the gate can see."""
+    """Explain verdicts, and estimate the drops that the gate can detect."""
 
 
 @gate.command()
 @click.argument("run", default=REPORT_FOLDER, type=click.Path())
-@click.option("-c", "--config", help="Judge again by this configuration and its baseline.")
+@click.option("-c", "--config", help="Reevaluate with this configuration and its baseline.")
 @json_option
 def explain(run: str, config: str | None, *, as_json: bool) -> int:
-    """Say in words and numbers why a verdict is what it is.
+    """Explain a verdict, with the numbers behind it.
 
-    RUN is the folder of a report, its report.json, or a run.json, which is judged again.
+    RUN is a report directory, its report.json, or a run.json, which is reevaluated.
     """
     from ci_eval.cli.gate.explaining import explain
     from ci_eval.cli.gate.reading import report_of
@@ -110,16 +112,14 @@ def explain(run: str, config: str | None, *, as_json: bool) -> int:
 
 @gate.command()
 @config_option
-@click.option("--drop", type=_SHARE, help="Tell what it takes to see a drop of this share.")
+@click.option("--drop", type=_SHARE, help="Show what it takes to detect a drop of this size.")
 @click.option(
-    "--power", type=_SHARE, default=0.8, show_default=True, help="How often it is to be found."
+    "--power", type=_SHARE, default=0.8, show_default=True, help="Probability of detecting it."
 )
-@click.option(
-    "--run", type=click.Path(), help="A stored run that tells what times and judges took."
-)
+@click.option("--run", type=click.Path(), help="Stored run to take durations and judge costs from.")
 @json_option
 def power(config: str, drop: float | None, *, power: float, run: str | None, as_json: bool) -> int:
-    """Tell from the baseline how small a drop the gate can see, and what seeing more costs."""
+    """Estimate the smallest drop the gate can detect, and the cost of detecting more."""
     from ci_eval.cli import load
     from ci_eval.cli.gate.costs import taken
     from ci_eval.cli.gate.outlook import Asked, outlook

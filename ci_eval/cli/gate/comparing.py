@@ -1,4 +1,4 @@
-"""What a person sees of a comparison: each criterion, then the cases that changed."""
+"""Console output of a comparison: each criterion, then the changed cases."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ _CHANGES = {
     "newly_failing": "fails now",
     "fixed": "passes now",
     "dropped": "dropped",
-    "newly_erring": "cannot be measured now",
+    "newly_erring": "can no longer be measured",
 }
 
 
@@ -55,7 +55,7 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
         yield title, [case_line(e) for e in found.changes if (e.change != "fixed") is worse]
     yield "added", found.added
     gone = (f"{each.kind} {each.name}{_on(each.where)}" for each in found.vanished)
-    yield "in the baseline and not in this run", [*gone]
+    yield "in the baseline but not in this run", [*gone]
     yield "not comparable", found.not_comparable
     flaky = (
         f"{each.case} ({each.group.criterion} on {each.group.evalset}): "
@@ -68,7 +68,7 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
         for each in found.excused
     )
     yield "excused", [*excused]
-    yield "loosened by this change", found.loosened
+    yield "weakened by this change", found.loosened
 
 
 def against(found: Comparison) -> str:

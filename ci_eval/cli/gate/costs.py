@@ -1,4 +1,4 @@
-"""What a run takes: dollars and seconds of a trial, as earlier runs measured them."""
+"""Cost and duration of trials, as measured in earlier runs."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _COST, _LATENCY = "ci/cost_usd", "ci/latency_s"
 
 
 class Cost(Record):
-    """What some trials take; `None` for what was not measured."""
+    """Cost and duration of several trials; `None` if not measured."""
 
     trials: int
     agents_usd: float | None
@@ -23,14 +23,14 @@ class Cost(Record):
 
 
 class Taken(Record):
-    """What one trial takes, on average; `None` for what was not measured."""
+    """Average cost and duration of a trial; `None` if not measured."""
 
     agents_usd: float | None = None
     judges_usd: float | None = None
     seconds: float | None = None
 
     def of(self, trials: int) -> Cost:
-        """Return what so many trials take."""
+        """Return the cost of `trials` trials."""
         return Cost(
             trials=trials,
             agents_usd=_times(self.agents_usd, trials),
@@ -42,7 +42,7 @@ class Taken(Record):
 def taken(
     runs: Sequence[Past], history: Sequence[Noted], observed: Collected | None, *, judged: bool
 ) -> Taken:
-    """Return what a trial takes.
+    """Return the average cost and duration of a trial.
 
     Agents' costs and times are those that criteria measured in the stored `runs`.  What judges
     cost is in `history` or in the run `observed`, which has the times of trials, too; it is nothing

@@ -1,4 +1,4 @@
-"""Why a verdict is what it is, in numbers: taken from a report, in which they all are."""
+"""Explanation of a verdict, computed from its report."""
 
 import math
 from collections.abc import Iterator
@@ -18,21 +18,21 @@ from ci_eval.stats.intervals import t_quantile
 
 
 class Level(Record):
-    """Why a p-value had to stay below what it had to."""
+    """The significance level of a test, and how it was derived."""
 
     false_block: float
-    """How often noise may block, over all tests together."""
+    """Error budget over all tests: how often noise may block."""
     means: float
-    """What of it is for means; the rest is for single cases that break."""
+    """The share of it for means; the rest is for single broken cases."""
     hypotheses: int
-    """How many are tested together."""
+    """Number of tests corrected together."""
     left: int | None
     """Among how many of them it was shared at last, for what is rejected leaves its part to the
     others (Holm); `None` where it is spread over several looks, too."""
     look: int
     """Which look this was, from 1."""
     looks: int
-    """How many there may be."""
+    """Maximum number of looks."""
 
 
 class ExplainedCriterion(Record):
@@ -40,9 +40,9 @@ class ExplainedCriterion(Record):
 
     delta: Delta
     runs: int
-    """How many runs of the baseline were pooled."""
+    """Number of baseline runs pooled."""
     repeats: int
-    """How often each case was planned to be tried."""
+    """Planned repeats of each case."""
     better: Literal["higher", "lower"] = "higher"
     level: Level | None = None
     """`None` where nothing was tested."""
@@ -54,15 +54,15 @@ class ExplainedCriterion(Record):
     visible: bool = True
     """Whether there are enough cases and runs for any drop to be told from noise."""
     proven: int = 0
-    """Cases that broke for certain."""
+    """Cases proven to be broken."""
     suspected: int = 0
-    """Cases that passed every time and fail every time now, which may be noise."""
+    """Cases that always passed and now always fail; may be noise."""
     excused: int = 0
     """Changed cases that decide nothing."""
 
 
 class ExplainedFloor(Record):
-    """Something that had to be reached, whatever it was before."""
+    """A required minimum, independent of the baseline."""
 
     what: str
     """`pass rate`, or the criterion."""
@@ -79,7 +79,7 @@ class ExplainedFloor(Record):
 
 
 class Explanation(Record):
-    """A verdict with everything it rests on."""
+    """A verdict with everything that decided it."""
 
     run_id: str
     suite: str
@@ -94,7 +94,7 @@ class Explanation(Record):
 
 
 def explain(report: Report) -> Explanation:
-    """Return what the verdict of a report rests on.
+    """Explain the verdict of a report.
 
     Raises:
         UsageError: the report is at odds with itself.
@@ -240,7 +240,7 @@ def _turning(
     required: tuple[ExplainedFloor, ...],
 ) -> Iterator[str]:
     if report.verdict.outcome == "incomplete":
-        yield "fewer errors: nothing is decided as long as too much is missing"
+        yield "fewer errors: too many cases were not measured to decide"
     for each in criteria:
         if each.delta.tier != "block" or each.delta.outcome != "regressed":
             continue
@@ -249,7 +249,7 @@ def _turning(
             cases = (
                 "1 broken case fails" if each.proven == 1 else f"{each.proven} broken cases fail"
             )
-            yield f"{name}: it blocks as long as {cases}"
+            yield f"{name}: blocks while {cases}"
         elif each.blocks_from is not None:
             yield f"{name}: a drop of less than about {each.blocks_from:.3g} would not have blocked"
     yield from _turning_beside(report)
@@ -269,7 +269,7 @@ def _turning_beside(report: Report) -> Iterator[str]:
     if found and found.together and found.together.outcome == "regressed" and not alone:
         yield f"all criteria together: a p-value above {found.together.level:.2g}"
     if found and found.vanished and any("not in this run" in each for each in blocks):
-        yield "what is missing, or another gate.on_vanished"
+        yield "the missing results, or another gate.on_vanished"
     if lacks_baseline(found) and report.verdict.mode == "regression" and blocks:
         yield "a stored baseline, or another gate.on_missing"
 

@@ -1,4 +1,4 @@
-"""What the gate can see with the baseline it has, and what seeing more takes."""
+"""Power analysis: the drops that the gate detects with its baseline, and the cost of more."""
 
 import math
 from collections import Counter
@@ -22,11 +22,11 @@ from ci_eval.run_files.score_table import Cell
 from ci_eval.stats.intervals import at_least, most_probable_break
 
 MOST_REPEATS = 1000
-"""As many as a configuration may ask for."""
+"""Maximum repeats in a configuration."""
 
 
 class Break(Record):
-    """What it takes to prove that a single case broke that passed every time."""
+    """Trials needed to prove that a case that always passed is broken."""
 
     trials: int | None
     """So many of its trials must all fail; `None` where even the most that may be drawn are too
@@ -38,7 +38,7 @@ class Break(Record):
 
 
 class Wanted(Record):
-    """What it takes to see a drop of a wanted size."""
+    """Repeats or cases needed to detect a drop of a given size."""
 
     repeats: int | None
     """How often to try each case; `None` where no number is enough."""
@@ -49,7 +49,7 @@ class Wanted(Record):
 
 
 class Sensitivity(Record):
-    """What the gate sees of one criterion on one evalset with one agent."""
+    """Detectable drop of one criterion on one evalset with one agent."""
 
     group: GroupKey
     tier: Tier
@@ -131,7 +131,7 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
     runs = before.runs
     if not runs:
         raise UsageError(
-            f"nothing is stored of {asked.suite!r}, so nothing tells how much its cases vary",
+            f"nothing is stored of {asked.suite!r}, so the variance of its cases is unknown",
             hint="store a run: `ci-eval run --baseline-save`",
         )
     nearest = runs[0]
@@ -146,9 +146,9 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
     found = tuple(each for family in families.values() for each in family.sensitivities())
     if found and all(each.trial_sd is None for each in found):
         raise UsageError(
-            "nothing tells how much the cases vary: the baseline has one run, with each case "
-            "tried once",
-            hint="store another run, or try each case twice at least: `run: {repeats: 2}`",
+            "the variance of the cases is unknown: the baseline has one run, with each case "
+            "run once",
+            hint="store another run, or run each case at least twice: `run: {repeats: 2}`",
         )
     cases = len({place for each in groups for place in _places(each)})
     blocking = [each for each in found if each.tier == "block" and each.wanted]
@@ -269,7 +269,7 @@ class _Family:
         drop = ((asked.drop or 0.0) - growth) * group.scale
         if drop <= (0.0 if growth else group.least):
             name = "max_growth" if growth else "gate.max_drop"
-            return Wanted(repeats=None, cases=None, reason=f"{name} lets so small a drop through")
+            return Wanted(repeats=None, cases=None, reason=f"{name} ignores drops this small")
         now = self._setting(group, noise, asked.repeats)
 
         def enough(repeats: int) -> bool:
@@ -278,9 +278,9 @@ class _Family:
 
         cases = fewest(lambda count: now.with_cases(count).power(drop) >= asked.power, MOST)
         repeats = fewest(enough, MOST_REPEATS)
-        reason = "" if repeats else "runs differ by more than repeats can average out"
+        reason = "" if repeats else "variance between runs is too large for repeats to average out"
         if not repeats and not noise.between:
-            reason = "so few cases cannot tell, however often they are tried"
+            reason = "too few cases, whatever the number of repeats"
         return Wanted(repeats=repeats, cases=cases, reason=reason)
 
     def _break(self, group: Group) -> Break | None:

@@ -1,4 +1,4 @@
-"""What a person reads of what the gate can see."""
+"""Console output of the power analysis."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,9 @@ _HEADS = ("agent", "evalset", "criterion", "cases", "mean", "varies by", "finds 
 
 
 def show_outlook(found: Outlook) -> None:
-    """Print what the gate can see, and what seeing more takes."""
+    """Print the detectable drops, and the cost of detecting more."""
     say(
-        f"{counted(found.cases, 'case')}, tried {counted(found.repeats, 'time')}, compared with "
+        f"{counted(found.cases, 'case')}, {counted(found.repeats, 'repeat')}, compared with "
         f"{counted(found.runs, 'run')} of the baseline (at most {found.window} are pooled)"
     )
     for tier, count in found.hypotheses.items():
@@ -23,27 +23,27 @@ def show_outlook(found: Outlook) -> None:
         hypotheses = counted(count, "hypothesis", "hypotheses")
         say(f"noise {verb} in at most {percent(found.false_block)}: {hypotheses}{looks}")
     say()
-    say(f"found in {percent(found.power)} of runs, where every case drops by as much:")
+    say(f"detected in {percent(found.power)} of runs, if all cases drop by the same amount:")
     say_table(_HEADS, [_row(each) for each in found.criteria])
     if found.together is not None:
-        say(f"where all criteria that block drop alike: {percent(found.together)} of their ranges")
+        say(f"if all blocking criteria drop together: {percent(found.together)} of their ranges")
     doubts = [f"{named(each.group)}: {line}" for each in found.criteria for line in _doubts(each)]
-    say_list("to be noted", doubts)
+    say_list("notes", doubts)
     breaks = [f"{named(e.group)}: {_break(e.single, e)}" for e in found.criteria if e.single]
-    say_list("a single case that passed every time and fails every time now", breaks)
+    say_list("a single case that always passed and now always fails", breaks)
     if found.wanted_drop is not None:
         wanted = [f"{named(e.group)}: {_wanted(e.wanted)}" for e in found.criteria if e.wanted]
-        say_list(f"to find a drop of {percent(found.wanted_drop)}", wanted)
+        say_list(f"to detect a drop of {percent(found.wanted_drop)}", wanted)
     say()
     for title, cost in (
-        ("a run as it is planned", found.cost),
-        ("a run with so many repeats", found.cost_of_repeats),
-        ("a run with so many cases", found.cost_of_cases),
+        ("a run as planned", found.cost),
+        ("a run with these repeats", found.cost_of_repeats),
+        ("a run with these cases", found.cost_of_cases),
     ):
         if cost:
             say(f"{title}: {_cost(cost)}")
     if found.budget > 1:
-        say(f"with reruns at most {found.budget:g} times as much, where something is in doubt")
+        say(f"with reruns of inconclusive results: at most {found.budget:g} times as much")
 
 
 def _row(each: Sensitivity) -> tuple[str, ...]:
@@ -60,21 +60,21 @@ def _row(each: Sensitivity) -> tuple[str, ...]:
 
 def _doubts(each: Sensitivity) -> Iterator[str]:
     if each.trial_sd is None:
-        yield "nothing tells how much its cases vary; store another run, or try each case twice"
+        yield "the variance of its cases is unknown; store another run, or run each case twice"
     elif each.steady:
-        yield "it never varied: one case that drops is enough"
+        yield "these cases always scored the same before: one case that drops is enough"
     elif each.drop is None:
         yield "there are too few cases or runs to tell any drop from noise"
     if each.trial_sd is not None and each.run_sd is None:
-        yield "only one run tells; how much runs differ is not known, and taken for nothing"
+        yield "the baseline has one run: variance between runs is unknown and assumed to be zero"
 
 
 def _break(single: Break, each: Sensitivity) -> str:
     if each.steady and single.proven:
-        return "is proven, for the baseline never varied"
+        return "is proven, because it always scored the same before"
     if single.trials is None:
-        return "cannot be proven with so many cases and runs; store more runs"
-    trials = f"{counted(single.trials, 'trial')} of it that all fail"
+        return "cannot be proven with this many cases and runs; store more runs"
+    trials = f"{counted(single.trials, 'trial')} that all fail"
     if single.drawn:
         return f"is proven by {trials}, which are drawn when it is suspected"
     if single.proven:
@@ -92,21 +92,21 @@ def _wanted(wanted: Wanted | None) -> str:
         return f"not possible: {wanted.reason}"
     repeats = counted(wanted.repeats, "repeat") if wanted.repeats else f"({wanted.reason})"
     cases = counted(wanted.cases, "case") if wanted.cases else "no number of cases"
-    return f"{repeats}, or {cases} with the repeats there are"
+    return f"{repeats}, or {cases} with the current repeats"
 
 
 def _cost(cost: Cost) -> str:
     parts = [
         counted(cost.trials, "trial"),
-        f"agents {_usd(cost.agents_usd, 'no ci/cost_usd was measured')}",
-        f"judges {_usd(cost.judges_usd, 'name a run with --run')}",
+        f"agents {_usd(cost.agents_usd, 'ci/cost_usd was not measured')}",
+        f"judges {_usd(cost.judges_usd, 'pass a run with --run')}",
     ]
     if cost.seconds is None:
-        parts.append("time not known (no ci/latency_s was measured, and no --run is named)")
+        parts.append("time unknown (ci/latency_s was not measured; pass a run with --run)")
     else:
-        parts.append(f"{duration(cost.seconds)} of trials, one after the other")
+        parts.append(f"{duration(cost.seconds)} of trials, run sequentially")
     return ", ".join(parts)
 
 
 def _usd(amount: float | None, unknown: str) -> str:
-    return f"not known ({unknown})" if amount is None else dollars(amount)
+    return f"unknown ({unknown})" if amount is None else dollars(amount)

@@ -107,7 +107,7 @@ class Setting:
     rate: float
     """At which noise may be called a drop here: the share of the hypothesis."""
     least: float
-    """A smaller drop never counts."""
+    """Smallest drop that counts as a regression."""
     doubts: tuple[float, ...] = ()
     """Up to which p-value there is another look, for each look but the last."""
 

@@ -1,4 +1,4 @@
-"""The report that `ci-eval gate explain` is about: as it was written, or judged again."""
+"""Reports for `ci-eval gate explain`: stored, or reevaluated from a run."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ci_eval.text.json_text import RESULT_DEPTH
 
 
 def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
-    """Return the report on the run that the user calls `given`.
+    """Return the report of the run at `given`.
 
     A stored report is taken as it is, unless a `config` asks for another judgement.  A run that
     has none is judged by `config`, else by the `usual` one.
@@ -28,8 +28,8 @@ def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
     collected = load.stored_run(given)
     by = config or usual
     if by is None:
-        message = f"{given} holds no report, and no configuration says how to judge its run"
-        raise UsageError(message, hint="name one: -c FILE")
+        message = f"{given} holds no report, and no configuration was found to reevaluate its run"
+        raise UsageError(message, hint="pass one: -c FILE")
     return load.judge_again(collected, by)[0]
 
 
@@ -54,7 +54,7 @@ def _with_criteria(report: Report, shown: str) -> Report:
 
 
 def _is_report(path: Path) -> bool:
-    """Say whether a file is called, or begins, as a report does; a run has no totals."""
+    """Return True if a file's name or content is that of a report; a run has no totals."""
     if path.name == REPORT_FILE:
         return True
     head = JsonFile(path, shown=str(path), max_depth=RESULT_DEPTH).head()

@@ -1,4 +1,4 @@
-"""What a person reads of an explained verdict."""
+"""Console output of an explained verdict."""
 
 from collections.abc import Iterator
 
@@ -15,21 +15,21 @@ from ci_eval.run_files.wording import named
 from ci_eval.text.templates import counted, difference, p_value, percent, plain
 
 _JUDGED_BY = {
-    "threshold": "each case by its thresholds",
-    "regression": "what got worse than in the baseline",
-    "both": "thresholds, and what got worse than in the baseline",
+    "threshold": "compared with the thresholds",
+    "regression": "compared with the baseline",
+    "both": "compared with the thresholds and the baseline",
 }
-_WEIGHT = {"blocks": "blocks", "incomplete": "no verdict", "warns": "warns", "info": "only told"}
+_WEIGHT = {"blocks": "blocks", "incomplete": "no verdict", "warns": "warns", "info": "info"}
 
 
 def show(found: Explanation) -> None:
-    """Print why the verdict is what it is."""
+    """Print the explanation of a verdict."""
     verdict = found.verdict
-    say(f"{verdict.outcome.upper()}: judged is {_JUDGED_BY[verdict.mode]}")
+    say(f"{verdict.outcome.upper()} ({_JUDGED_BY[verdict.mode]})")
     for reason in verdict.reasons:
         say(f"- {_WEIGHT[reason.severity]}: {reason.message}")
     if not verdict.reasons:
-        say("- nothing speaks against it")
+        say("- no blocking findings")
     say()
     for line in _compared(found):
         say(line)
@@ -40,7 +40,7 @@ def show(found: Explanation) -> None:
     for title, lines in sections(found.comparison) if found.comparison else ():
         say_list(title, lines)
     say_list("floors", [_floor(each, found) for each in found.floors])
-    say_list("what would have changed it", found.turning)
+    say_list("what would have changed the verdict", found.turning)
 
 
 def _compared(found: Explanation) -> Iterator[str]:
@@ -50,15 +50,15 @@ def _compared(found: Explanation) -> Iterator[str]:
         return
     yield f"compared with the baseline: {against(comparison)}"
     if comparison.shallow:
-        yield "the clone is shallow, so a nearer run may not have been found"
-    yield f"each case was tried {counted(found.repeats, 'time')} a round"
+        yield "the clone is shallow, so a closer baseline run may be missing"
+    yield f"{counted(found.repeats, 'repeat')} of each case per round"
     if drawn := wording.drawn(comparison):
         yield drawn
     if together := comparison.together:
         yield (
-            f"the {together.criteria} criteria that block changed by "
-            f"{difference(together.effect)} together: {p_value(together.p_value)}, which must not "
-            f"exceed {_level(together.level)}: {together.outcome}"
+            f"the {together.criteria} blocking criteria changed by "
+            f"{difference(together.effect)} together: {p_value(together.p_value)}; needs "
+            f"≤ {_level(together.level)}: {together.outcome}"
         )
 
 
@@ -76,17 +76,14 @@ def _criterion(each: ExplainedCriterion) -> Iterator[str]:
         )
         yield (
             f"- before {plain(delta.baseline)}, now {plain(delta.value)}: "
-            f"{difference(delta.effect)}{between}, over {counted(delta.cases, 'case')} that "
-            f"both have"
+            f"{difference(delta.effect)}{between}, over {counted(delta.cases, 'case')} "
+            f"in both"
         )
     if each.level and delta.level is not None:
-        yield (
-            f"- {p_value(delta.p_value)}, which must not exceed {_level(delta.level)}: "
-            f"{_why(each.level)}"
-        )
+        yield (f"- {p_value(delta.p_value)}; needs ≤ {_level(delta.level)} ({_why(each.level)})")
         yield f"- {_reach(each)}"
     else:
-        yield "- no test was made of it"
+        yield "- not tested"
     if each.proven or each.suspected or each.excused:
         yield (
             f"- single cases: {each.proven} proven, {each.suspected} suspected, "
@@ -95,22 +92,20 @@ def _criterion(each: ExplainedCriterion) -> Iterator[str]:
 
 
 def _why(level: Level) -> str:
-    spent = (
-        f"of gate.false_block, {percent(level.false_block)}, {percent(level.means)} is for means"
-    )
+    spent = f"error budget {percent(level.means)} of gate.false_block {percent(level.false_block)}"
     if level.left is not None and level.left < level.hypotheses:
-        spent += f", shared among {level.left} of {level.hypotheses} hypotheses"
+        spent += f", over {level.left} of {level.hypotheses} tests"
     elif level.hypotheses > 1:
-        spent += f", shared among {level.hypotheses} hypotheses"
+        spent += f", over {level.hypotheses} tests"
     if level.looks > 1:
-        spent += f", spread over {level.looks} looks, of which this is number {level.look}"
+        spent += f", look {level.look} of {level.looks}"
     return spent
 
 
 def _reach(each: ExplainedCriterion) -> str:
     verb = "blocked" if each.delta.tier == "block" else "counted"
     if each.visible and each.blocks_from is None:
-        return f"the cases changed alike, which does not tell what drop would have {verb}"
+        return f"all cases changed alike, so it is unknown what drop would have {verb}"
     if each.blocks_from is None:
         return (
             f"no drop could have {verb}: {counted(each.delta.cases, 'case')} and "
@@ -126,7 +121,7 @@ def _floor(floor: ExplainedFloor, found: Explanation) -> str:
     value = "nothing measured" if floor.value is None else plain(floor.value)
     line = f"{floor.what}{where}: {value}, required {floor.required:g}"
     if floor.interval:
-        line += f", may be {percent(floor.interval[0])} to {percent(floor.interval[1])}"
+        line += f", plausible range {percent(floor.interval[0])} to {percent(floor.interval[1])}"
     if floor.open:
         return f"{line}: depends on what could not be measured"
     if not floor.missed:
@@ -134,7 +129,7 @@ def _floor(floor: ExplainedFloor, found: Explanation) -> str:
     if floor.certain:
         judged = " as measured (gate.floors: point)" if found.gate.floors == "point" else ""
         return f"{line}: missed{judged}"
-    return f"{line}: missed, which may be noise"
+    return f"{line}: missed, but this may be noise"
 
 
 def _level(value: float) -> str:

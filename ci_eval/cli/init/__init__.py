@@ -1,1 +1,1 @@
-"""`ci-eval init`: what a repository has, and the files that make it run."""
+"""`ci-eval init`: inspects a repository and writes its configuration and workflow."""

@@ -1,4 +1,4 @@
-"""Which agent a configuration begins with, and on which evalsets it is run."""
+"""Choice of the agent and evalsets of a new configuration."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,34 +15,34 @@ from ci_eval.records.trials import Recording, Trial, TrialKey
 from ci_eval.runtime.context import RunContext
 
 MAX_TRIED = 200
-"""How many recordings are compared with the evalsets, the newest first."""
+"""Maximum number of recordings compared with the evalsets, newest first."""
 _SUFFIXES = (".evalset.json", ".test.json", ".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 _LONGEST_NAME = 80
 _OF_ADK = ".evalset_result.json"
 
 
 Trials = Mapping[str, Sequence[Trial]]
-"""What would be tried of each evalset, by its path."""
+"""Trials of each evalset, by path."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An agent that the configuration may name, with the evalsets that are its own."""
+    """An agent that the configuration may use, with its evalsets."""
 
     label: str
-    """What it is, for the question which one is meant."""
+    """Description for the prompt."""
     evalsets: tuple[str, ...]
     """Their paths."""
     left_out: tuple[str, ...] = ()
     """Why each of the other evalsets is not used, one line each."""
     recording: str | None = None
     gathered: tuple[Recording, ...] = ()
-    """What the recording has to be written from, where it is no file yet."""
+    """Source of the recording, if it is not a file yet."""
     source: FoundAgent | None = None
 
 
 def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
-    """Yield what can be evaluated, the best first; at last a function that is yet to be written.
+    """Yield candidate agents, best first; the last is a function still to be written.
 
     A recording that fits needs neither key nor model, so it comes before the agents of
     frameworks, and these before functions, whose names may mean something else.
@@ -55,7 +55,7 @@ def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
             key=lambda each: not each.evalsets,
         )
     every = tuple(each.path for each in survey.evalsets)
-    yield Candidate("another one, which you call in ci_eval_agent.py", every)
+    yield Candidate("another agent, called in ci_eval_agent.py", every)
 
 
 def unique_names(paths: Sequence[str]) -> dict[str, str]:
@@ -101,7 +101,7 @@ def _replayed(recording: str, held: Mapping[str, tuple[int, int]]) -> Candidate:
         label=f"the conversations in {recording}, replayed",
         evalsets=tuple(path for path, (there, cases) in held.items() if there == cases),
         left_out=tuple(
-            f"{path}: the recording holds {there} of its {cases} cases"
+            f"{path}: the recording contains {there} of its {cases} cases"
             for path, (there, cases) in held.items()
             if there < cases
         ),
@@ -128,7 +128,7 @@ def _gathered(survey: Survey, trials: Trials, folder: PurePosixPath) -> Candidat
     }
     owner = folder.parent.parent.name or "adk"
     found = _replayed(f"traces/{owner}.jsonl", held)
-    label = f"the newest results of ADK in {folder}, gathered in {found.recording} and replayed"
+    label = f"the newest ADK results in {folder}, collected in {found.recording} and replayed"
     return replace(found, label=label, gathered=tuple(newest.values()))
 
 
@@ -177,7 +177,7 @@ def _of_source(
         if _shared(agent.folder, evalset.path) == _shared(nearest.folder, evalset.path):
             own.append(evalset.path)
         else:
-            left_out.append(f"{evalset.path}: lies with the agent in {nearest.folder}")
+            left_out.append(f"{evalset.path}: belongs to the agent in {nearest.folder}")
     return Candidate(agent.label, tuple(own), tuple(left_out), source=agent)
 
 

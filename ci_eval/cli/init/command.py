@@ -1,4 +1,4 @@
-"""`ci-eval init`: writes a configuration, a workflow, and what else is missing."""
+"""`ci-eval init`: writes a configuration, a workflow, and other missing files."""
 
 import os
 import shlex
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 AGENT = "ci_eval_agent.py"
 STARTER = "evals/smoke.yaml"
 GUIDE = ("regression", "correctness", "quality", "tool_heavy", "high_risk")
-"""The presets that are offered, beside AgentFlow's where AgentFlow is used."""
+"""Presets offered, besides AgentFlow's where AgentFlow is used."""
 GUIDE_OF_AGENTFLOW = ("quick_check", "tool_usage", "response_quality", "safety_check")
 PACKAGES = {
     "adk": "google-adk",
@@ -32,28 +32,28 @@ PACKAGES = {
     "openai_agents": "openai-agents",
     "pydantic_ai": "pydantic-ai",
 }
-"""What has to be installed for an agent of a framework, where no file says it."""
+"""Default packages for the agents of a framework."""
 _NAMED = 3
-"""So many files of a kind are named; the number of the rest is."""
+"""Maximum number of files named per kind; the rest are counted."""
 _OFFERED = 20
 
 
 @click.command()
 @click.argument("folder", default=".", metavar="[DIR]")
-@click.option("--yes", is_flag=True, help="Ask nothing.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("--yes", is_flag=True, help="Do not prompt.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 def init(folder: str, *, yes: bool, force: bool) -> int:
-    """Look at the repository in DIR, and write a configuration and a workflow for it.
+    """Inspect the repository in DIR, and write a configuration and a workflow for it.
 
-    Agents, evalsets, eval configs and recordings are found by their files; nothing is imported
-    or run. On a terminal it asks which agent is meant, what matters most, and whether to write
+    Agents, evalsets, eval configs and recordings are detected from files; nothing is imported
+    or run. On a terminal it asks which agent to evaluate, what matters most, and whether to write
     the workflow.
     """
     from ci_eval.cli.init.surveying import survey
     from ci_eval.cli.load import context_of
 
     if not Path(folder).is_dir():
-        raise UsageError(f"{folder} is no folder, so nothing was written")
+        raise UsageError(f"{folder} is not a directory; nothing written")
     root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
     context = replace(context_of(root / CONFIG_FILE), folder="")
     found = survey(context.root)
@@ -63,12 +63,12 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     names, draft = _write_all(found, context, asks=asks, force=force)
     for name in names:
         _say(f"wrote {os.path.normpath(Path(folder) / name)}")
-    _say(f"It runs {draft.agent_name} on {', '.join(draft.evalsets)}; {CONFIG_FILE} says the rest.")
+    _say(f"will run {draft.agent_name} on {', '.join(draft.evalsets)} (see {CONFIG_FILE})")
     there = "" if os.path.normpath(folder) == "." else f"cd {shlex.quote(folder)} && "
     for model in draft.asked:
         _say(model.told(context.env))
     if draft.asked:
-        _say(f"what asking would cost: {there}ci-eval plan")
+        _say(f"to estimate the cost: {there}ci-eval plan")
     _say(f"next: {there}ci-eval run")
     return ExitCode.PASSED
 
@@ -128,7 +128,7 @@ def _beside(candidate: "Candidate") -> dict[str, str]:
 
 
 def _is_watched() -> bool:
-    """Say whether somebody is there to be asked."""
+    """Return True if the user can answer prompts."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -138,7 +138,7 @@ def _is_watched() -> bool:
 def _which_agent(offered: Sequence["Candidate"], *, asks: bool) -> "Candidate":
     if not asks or len(offered) <= 2:  # one that was found, and the one that is yet to be written
         return offered[0]
-    click.echo("Which agent is to be evaluated?")
+    click.echo("Which agent do you want to evaluate?")
     shown = [*offered[:-1][:_OFFERED], offered[-1]]
     return shown[_chosen([each.label for each in shown])]
 
@@ -161,7 +161,7 @@ def _what_matters(found: "Survey") -> str | None:
         specs = expanded(name, PRESETS[name].example)
         judged = any(resolve(each, "adk").judged for each in specs)
         said = (PRESETS[name].__doc__ or "").partition("\n")[0]
-        labels.append(f"{name}: {said}{' (asks a model)' if judged else ''}")
+        labels.append(f"{name}: {said}{' (uses a model)' if judged else ''}")
     click.echo("What matters most?")
     return names[_chosen(labels)]
 
@@ -204,7 +204,7 @@ def _packages(found: "Survey", candidate: "Candidate") -> "Packages | None":
 
 
 def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:
-    """Refuse to overwrite files.
+    """Reject overwriting of existing files.
 
     Raises:
         UsageError: with each that is there.
@@ -212,9 +212,9 @@ def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:
     """
     there = [name for name in names if os.path.lexists(root / name)]
     if there and not force:
-        message = "is there already, so nothing was written"
+        message = "already exists; nothing written"
         problems = [Problem(message, name) for name in there]
-        raise UsageError(problems=problems, hint="--force overwrites what is there")
+        raise UsageError(problems=problems, hint="use --force to overwrite")
 
 
 def _write(root: Path, texts: dict[str, str]) -> None:
@@ -232,7 +232,7 @@ def _write(root: Path, texts: dict[str, str]) -> None:
 
 
 def _found(found: "Survey") -> Iterator[str]:
-    """Yield what there is, a line for each kind."""
+    """Yield what was found, one line per kind."""
     agents = [f"{each.target} ({each.framework})" for each in found.sources.agents]
     kinds = {
         "agents": agents,
@@ -247,9 +247,9 @@ def _found(found: "Survey") -> Iterator[str]:
             more = f" … and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             yield f"found {kind}: {', '.join(names[:_NAMED])}{more}"
     if not found.sources.agents and not found.recordings:
-        yield "found no agent: fill in ci_eval_agent.py, which calls it"
+        yield "no agent found: call yours in ci_eval_agent.py"
     if not found.evalsets:
-        yield f"found no evalset: {STARTER} is an example to change"
+        yield f"no evalset found: adapt the example {STARTER}"
 
 
 def _say(line: str) -> None:

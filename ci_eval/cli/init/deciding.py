@@ -1,4 +1,4 @@
-"""From what there is to what the configuration says, checked as `validate` checks it."""
+"""Decisions on the content of the configuration, checked like `validate`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ MIN_FOR_PATTERN = 3
 """So many evalsets of a folder become a pattern, where it fits nothing else."""
 DEFAULT_PRESET = "regression"
 _NAMED = 5
-"""So many other agents are named beside the one that was chosen."""
+"""Maximum number of other agents named."""
 _GOOGLE = (
     "GOOGLE_API_KEY",
     "GOOGLE_GENAI_USE_VERTEXAI",
@@ -177,21 +177,21 @@ def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], 
         stem = PurePosixPath(candidate.recording).name.partition(".")[0]
         name = names.pop() if len(names) == 1 else stem or "agent"
         note = (
-            "Replays conversations that took place, without a key or a model; commit the file. "
-            "What a change makes of the agent shows only when they are recorded anew."
+            "Replays recorded conversations, without an API key or a model; commit the file. "
+            "Record them again to see the effect of a change to the agent."
         )
         return free_name(name, ()), {"recorded": candidate.recording}, (note, *_others(survey))
     if source and source.kind == "python":
         note = (
-            "A function that is called with each message. It gets the environment variables that "
-            "`env: [NAME, …]` lists, and a few harmless ones."
+            "A function called with each message. It gets the environment variables that "
+            "`env: [NAME, …]` lists, and a few standard ones."
         )
         notes = (note, *_others(survey, source))
         return free_name(source.name, ()), {"python": source.target, **interpreter}, notes
     if source:
         note = (
-            f"This is {source.label}. It gets the environment variables of `env`, where they are "
-            "set, and a few harmless ones."
+            f"This is {source.label}. It gets the environment variables in `env`, if they are "
+            "set, and a few standard ones."
         )
         keys = {"env": list(_KEYS.get(source.kind, _USUAL))}
         notes = (note, *_others(survey, source))
@@ -201,7 +201,7 @@ def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], 
             notes,
         )
     called = {"python": "ci_eval_agent:answer", **interpreter}
-    notes = ("Until ci_eval_agent.py calls your agent, each case ends in an error.",)
+    notes = ("Every case fails with an error until ci_eval_agent.py calls your agent.",)
     return "agent", called, (*notes, *_others(survey))
 
 
@@ -251,4 +251,4 @@ def _about_evalsets(survey: Survey, candidate: Candidate) -> Iterator[str]:
     for problem in survey.unreadable:
         yield f"Cannot be read: {problem}."
     if survey.cut_off:
-        yield "There are more files than `init` looks at; add what is missing."
+        yield "The repository has more files than `init` reads; add what is missing."

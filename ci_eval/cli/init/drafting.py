@@ -1,4 +1,4 @@
-"""The files that `ci-eval init` writes, as texts."""
+"""Contents of the files that `ci-eval init` writes."""
 
 import re
 import textwrap
@@ -19,50 +19,50 @@ _MAX_NOTE = 400
 _MAX_NOTES = 20
 
 _HEAD = """\
-# How the agent is evaluated. Written by `ci-eval init`; yours to keep and change.
-# `ci-eval validate` finds what is wrong in it, `ci-eval list` shows all that can be named.
+# How the agent is evaluated. Written by `ci-eval init`; edit as you like.
+# `ci-eval validate` checks it; `ci-eval list` shows everything you can use in it.
 """
 _ABOUT_ASKING = (
-    "`ci-eval plan` says what asking would cost. Answers are kept in "
-    f"`{DEFAULT_CASSETTE}`: commit it, and what was asked before is not asked again, in a "
-    "workflow either; or name it in .gitignore."
+    "`ci-eval plan` estimates the cost. Answers are cached in "
+    f"`{DEFAULT_CASSETTE}`: commit it, so that workflows reuse them too, "
+    "or add it to .gitignore."
 )
 _JUDGE = """\
 # judge:
-#   samples: 3      # how often the same is asked where a criterion does not say
-#   max_calls: 500  # what is not asked because of it is an error, and never a pass
+#   samples: 3      # samples per question, unless the criterion sets it
+#   max_calls: 500  # questions over the limit are errors, never a pass
 
 """
 _OPTIONS = """\
 # run:
-#   repeats: 3      # how often each case is tried: more than once shows how much answers vary
-#   concurrency: 4  # how many conversations are held at once: fewer, where a provider limits you
+#   repeats: 3      # runs of each case: several show how much answers vary
+#   concurrency: 4  # parallel conversations: lower it if you hit rate limits
 """
 _FILE = """\
 baseline:
-  # What a pull request is compared with. `ci-eval run --baseline-save` stores a run there; do
+  # Pull requests are compared with this. `ci-eval run --baseline-save` stores a run there; do
   # that on the main branch and commit the file. Until there is one, the thresholds above decide.
   store: file
   path: .ci-eval/baseline.json
 """
 _BRANCH = """\
 baseline:
-  # What a pull request is compared with: the workflow stores a run of what was merged on a branch
-  # of its own, `ci-eval-data`. Until there is one, the thresholds above decide.
+  # Pull requests are compared with this. The workflow stores runs of merged code on a separate
+  # branch, `ci-eval-data`. Until there is one, the thresholds above decide.
   store: branch
 """
 _GATE = """\
 gate:
-  # `regression` blocks what got worse than the baseline, `threshold` what misses a threshold,
-  # and `both` both.
+  # `regression` blocks significant drops from the baseline, `threshold` missed thresholds,
+  # `both` either of them.
   mode: regression
-  # min_pass_rate: 0.9  # the share of cases that must pass, whatever the baseline says
+  # min_pass_rate: 0.9  # share of cases that must pass, whatever the baseline
 """
 
 
 @dataclass(frozen=True)
 class Draft:
-    """What the configuration is to say."""
+    """Content of the configuration."""
 
     suite: str
     agent_name: str
@@ -129,7 +129,7 @@ def _allowed(cases: tuple[str, ...]) -> str:
         return ""
     listed = textwrap.indent(yaml_text({"allow_unjudged": list(cases)}), "  ")
     return (
-        f"  # Cases that nothing here can judge: complete them, and leave them out here.\n{listed}"
+        f"  # No criterion can judge these cases: complete them, then remove them here.\n{listed}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Agents of frameworks that stand in a module as an object, where its syntax leaves no doubt."""
+"""Detection of framework agents defined as module-level objects."""
 
 import ast
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What the evalsets can be scored by: an eval config, a preset, and what the cases expect."""
+"""Choice of criteria: from an eval config, a preset, or what the cases expect."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ def of_eval_config(root: Path, path: str, *, agentflow: bool) -> Scoring:
 def written_out(root: Path, path: str, dialect: Dialect | None) -> Scoring:
     """Return a scoring by what can be read of the eval config at `path`, criterion by criterion."""
     read = read_eval_config(root / path, shown=path, dialect=dialect)
-    found = Scoring(notes=[f"From {path}, as far as it can be used here."])
+    found = Scoring(notes=[f"From {path}, as far as it applies here."])
     for name, criterion in read.criteria.items():
         options = criterion.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         if isinstance(criterion, WorkerCriterion):  # its name is the user's own
@@ -81,7 +81,7 @@ def of_preset(name: str, evalsets: Sequence[FoundEvalSet]) -> Scoring:
     expected = _expected(evalsets)
     example = presets.PRESETS[name].example
     specs = presets.expanded(name, example)
-    notes = ["The rubrics are an example: write what matters to you."] if example else []
+    notes = ["The rubrics are examples: replace them with your own."] if example else []
     if _TRAJECTORY in specs:
         notes += _suit_calls(specs, expected)
     if _RESPONSE in specs:
@@ -100,7 +100,7 @@ def _suit_calls(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterat
         yield _left_out(_plain(_TRAJECTORY), "no case expects a tool call")
     elif expected.calls_without_args:
         specs[_TRAJECTORY]["missing_args"] = "any"
-        yield "`missing_args: any`: a call that is expected by name alone may have any arguments."
+        yield "`missing_args: any`: calls expected by name only may have any arguments."
 
 
 def _suit_responses(specs: dict[str, dict[str, Any]], expected: _Expected) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _suit_responses(specs: dict[str, dict[str, Any]], expected: _Expected) -> It
         return
     specs["agentflow/rouge_match"] = options
     yield (
-        "`rouge_match` compares the last response, and leaves out cases that expect none; "
+        "`rouge_match` compares the last response, and skips cases that expect none; "
         "`response_match_score` would give them 0."
     )
 
@@ -122,8 +122,7 @@ def anything_said() -> Scoring:
     """Return the scoring of cases that expect nothing: that there is an answer at all."""
     said = {"use": "ci/regex", "pattern": r"\S", "threshold": 1.0}
     note = (
-        "The cases expect nothing that can be compared, so this only sees whether there is an "
-        "answer."
+        "The cases expect nothing that can be compared; this only checks that there is an answer."
     )
     return Scoring({"says_something": said}, [note])
 
@@ -132,7 +131,7 @@ def with_anything_said(scoring: Scoring) -> Scoring:
     """Return `scoring` with a criterion for the cases that the others cannot judge."""
     note = (
         "Some cases expect nothing that the other criteria can compare; of these "
-        "`says_something` only sees whether there is an answer."
+        "`says_something` only checks that there is an answer."
     )
     criteria = {**scoring.criteria, **anything_said().criteria}
     return Scoring(criteria, [*scoring.notes, note], scoring.dialect)

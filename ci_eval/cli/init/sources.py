@@ -13,7 +13,7 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.yaml_files import MAX_CONFIG, read_text
 
 MAX_SOURCES = 2_000
-"""How many modules are read."""
+"""Maximum number of modules read."""
 _CALLABLES = ("answer", "respond", "reply", "ask", "chat", "run", "invoke")
 """What a function that answers is often called, the surest name first."""
 _VAGUE = frozenset({"run", "invoke"})
@@ -85,7 +85,7 @@ class FoundAgent:
 
 @dataclass(frozen=True)
 class Sources:
-    """What the code of a repository shows."""
+    """Agents and frameworks found in the code."""
 
     agents: tuple[FoundAgent, ...] = ()
     """Those of frameworks first; among equals those that lie higher."""

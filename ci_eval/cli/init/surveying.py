@@ -1,4 +1,4 @@
-"""What a repository has that can be evaluated: files are read, nothing is imported or run."""
+"""Survey of a repository's agents and evalsets: files are read, never imported or run."""
 
 import os
 import re
@@ -17,11 +17,11 @@ from ci_eval.records.model import Json
 from ci_eval.run_files.names import REPORT_FOLDER
 
 MAX_FILES = 50_000
-"""How many files are looked at."""
+"""Maximum number of files examined."""
 MAX_DEPTH = 12
-"""How deep folders are searched."""
+"""Maximum depth of the search."""
 MAX_SIZE = 64 * 1024 * 1024
-"""A larger file, in bytes, is not looked into."""
+"""Maximum size of files read, in bytes."""
 MAX_LOOKED_INTO = 2_000
 """How many files are looked into as evalsets, and as many as recordings."""
 INTERPRETER = ".venv/bin/python"
@@ -55,7 +55,7 @@ class FoundEvalSet:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a folder has."""
+    """The agents, evalsets and other files found in a folder."""
 
     root: Path
     evalsets: tuple[FoundEvalSet, ...] = ()
@@ -70,7 +70,7 @@ class Survey:
     requirements: str = ""
     """The file that says what has to be installed."""
     cut_off: bool = False
-    """Whether there was more than is looked at."""
+    """Whether a limit was reached."""
 
 
 def survey(root: Path) -> Survey:

@@ -1,4 +1,4 @@
-"""Modules of Python by their syntax: nothing is imported or run."""
+"""Static analysis of Python modules: nothing is imported or run."""
 
 import ast
 import warnings

@@ -1,4 +1,4 @@
-"""A drafted configuration, tried as `validate` and the beginning of `run` would."""
+"""Check of a drafted configuration, as by `validate` and the start of `run`."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -38,10 +38,10 @@ class AskedModel:
 
 
 class Tried(NamedTuple):
-    """What became of a configuration."""
+    """Result of checking a configuration."""
 
     errors: tuple[Problem, ...] = ()
-    """What keeps it from being run."""
+    """Errors that prevent a run."""
     asked: tuple[AskedModel, ...] = ()
     """The models that it asks, where there is no error."""
 
@@ -66,7 +66,7 @@ def _out_of_reach(config: Config, context: RunContext) -> Iterator[Problem]:
     for name, criterion in _judged(config):
         for judge in config.judging.judges(criterion) if criterion.service else ():
             if missing := judge.missing(context.env):
-                message = f"the service {criterion.service!r} alone can answer, and lacks {missing}"
+                message = f"the service {criterion.service!r} is required, and lacks {missing}"
                 yield Problem(message, where=f"criteria.{name}")
 
 

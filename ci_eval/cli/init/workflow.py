@@ -1,4 +1,4 @@
-"""The workflow that `ci-eval init` writes, as a text."""
+"""Content of the workflow that `ci-eval init` writes."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _NEWEST = "@v1 # zizmor: ignore[unpinned-uses] the tag of the newest release"
 _MAX_NOTE = 400
 _OUTSIDE = "zizmor: ignore[secrets-outside-env] an environment could guard it"
 _ABOUT_KEYS = (
-    "  # The keys of the judges, from the secrets of the repository. Pull requests from",
+    "  # API keys of the judges, from the repository secrets. Pull requests from",
     "  # forks get no secrets: there, only answers in a committed cassette count.",
 )
 _AND_OF_AGENT = "    # What the agent needs goes here, too; `env:` in ci-eval.yaml passes it on."
@@ -32,7 +32,7 @@ _ENV_OF_AGENT = (
 
 @dataclass(frozen=True)
 class Packages:
-    """What has to be installed for the agent."""
+    """Packages of the agent."""
 
     needed: str
     """What pip is given; empty where nothing in the repository says it."""
@@ -135,7 +135,7 @@ class _Job:
         package = f"ci-eval[{','.join(self.extras)}] @ git+https://github.com/{ACTION}@v1"
         posting = " --comment update" if comment else ""
         return [
-            "# The action does not have what a judge takes here.",
+            "# The action lacks packages that a judge needs.",
             "- name: Install ci-eval",
             "  run: |",
             '    python -m venv "$RUNNER_TEMP/ci-eval"',

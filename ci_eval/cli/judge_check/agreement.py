@@ -1,4 +1,4 @@
-"""How far two who say pass or fail agree: people and a judge."""
+"""Agreement statistics between people and a judge."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ class Interval(Record):
 
 
 class Share(Record):
-    """So many of so many."""
+    """A count out of a total."""
 
     count: int
     of: int

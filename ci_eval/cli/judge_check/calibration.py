@@ -1,4 +1,4 @@
-"""How far a judge can be trusted: what is measured, and whether it is enough."""
+"""Calibration of a judge against human labels, and its requirements."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
@@ -105,9 +105,7 @@ def calibrate(
         distance=_distance(pairs),
         people=Share.make(same, of) if of else None,
         divided=tuple(
-            _open(item, "as many people pass it as fail it")
-            for item in labels.items
-            if item.passes is None
+            _open(item, "people are evenly divided") for item in labels.items if item.passes is None
         ),
         undecided=tuple(
             _open(item, verdict.reason) for item, verdict in both if verdict.passes is None
@@ -185,7 +183,7 @@ def _unmeasured(found: Calibration, required: Required) -> Iterator[str]:
             f"allowed {percent(required.undecided)}"
         )
     elif agreement.agreed.interval is None:
-        yield "there is nothing that both people and the judge decided"
+        yield "no item was decided by both people and the judge"
     elif required.kappa is not None and agreement.kappa is None:
         yield f"kappa cannot be computed: {agreement.kappa_reason}"
 
@@ -202,7 +200,7 @@ def doubts(found: Agreement, required: Required) -> Iterator[str]:
     for each in _demands(found, required):
         if each.found.low < each.wanted <= each.found.value:
             low = each.shown(each.found.low)
-            yield f"{each.name} may be as low as {low}: more labels would tell"
+            yield f"{each.name} may be as low as {low}; more labels would narrow the interval"
 
 
 class _Demand(NamedTuple):

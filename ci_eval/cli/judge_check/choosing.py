@@ -1,4 +1,4 @@
-"""Which criterion is checked, and what it takes for good enough."""
+"""Choice of the criterion to check, and its passing score."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from ci_eval.text.suggest import did_you_mean
 
 @dataclass(frozen=True)
 class Bar:
-    """What a criterion takes for good enough."""
+    """The passing score of a criterion."""
 
     threshold: float
     better: Literal["higher", "lower"] = "higher"
@@ -22,7 +22,7 @@ class Bar:
     """The least and the greatest score there is."""
 
     def passes(self, value: float) -> bool:
-        """Say whether `value` is good enough."""
+        """Return True if `value` passes."""
         return value >= self.threshold if self.better == "higher" else value <= self.threshold
 
 
@@ -78,24 +78,24 @@ def choose_of(run: Run, wanted: str | None, shown: str) -> Chosen:
 def _name(types: Mapping[str, str], wanted: str | None, shown: str) -> str:
     """Return the one of the names in `types` that is meant."""
     if not types:
-        raise UsageError(f"{shown} has no criterion that asks a model")
+        raise UsageError(f"{shown} has no criterion that uses a model")
     meant = list(types)
     if wanted is not None:
         same = (kind for kind in types.items() if wanted in (kind[1], _short(kind[1])))
         meant = [wanted] if wanted in types else [name for name, _ in same]
     if not meant:
         ending = did_you_mean(str(wanted), types)
-        raise UsageError(f"{shown} has no criterion {wanted!r} that asks a model{ending}")
+        raise UsageError(f"{shown} has no criterion {wanted!r} that uses a model{ending}")
     if len(meant) > 1:
-        hint = f"say which: --criterion {_or(meant)}"
-        raise UsageError(f"{shown} has several criteria that ask a model", hint=hint)
+        hint = f"choose one: --criterion {_or(meant)}"
+        raise UsageError(f"{shown} has several criteria that use a model", hint=hint)
     return meant[0]
 
 
 def _bar(name: str, threshold: float | None, bar: Bar) -> Bar:
     if threshold is None:
-        message = f"{name} has no threshold, so that nothing tells what it passes"
-        raise UsageError(message, hint="give it one in the configuration")
+        message = f"{name} has no threshold, so pass and fail are undefined"
+        raise UsageError(message, hint="set one in the configuration")
     return Bar(threshold, bar.better, bar.bounds)
 
 

@@ -1,4 +1,4 @@
-"""`ci-eval judge check`: compares a judge with people."""
+"""`ci-eval judge check`: compares a judge with human labels."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,28 +21,28 @@ EXIT_CODES = {
 
 @click.group()
 def judge() -> None:
-    """Find out how far a judge can be trusted."""
+    """Measure how well a judge agrees with people."""
 
 
 @judge.command()
 @click.argument("labels", type=click.Path())
 @config_option
-@click.option("--criterion", help="The criterion to check, where several ask a model.")
-@click.option("--run", "run_file", type=click.Path(), help="The run.json that labels point into.")
-@click.option("--min-kappa", type=click.FloatRange(-1, 1), help="Exit with 1 where kappa is less.")
+@click.option("--criterion", help="Criterion to check, if several use a model.")
+@click.option("--run", "run_file", type=click.Path(), help="The run.json that the labels refer to.")
+@click.option("--min-kappa", type=click.FloatRange(-1, 1), help="Exit with 1 if kappa is lower.")
 @click.option(
-    "--min-agreement", type=click.FloatRange(0, 1), help="Exit with 1 where fewer are agreed on."
+    "--min-agreement", type=click.FloatRange(0, 1), help="Exit with 1 if agreement is lower."
 )
 @click.option(
     "--max-undecided",
     type=click.FloatRange(0, 1),
     default=0.1,
     show_default=True,
-    help="Exit with 6 where the judge leaves a larger share undecided.",
+    help="Exit with 6 if a larger share is undecided.",
 )
 @json_option
 def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **options: Any) -> int:
-    """Compare what a judge says with what people say: LABELS has one JSON object a line.
+    """Compare a judge with human labels: LABELS has one JSON object per line.
 
     Each has a `label` (true or false, pass or fail, or a score) and what it is about: the texts
     `user`, `response` and `expected`, or, with --run, the `case` of a run.

@@ -1,4 +1,4 @@
-"""Labels: what people say of responses, one JSON object a line."""
+"""Human labels of responses, one JSON object per line."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -124,7 +124,7 @@ def read_labels(path: Path, form: Form[L, S], chosen: Chosen, *, shown: str) -> 
         raise reader.refusal()
     if not reader.items:
         about = f" on {chosen.name}" if reader.others else ""
-        raise NothingSelectedError(f"{shown} holds no label{about}")
+        raise NothingSelectedError(f"{shown} contains no label{about}")
     return Labels(list(reader.items.values()), reader.others, tuple(reader.warnings.values()))
 
 
@@ -203,7 +203,7 @@ class _Reader(Generic[L, S]):
         if not given:
             self.refuse("must not be empty", number, "label")
         if len(given) > 1 and line.by is not None:
-            self.refuse("names one person, and there are several labels", number, "by")
+            self.refuse("names one person, but there are several labels", number, "by")
         return found
 
     def _merge(self, line: L, number: int, subject: S, labels: list[Label]) -> None:
@@ -211,7 +211,7 @@ class _Reader(Generic[L, S]):
         name = f"line {number}" if line.id is None else line.id
         first = self._first.setdefault(name, Item(name, number, None, subject))
         if first.subject != subject:
-            message = f"is about something else than line {first.line}, which has the same id"
+            message = f"differs from line {first.line}, which has the same id"
             self.refuse(message, number, "id")
             return
         made = Item(name, number, line.rubric_id, first.subject)
@@ -226,7 +226,7 @@ class _Reader(Generic[L, S]):
         item.by.add(line.by)
         item.labels += labels
         if len(self.items) > MAX_LABELS:
-            message = f"holds more than {MAX_LABELS:,} labels, which is the most"
+            message = f"holds more than {MAX_LABELS:,} labels, the maximum"
             raise UsageError(problems=[Problem(message, self._shown, number)])
 
 

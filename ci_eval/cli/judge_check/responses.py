@@ -1,4 +1,4 @@
-"""Lines that hold what is to be judged."""
+"""Label lines that contain the response to judge."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -75,13 +75,13 @@ def _contradictions(line: Response) -> Iterator[str]:
     extra = line.model_extra or {}
     if line.invocations is not None:
         if texts:
-            yield f"has 'invocations', so {texts[0]!r} says nothing"
+            yield f"has 'invocations', so {texts[0]!r} is not allowed"
         elif not line.invocations:
             yield "has no invocation, so there is nothing to judge"
     elif "case" in extra and not texts:
-        yield "points to a case of a run; say which run with --run"
+        yield "refers to a case of a run; pass the run with --run"
     elif "conversation" in extra:
-        yield "has a 'conversation', which was expected, and no 'invocations', which took place"
+        yield "has a 'conversation' (expected) but no 'invocations' (actual)"
     else:
         yield from (f"{key!r} is missing" for key in ("user", "response") if key not in texts)
 
@@ -107,7 +107,7 @@ def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Itera
     skip_reason = criterion.skip_reason(found.case)
     if expected and criterion.unstated(found.case):
         key = "expected" if line.invocations is None else "conversation"
-        yield f"{key!r} is missing, which {criterion.type_name} compares with"
+        yield f"{key!r} is missing, but {criterion.type_name} needs it"
     elif skip_reason:
         yield f"{criterion.type_name} cannot judge it: {skip_reason}"
     yield from criterion.faults(found.case)

@@ -1,4 +1,4 @@
-"""What a person sees of a calibration."""
+"""Console output of a calibration."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ def show(found: Calibration, required: Required) -> None:
     say()
     outcome, reasons = decide(found, required)
     if outcome == "passed" and required.says_nothing:
-        say("nothing is required; see --min-kappa and --min-agreement")
+        say("no minimum set; see --min-kappa and --min-agreement")
     else:
         say(outcome.upper())
     for reason in (*reasons, *doubts(found.agreement, required)):
@@ -77,12 +77,12 @@ def _findings(found: Calibration) -> Iterator[str]:
         said = f"{found.people.count} of {found.people.of} ({_share(found.people)[0]})"
         yield f"people agree with each other in {said} pairs: no judge can be expected to do better"
     if found.others:
-        yield f"{counted(found.others, 'label')} on other criteria left aside"
+        yield f"{counted(found.others, 'label')} on other criteria ignored"
 
 
 def _kappa(found: Agreement) -> str:
     if found.kappa is None:
-        return f"kappa: none, because {found.kappa_reason}"
+        return f"kappa: not available, because {found.kappa_reason}"
     return f"kappa: {_between(found.kappa, plain(found.kappa.value))}"
 
 

@@ -1,4 +1,4 @@
-"""Lines that point into a run, where everything was judged already."""
+"""Label lines that refer to a stored, already judged run."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +18,7 @@ class Place(Record):
     repeat: int | None = None
 
     def fits(self, key: TrialKey) -> bool:
-        """Say whether it is the trial of this key."""
+        """Return True if this matches the trial `key`."""
         return all(
             mine in (None, theirs)
             for mine, theirs in (
@@ -40,7 +40,7 @@ class Pointer(Line):
     agent: str | None = None
     """The agent, where there are several."""
     repeat: int | None = None
-    """The how-manieth try, counted from 0, where there are several."""
+    """Repeat index, from 0, if there are several."""
 
 
 def _place(line: Pointer, refuse: Refuse) -> Place:
@@ -86,5 +86,5 @@ def _problems(
             message = f"the run has no such trial of {case!r} that {name} scored"
             yield Problem(message, shown, item.line)
         elif len(found) > 1:
-            which = "say which: by `evalset`, `agent` or `repeat`"
+            which = "choose one with `evalset`, `agent` or `repeat`"
             yield Problem(f"fits {len(found)} trials of {case!r}; {which}", shown, item.line)

@@ -1,4 +1,4 @@
-"""What a judge says of what people labelled."""
+"""Verdicts of a judge on labelled responses."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`ci-eval publish`: stored reports are told on their pull request."""
+"""`ci-eval publish`: posts stored reports to their pull request."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     default="ci-eval-report*",
     show_default=True,
     metavar="NAME",
-    help="The artifacts to look into, by name or pattern.",
+    help="Artifacts with reports, by name or pattern.",
 )
 @json_option
 def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options: Any) -> int:
-    """Tell of stored reports on the pull request they are of.
+    """Post stored reports to their pull request.
 
-    REPORT is a report.json, or a folder with one or with folders that have one.  Without any, in a
-    workflow on `workflow_run`, it is what the artifacts of the run hold that started it.
+    REPORT is a report.json, or a directory that contains one at any level.  Without any, in a
+    workflow on `workflow_run`, reports are read from the artifacts of the triggering run.
     """
     from ci_eval.cli import load
 
@@ -82,7 +82,7 @@ def _has_failed(found: "Relayed") -> bool:
 
 
 def _hand_over(found: "Relayed", code: ExitCode, context: "RunContext") -> None:
-    """Say what became of it, to the person and to the step."""
+    """Report the outcome on the console and as step outputs."""
     from ci_eval.cli import console
     from ci_eval.pull_requests.github_runner import annotate, append_outputs
 

@@ -1,4 +1,4 @@
-"""The options that say what is wanted on a pull request; they cost nothing where nothing is."""
+"""Options for posting to a pull request; free if nothing is posted."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _NAMES = ("comment", "comment_on", "pr", "check_run")
 OUTPUTS = ("comment-status", "comment-url")
-"""The outputs of a step that tell what became of the comment."""
+"""Step outputs about the comment."""
 _MAX_WHY = 1_000
 """Characters."""
 Command = Callable[..., Any]
@@ -33,17 +33,17 @@ def posting_options(*, default: Mode) -> Callable[[Command], Command]:
             type=click.Choice(MODES),
             default=default,
             show_default=True,
-            help="How the comment on the pull request is kept.",
+            help="How to maintain the pull request comment.",
         ),
         click.option(
             "--comment-on",
             type=click.Choice(WHENS),
             default="always",
             show_default=True,
-            help="What calls for a comment where there is none yet.",
+            help="When to create a comment.",
         ),
-        click.option("--pr", type=click.IntRange(min=1), help="The number of the pull request."),
-        click.option("--check-run", is_flag=True, help="Make a check run, too."),
+        click.option("--pr", type=click.IntRange(min=1), help="Pull request number."),
+        click.option("--check-run", is_flag=True, help="Also create a check run."),
     )
 
     def add(command: Command) -> Command:
@@ -55,7 +55,7 @@ def posting_options(*, default: Mode) -> Callable[[Command], Command]:
 
 
 def wanted(given: Mapping[str, Any]) -> Options:
-    """Return what the options of a command say."""
+    """Return the posting options of a command."""
     mode, when, number, check_run = (given[name] for name in _NAMES)
     return Options(mode, when, number, check_run=check_run)
 
@@ -63,7 +63,7 @@ def wanted(given: Mapping[str, Any]) -> Options:
 def tell(
     report: "Report", given: Mapping[str, Any], context: "RunContext", document: "Reporter | None"
 ) -> None:
-    """Tell of a run as the options want it; a step's outputs say what became of that.
+    """Post a run as the options request, and set the step outputs.
 
     `document` is how the configuration wants comments, where it says.
     """
@@ -109,7 +109,7 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
 
 
 def _hand_over(posted: "Posted", context: "RunContext") -> None:
-    """Say what became of the comment, to the person and to the step."""
+    """Report the outcome of the comment on the console and as step outputs."""
     from ci_eval.pull_requests.github_runner import append_outputs
 
     if posted.url:

@@ -24,15 +24,17 @@ if TYPE_CHECKING:
 @config_option
 @selection_options
 @repeats_option
-@click.option("--failed", is_flag=True, help="Only what did not pass in the run in --out.")
-@click.option("--resume", is_flag=True, help="Reuse what --out already holds.")
-@click.option("--record", type=click.Path(), help="Write traces here, for a recorded agent.")
+@click.option(
+    "--failed", is_flag=True, help="Rerun only cases that did not pass in the run in --out."
+)
+@click.option("--resume", is_flag=True, help="Resume the run in --out.")
+@click.option("--record", type=click.Path(), help="Output path of traces, for a `recorded` agent.")
 @click.option(
     "--judge-mode",
     type=click.Choice(["auto", "record", "replay", "off"]),
-    help="How stored answers of judges are used; replay asks no model.",
+    help="Use of cached judge responses; replay calls no model.",
 )
-@click.option("--adk-results", metavar="DIR", help="Write ADK's result files for `adk web DIR`.")
+@click.option("--adk-results", metavar="DIR", help="Write ADK result files for `adk web DIR`.")
 @click.option(
     "--baseline-save",
     type=click.Choice(["auto", "always"]),
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 @out_option
 @json_option
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
-    """Run the agents, score and compare what they did, decide, and write the reports."""
+    """Run the agents, score and compare the results, decide, and write the reports."""
     from ci_eval.cli import load
     from ci_eval.pull_requests.github_runner import publish
 
@@ -55,7 +57,7 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
             report = _run(config, folder, options, as_json=as_json)
     except CiEvalError as exc:
         publish(None, folder, exc.exit_code, context.env, ())
-        # That nothing was selected says nothing about the change.
+        # An empty selection says nothing about the change.
         is_news = exc.exit_code is not ExitCode.NOTHING_SELECTED
         with apart_from_json(as_json=as_json):
             tell_none(_why(exc), config, options, is_news=is_news)

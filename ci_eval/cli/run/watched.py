@@ -40,5 +40,5 @@ def run_watched(
     except KeyboardInterrupt:
         if is_over:
             raise  # the run has a verdict, and only its publication was interrupted
-        console.say(f"interrupted; what was observed is in {outputs.folder}")
+        console.say(f"interrupted; partial results are in {outputs.folder}")
         return None

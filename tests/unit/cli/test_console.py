@@ -31,7 +31,7 @@ def test_an_agent_that_cannot_start_is_told_once_with_the_number_of_its_trials(
     results = [result(f"c{n}", "start", words=f"at 10:0{n}") for n in range(5)]
     assert shown(capsys, *results) == [
         "ERROR weather · smoke · c0: start: it cannot be at 10:00",
-        "ERROR weather · 4 more trials: start: the same: it cannot be",
+        "ERROR weather · 4 more trials: start: same cause: it cannot be",
     ]
 
 
@@ -124,7 +124,7 @@ def test_suspected_cases_are_told_a_few_of_many(capsys: pytest.CaptureFixture[st
     text = " / ".join(f"c{n} fail 0.2 was 0.9 maybe" for n in range(7))
     lines = [line for line in printed(make_report(text), capsys) if "suspected" in line]
     assert lines[0] == "- c0 is suspected, quality: 3 of 3 trials fail, 0 of 15 in the baseline"
-    assert lines[5:] == ["- 2 more broke or are suspected"]
+    assert lines[5:] == ["- 2 more broken or suspected cases"]
 
 
 def test_of_several_evalsets_the_one_of_a_suspected_case_is_named(

@@ -190,7 +190,7 @@ def test_an_evalset_is_checked_whole() -> None:
 def test_an_empty_evalset_is_warned_of(content: object) -> None:
     found = checked("a.json", content)
     assert (found.kind, found.cases) == ("evalset", 0)
-    assert said(found) == ["warning a.json:1: holds no case"]
+    assert said(found) == ["warning a.json:1: contains no cases"]
 
 
 @pytest.mark.usefixtures("folder")
@@ -217,7 +217,7 @@ def test_an_eval_config_of_either_system_is_read_as_adks_with_a_warning() -> Non
     assert said(found) == [
         (
             "warning eval.json:1: ADK and AgentFlow read this differently; "
-            "a configuration that names it says `dialect:`"
+            "set `dialect:` where a configuration uses it"
         )
     ]
     assert found.summary() == "eval.json: eval config: ok"
@@ -316,7 +316,7 @@ def test_a_configuration_with_nothing_to_run_is_warned_of() -> None:
     checked("smoke.evalset.json", {"eval_set_id": "s", "eval_cases": []})
     found = checked("a.yaml", CONFIG)
     assert (found.kind, found.cases) == ("config", 0)
-    assert said(found) == ["warning a.yaml: nothing to run: the evalsets hold no case"]
+    assert said(found) == ["warning a.yaml: nothing to run: the evalsets contain no cases"]
 
 
 @pytest.mark.usefixtures("folder")

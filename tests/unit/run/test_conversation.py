@@ -94,7 +94,7 @@ def waits(held: Held) -> str:
     assert held.error
     assert held.error.kind == "waiting"
     message, _, rest = str(held.error).partition("; ")
-    assert rest == "`human_answers` of the case give none"
+    assert rest == "add it to `human_answers` of the case"
     return message.removeprefix("the agent waits for an answer to ")
 
 

@@ -192,7 +192,7 @@ def test_a_case_that_the_configuration_leaves_out_cannot_be_selected(suite: Suit
 def test_empty_evalsets_leave_nothing(suite: Suite) -> None:
     suite.evalset("smoke.json")
     suite.evalset("full.json")
-    assert suite.nothing() == "nothing to run: the evalsets hold no case"
+    assert suite.nothing() == "nothing to run: the evalsets contain no cases"
 
 
 @pytest.mark.parametrize("tags", ["", ", tags: [rare]"])
@@ -208,7 +208,7 @@ def test_an_evalset_without_a_case_beside_a_full_one_is_refused(suite: Suite, ta
     planned = suite.plan()
     assert cases(planned) == {"full": ["a"]}
     (told,) = map(str, planned.warnings)
-    assert told == "smoke.json:1: no case of it is selected, which gate.allow_unjudged allows"
+    assert told == "smoke.json:1: no case selected (allowed by gate.allow_unjudged)"
 
 
 def test_a_case_without_a_turn_is_refused(suite: Suite) -> None:
@@ -259,7 +259,7 @@ def test_places_keep_agents_evalsets_and_cases_that_belong_together(suite: Suite
 @pytest.mark.parametrize("place", [("old", "smoke", "gone"), ("gone", "smoke", "a")])
 def test_places_that_are_gone_leave_nothing(suite: Suite, place: tuple[str, str, str]) -> None:
     assert suite.nothing(places=frozenset({place})) == (
-        "nothing to run: what did not pass is not in the suite any more, or not selected"
+        "nothing to run: the failed cases are no longer in the suite, or not selected"
     )
 
 
@@ -331,7 +331,7 @@ def test_a_pattern_may_lead_anywhere(suite: Suite, tmp_path: Path) -> None:
 def test_a_folder_is_no_evalset(suite: Suite) -> None:
     (suite.folder / "evals").mkdir()
     suite.evalsets("  all: evals\n  here: .\n")
-    message = "is a folder; a pattern such as 'evals/*.evalset.json' names files in it"
+    message = "is a directory; use a pattern such as 'evals/*.evalset.json'"
     assert suite.refusal() == [
         f"ci-eval.yaml:5: evalsets.all: {message}",
         f"ci-eval.yaml:6: evalsets.here: {message}",
@@ -425,7 +425,7 @@ def test_a_warning_about_a_file_that_is_used_twice_is_given_once(suite: Suite) -
 def test_a_criterion_that_no_case_can_be_scored_by_is_refused(suite: Suite) -> None:
     suite.evalset("smoke.json", scenario("a"))
     suite.evalset("full.json", scenario("b"))
-    why = "no case can be scored by it: needs a written conversation, not a scenario"
+    why = "cannot score any case: needs a written conversation, not a scenario"
     assert suite.refusal() == [f"ci-eval.yaml:8: criteria.tool_trajectory_avg_score: {why}"]
     suite.evalset("full.json", scenario("b"), case("c"))
     suite.config(f"{CONFIG}gate: {{allow_unjudged: [a, b]}}\n")
@@ -523,7 +523,7 @@ def test_a_need_is_one_of_the_suite_and_not_of_what_is_asked_for_this_time(suite
 
     assert suite.plan(cases=("plain",)).count == 2
     suite.evalset("smoke.json", case("plain"))
-    said = "criteria.ci/required_tools: no case can be scored by it: expects no tool call"
+    said = "criteria.ci/required_tools: cannot score any case: expects no tool call"
     assert suite.refusal(cases=("plain",)) == [f"ci-eval.yaml:7: {said}"]
 
 

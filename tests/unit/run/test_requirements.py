@@ -82,7 +82,7 @@ def test_one_case_that_can_be_scored_is_enough_wherever_it_is(suite: Suite) -> N
 def test_a_case_that_nothing_can_judge_is_named_with_the_reason(suite: Suite) -> None:
     evalsets = planned("e", GREETS, SCENARIO), planned("f", GREETS)
     said = (
-        "error e.json:20: case 'leads': no criterion that blocks can judge it ({}"
+        "error e.json:20: case 'leads': no blocking criterion can judge it ({}"
         "tool_trajectory_avg_score: needs a written conversation, not a scenario); "
         "add a criterion that can, or name the case under gate.allow_unjudged"
     )
@@ -147,17 +147,14 @@ def test_a_criterion_that_no_case_can_be_scored_by_is_named_with_the_reason(
     assert suite.problems(planned("e", *cases, only=only), criteria=(TRAJECTORY,)) == [
         (
             "error ci-eval.yaml:4: criteria.tool_trajectory_avg_score: "
-            "no case can be scored by it: needs a written conversation, not a scenario"
+            "cannot score any case: needs a written conversation, not a scenario"
         )
     ]
 
 
 def test_what_a_criterion_needs_of_a_case_may_be_missing_everywhere(suite: Suite) -> None:
     assert suite.problems(planned("e", GREETS, REFUNDS), criteria=(WORDS, ASSERTIONS)) == [
-        (
-            "error ci-eval.yaml:5: criteria.ci/assertions: no case can be scored by it: "
-            "has no assertions"
-        )
+        ("error ci-eval.yaml:5: criteria.ci/assertions: cannot score any case: has no assertions")
     ]
 
 
@@ -176,7 +173,7 @@ ASSERTING = {**GREETS, "assertions": [{"contains": "help"}]}
 def test_assertions_that_nothing_checks_are_an_error(suite: Suite) -> None:
     evalsets = planned("e", GREETS), planned("f", GREETS, ASSERTING)
     assert suite.problems(*evalsets, criteria=(WORDS,)) == [
-        "error f.json:1: cases assert what nothing checks; add `ci/assertions: 1` to the criteria"
+        "error f.json:1: nothing checks the assertions of the cases; add `ci/assertions: 1` to the criteria"
     ]
     assert suite.problems(*evalsets, criteria=(WORDS, ASSERTIONS)) == []
     assert suite.problems(*evalsets, criteria=(WORDS,), partly=True) == []
@@ -213,7 +210,7 @@ def test_rubrics_of_a_case_that_cannot_be_judged_are_told_before_a_run(suite: Su
     other = planned("e", {**GREETS, "rubrics": [of_kind("polite", "TONE")]})
     (said,) = suite.problems(other, criteria=(tools,))
     assert said.endswith(
-        "no case can be scored by it: needs rubrics: its own, or rubrics of the case with the "
+        "cannot score any case: needs rubrics: its own, or rubrics of the case with the "
         "type 'TOOL_USE_QUALITY'"
     )
 
@@ -278,6 +275,6 @@ def test_a_state_that_an_agent_cannot_be_given_is_told_with_its_line(tmp_path: P
         "warning",
         (
             "e.json:20: the `session_input.state` of the case is not used: agent 'far' is of type "
-            "'a2a', which takes none"
+            "'a2a', which has no state"
         ),
     )

@@ -207,7 +207,7 @@ def test_what_was_started_may_fail_which_is_an_error(error, reason):
 def test_what_was_not_started_is_an_error_and_never_a_score():
     found = scored_elsewhere({})
 
-    assert (found.status, found.reason) == (Status.ERROR, "nothing here can score it")
+    assert (found.status, found.reason) == (Status.ERROR, "no criterion can score it")
 
 
 def test_what_the_agent_wrote_is_kept_where_the_trial_did_not_pass():
@@ -232,5 +232,5 @@ def test_tool_calls_that_nobody_could_see_are_not_taken_for_none(criterion: Crit
     )
     assert [each.status for each in unseen.scores] == [Status.ERROR, Status.PASSED]
     assert unseen.scores[0].reason == (
-        "the agent does not tell which tools it called, so nothing can be said of them"
+        "the agent does not report its tool calls, so they cannot be scored"
     )

@@ -38,7 +38,7 @@ def trace(case: str = "a", **more: Any) -> Trace:
     )
 
 
-FAILED = Failure(kind="timeout", message="not done after 5 s")
+FAILED = Failure(kind="timeout", message="timed out after 5 s")
 WAITING = Failure(kind="waiting", message="the agent waits")
 
 
@@ -89,7 +89,7 @@ def test_a_line_says_whose_trace_it_is_and_what_was_done() -> None:
 
 def test_a_line_says_what_failed() -> None:
     row = json.loads(trace_line(Trace(key=key(), error=FAILED)))
-    assert (row["error"], row["error_kind"]) == ("not done after 5 s", "timeout")
+    assert (row["error"], row["error_kind"]) == ("timed out after 5 s", "timeout")
     assert "final_state" not in row
 
 

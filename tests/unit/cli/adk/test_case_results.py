@@ -89,7 +89,7 @@ def test_what_was_seen_beyond_the_expected_has_nothing_to_be_compared_with():
 
 
 def test_a_case_that_was_not_observed_has_neither_metrics_nor_invocations():
-    failure = Failure(kind="timeout", message="not done after 3 s")
+    failure = Failure(kind="timeout", message="timed out after 3 s")
 
     found = result(score(Status.ERROR), status=Status.ERROR, error=failure)
 

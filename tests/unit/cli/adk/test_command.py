@@ -107,7 +107,7 @@ def test_two_evalsets_of_one_id_are_refused(shop):
     ended = shop.adk("agents/shop", "evals/a.json", "evals/b.json")
 
     assert ended.code == ExitCode.USAGE_ERROR
-    assert ended.err == "evals/b.json: has the id 'same', as evals/a.json has\n"
+    assert ended.err == "evals/b.json: has the same id 'same' as evals/a.json\n"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_two_evalsets_of_one_id_are_refused(shop):
     [
         (["nowhere", "smoke"], "Directory 'nowhere' does not exist"),
         (["agents/shop", "smoke:nope"], "has no case 'nope'"),
-        (["agents/shop"], "no evalset is named, so nothing was run"),
+        (["agents/shop"], "no evalset given; nothing was run"),
         (["agents/shop", "smoke", "--eval_storage_uri", "s3://b"], "Supported URIs: gs://"),
         (["agents/shop", "smoke", "--log_level", "loud"], "'loud' is not one of"),
         (["agents/shop", "smoke", "--config_file_path", "x.json"], "x.json cannot be read"),

@@ -123,7 +123,7 @@ def test_features_are_switched_by_what_adk_reads_and_the_environment_has_no_say(
 
 @pytest.mark.parametrize("name", ["agent state", "A=B", "\0", "-"])
 def test_what_cannot_be_a_feature_is_refused(context, name):
-    with pytest.raises(UsageError, match="cannot be the name of a feature of ADK"):
+    with pytest.raises(UsageError, match="is not a valid name of an ADK feature"):
         agent_of(options(enable=(name,)), context)
 
 

@@ -76,7 +76,7 @@ def test_each_evalset_that_is_not_there_is_named():
 
 
 def test_no_evalset_at_all_is_an_error_that_says_which_there_are():
-    with pytest.raises(UsageError, match="no evalset is named") as raised:
+    with pytest.raises(UsageError, match="no evalset given") as raised:
         named_sets("shop", ())
 
     assert raised.value.hint == "shop has deep, smoke"

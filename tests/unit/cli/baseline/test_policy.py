@@ -73,7 +73,7 @@ def test_what_was_merged_is_stored_and_what_no_workflow_runs(context, env, paylo
         (github("push", **ON_TOPIC), OF_REPOSITORY, "the branch 'topic' is not tracked, only 'ma"),
         (github("schedule", **ON_TOPIC), OF_REPOSITORY, "the branch 'topic' is not tracked"),
         (github("push", **OF_TAG), OF_REPOSITORY, "a tag was pushed"),
-        (github("merge_group", **ON_MAIN), OF_REPOSITORY, "may yet leave it"),
+        (github("merge_group", **ON_MAIN), OF_REPOSITORY, "are not merged yet"),
         (github("pull_request", **OF_PULL), pull("opened"), "this is a pull request"),
         (github("pull_request", **OF_PULL), {}, "this is a pull request"),
         (
@@ -146,7 +146,7 @@ def test_the_store_names_the_branches_that_are_tracked(context):
 
 
 def test_where_no_branch_is_known_to_be_tracked_nothing_is_stored(context):
-    with pytest.raises(UsageError, match="nobody says which branch is tracked") as refused:
+    with pytest.raises(UsageError, match="the tracked branch is unknown") as refused:
         check(FileStore(), context(github("push", **ON_MAIN)))
 
     assert "branches: [main]" in refused.value.hint

@@ -101,7 +101,7 @@ def test_a_target_that_cannot_be_is_refused(folder):
     with pytest.raises(UsageError, match=r"unknown format to write. Did you mean 'cases'\?"):
         convert(source, "case", None)
     for out in ("x.yaml", "x"):
-        with pytest.raises(UsageError, match="does not end like the syntaxes of 'adk': json"):
+        with pytest.raises(UsageError, match="does not have an extension of 'adk': json"):
             convert(source, "adk", out)
 
 
@@ -263,7 +263,7 @@ def test_a_backup_is_kept_when_asked_for_and_never_overwritten(folder):
     older(folder, {"query": "other"})
     again = migrate("old.test.json", None, None)
     assert again is not None
-    with pytest.raises(UsageError, match=r"old.test.json.bak: is there already"):
+    with pytest.raises(UsageError, match=r"old.test.json.bak: already exists"):
         save([again], backup=True)
     assert json.loads((folder / "old.test.json").read_text()) == [{"query": "other"}]
 
@@ -273,6 +273,6 @@ def test_where_one_file_cannot_be_written_none_is(folder):
     (folder / "b.test.json").symlink_to("a.test.json")
     before = (folder / "a.test.json").read_text()
 
-    with pytest.raises(UsageError, match="is a link, which is not written through"):
+    with pytest.raises(UsageError, match="is a symbolic link, not written"):
         save(migrate_folder(".", None))
     assert (folder / "a.test.json").read_text() == before

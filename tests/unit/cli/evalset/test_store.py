@@ -52,7 +52,7 @@ def test_an_id_never_leads_out_of_the_folder(project, eval_set_id, message):
 
 
 def test_a_folder_needs_an_id_and_a_file_takes_none(project):
-    with pytest.raises(UsageError, match="is a folder: say which evalset"):
+    with pytest.raises(UsageError, match="is a directory; add the id of an evalset"):
         located(".", None)
     with pytest.raises(UsageError, match="is a file, which holds one evalset"):
         located("smoke.evalset.json", "x")
@@ -189,7 +189,7 @@ def test_a_link_is_not_written_through(project):
     project.folder.joinpath("link.evalset.json").symlink_to("smoke.evalset.json")
     before = project.folder.joinpath("smoke.evalset.json").read_bytes()
 
-    with pytest.raises(UsageError, match="is a link, which is not written through"):
+    with pytest.raises(UsageError, match="is a symbolic link, not written"):
         located("link.evalset.json", None).delete(["greets"])
     assert project.folder.joinpath("smoke.evalset.json").read_bytes() == before
 
@@ -222,7 +222,7 @@ AGENTFLOW = {
 def test_a_format_that_is_not_edited_says_what_to_do(project, name, text, way_out):
     (project.folder / name).write_text(text)
 
-    with pytest.raises(UsageError, match="in which cases are not edited") as found:
+    with pytest.raises(UsageError, match="whose cases cannot be edited") as found:
         located(name, None).delete(["a"])
     assert way_out in found.value.hint
 

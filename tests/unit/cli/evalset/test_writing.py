@@ -146,7 +146,7 @@ def test_a_loss_of_many_cases_is_said_once():
 
 
 def test_other_cases_than_before_are_an_error():
-    with pytest.raises(EvalSetError, match="would not hold the same cases as before: 'greets'"):
+    with pytest.raises(EvalSetError, match="would not contain the same cases as before: 'greets'"):
         lost(cases(GREETS), cases(REFUNDS))
 
 

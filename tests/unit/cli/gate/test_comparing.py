@@ -66,7 +66,7 @@ def test_everything_that_changed_beside_the_means_has_its_list(capsys):
         "worse (1):\n- a (c on e with a): fails now, 0.500 → 0.000; 2 of 2 trials fail",
         "better (1):\n- b (c on e with a): passes now, 0.000 → 1.000",
         "added (1):\n- e/new",
-        "in the baseline and not in this run (1):\n- case old on e",
+        "in the baseline but not in this run (1):\n- case old on e",
         "not comparable (1):\n- case e/same: its content changed",
         "flaky (1):\n- a (c on e): fails 1 of 2 trials of the baseline",
         "excused (1):\n- b (0 cases): quarantine expired on 2025-01-01",

@@ -76,7 +76,7 @@ def test_where_the_baseline_never_varied_the_least_drop_blocks():
 
     assert only.blocks_from == only.least
     assert only.proven == 1
-    assert found.turning == ("c on e with a: it blocks as long as 1 broken case fails",)
+    assert found.turning == ("c on e with a: blocks while 1 broken case fails",)
 
 
 def test_what_passed_says_what_came_closest():

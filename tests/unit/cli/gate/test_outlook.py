@@ -36,7 +36,7 @@ def test_without_a_stored_run_nothing_can_be_told():
 
 def test_one_run_with_each_case_tried_once_tells_nothing():
     text = "\n".join(f"c{n} {n % 2}" for n in range(60))
-    with pytest.raises(UsageError, match="has one run, with each case tried once") as refused:
+    with pytest.raises(UsageError, match="has one run, with each case run once") as refused:
         outlook(ASKED, Baseline(past(text)), Taken())
 
     assert "repeats: 2" in refused.value.hint
@@ -99,7 +99,7 @@ def test_a_drop_that_is_let_through_cannot_be_wanted():
     _, only = seen(NOISY, NOISY, drop=0.02)
 
     assert (only.wanted.repeats, only.wanted.cases) == (None, None)
-    assert only.wanted.reason == "gate.max_drop lets so small a drop through"
+    assert only.wanted.reason == "gate.max_drop ignores drops this small"
 
 
 def test_a_break_takes_trials_by_what_was_tried_before():

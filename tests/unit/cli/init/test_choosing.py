@@ -67,7 +67,7 @@ def test_a_recording_is_offered_with_the_evalsets_it_holds_as_a_whole(repository
     first = offered(found, context)[0]
 
     assert first.evalsets == ("a.evalset.json",)
-    assert first.left_out == ("b.evalset.json: the recording holds 1 of its 2 cases",)
+    assert first.left_out == ("b.evalset.json: the recording contains 1 of its 2 cases",)
 
 
 def test_a_recording_that_holds_no_evalset_as_a_whole_is_not_offered(repository, context):

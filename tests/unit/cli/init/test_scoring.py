@@ -81,7 +81,7 @@ def test_a_preset_with_rubrics_gets_one_to_change(preset):
 
     assert found.criteria["tool_trajectory_avg_score"] == 1.0
     assert found.criteria["rubric_based_tool_use_quality_v1"]["rubrics"]
-    assert found.notes == ["The rubrics are an example: write what matters to you."]
+    assert found.notes == ["The rubrics are examples: replace them with your own."]
 
 
 def test_a_criterion_of_agentflow_keeps_its_prefix_where_adk_means_something_else(preset):
@@ -113,7 +113,7 @@ def test_what_an_eval_config_says_and_nothing_reads_is_said(repository):
     _, found = of_file(repository, {"criteria": {"unheard_of": 1, "response_match_score": 0.5}})
 
     assert found.criteria == {"response_match_score": 0.5}
-    assert found.notes[0] == "From eval_config.json, as far as it can be used here."
+    assert found.notes[0] == "From eval_config.json, as far as it applies here."
     assert found.notes[1].startswith("Left out: unheard_of: unknown criterion")
 
 

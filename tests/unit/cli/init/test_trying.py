@@ -57,7 +57,7 @@ def test_a_service_that_is_not_set_up_is_an_error_for_its_criterion(tried, monke
     (error,) = tried("{safety_v1: 0.8, response_match_score: 0.8}", GREETS).errors
 
     assert error.where == "criteria.safety_v1"
-    assert "'vertex' alone can answer, and lacks GOOGLE_CLOUD_PROJECT and" in error.message
+    assert "'vertex' is required, and lacks GOOGLE_CLOUD_PROJECT and" in error.message
 
 
 def test_a_service_that_is_set_up_is_asked(tried, monkeypatch):

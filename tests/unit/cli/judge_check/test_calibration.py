@@ -128,7 +128,7 @@ def test_exactly_as_much_as_is_allowed_may_be_undecided():
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (found(DIVIDED), "there is nothing that both people and the judge decided"),
+        (found(DIVIDED), "no item was decided by both people and the judge"),
         (found(GOOD, STRICT), "kappa cannot be computed: all labels say pass"),
     ],
 )

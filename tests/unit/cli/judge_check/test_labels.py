@@ -131,7 +131,7 @@ def test_everything_that_is_wrong_is_told_with_its_line(read):
         "labels.jsonl:4: no thing",
         "labels.jsonl:5: label: must not be empty",
         "labels.jsonl:6: by: expected text, found 3",
-        "labels.jsonl:7: by: names one person, and there are several labels",
+        "labels.jsonl:7: by: names one person, but there are several labels",
         "labels.jsonl:8: id: expected text, found an object",
     ]
 
@@ -151,9 +151,7 @@ def test_an_id_means_one_thing(read):
         {"id": "a", "thing": "y", "label": True, "rubric_id": "polite"},
     )
 
-    assert (
-        message == "labels.jsonl:2: id: is about something else than line 1, which has the same id"
-    )
+    assert message == "labels.jsonl:2: id: differs from line 1, which has the same id"
 
 
 def test_a_misspelt_key_is_told_once_and_others_never(read):
@@ -168,9 +166,9 @@ def test_a_misspelt_key_is_told_once_and_others_never(read):
 
 
 def test_no_label_is_nothing_to_do(read):
-    with pytest.raises(NothingSelectedError, match=r"^labels.jsonl holds no label$"):
+    with pytest.raises(NothingSelectedError, match=r"^labels.jsonl contains no label$"):
         read("")
-    with pytest.raises(NothingSelectedError, match="holds no label on answers"):
+    with pytest.raises(NothingSelectedError, match="contains no label on answers"):
         read({"thing": "x", "label": True, "criterion": "other"})
 
 
@@ -179,9 +177,7 @@ def test_a_file_of_too_many_labels_is_refused(read, monkeypatch):
     row = {"thing": "x", "label": True}
 
     assert len(read(row, row).items) == 2
-    assert told(read, row, row, row) == [
-        "labels.jsonl:3: holds more than 2 labels, which is the most"
-    ]
+    assert told(read, row, row, row) == ["labels.jsonl:3: holds more than 2 labels, the maximum"]
 
 
 def test_a_file_of_another_kind_has_a_bounded_number_of_problems(read):

@@ -51,7 +51,9 @@ def test_each_rubric_has_a_line(shown):
 
     # 1 added to each cell: kappa 1/3 with the error 2 √(2/3 · 1/3 / 6) = 0.385
     assert "rubric short: 2 of 2 agreed, kappa: 1.000 (-0.421 to 1.000)" in lines
-    assert "rubric polite: 0 of 1 agreed, kappa: none, because all labels say pass" in lines
+    assert (
+        "rubric polite: 0 of 1 agreed, kappa: not available, because all labels say pass" in lines
+    )
     assert "- a (line 3), rubric polite: people say pass, the judge says fail" in lines
 
 
@@ -93,15 +95,15 @@ def test_a_rationale_is_one_short_line_that_steers_no_terminal(shown):
 @pytest.mark.parametrize(
     ("required", "ending"),
     [
-        (NOTHING, ["nothing is required; see --min-kappa and --min-agreement"]),
+        (NOTHING, ["no minimum set; see --min-kappa and --min-agreement"]),
         (
             Required(agreement=1.0),
-            ["PASSED", "- agreement may be as low as 34.2%: more labels would tell"],
+            ["PASSED", "- agreement may be as low as 34.2%; more labels would narrow the interval"],
         ),
         (Required(agreement=0.3), ["PASSED"]),
         (
             Required(kappa=0.5),
-            ["PASSED", "- kappa may be as low as -0.421: more labels would tell"],
+            ["PASSED", "- kappa may be as low as -0.421; more labels would narrow the interval"],
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What calls for a comment where there is none yet."""
+"""When to create a comment."""
 
 import pytest
 from support.report_language import make_report
