@@ -167,7 +167,7 @@ def read_inputs(env: Mapping[str, str]) -> Command:
     given.pop(TOKEN, None)
     problems = []
     if not folder.is_dir():
-        problems.append(_problem(WORKING_DIRECTORY, f"no such directory: {str(folder)!r}"))
+        problems.append(_problem(WORKING_DIRECTORY, f"there is no folder {str(folder)!r}"))
     command = given.pop(COMMAND, "run")
     if command not in COMMANDS:
         expected = f"expected one of {', '.join(COMMANDS)}"

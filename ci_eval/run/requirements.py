@@ -183,7 +183,5 @@ def _unread_assertions(
     }
     for name, evalset in evalsets.items():
         if evalset.opened.facts.with_assertions and name not in reading:
-            message = (
-                "nothing checks the assertions of the cases; add `ci/assertions: 1` to the criteria"
-            )
+            message = "nothing checks these assertions; add `ci/assertions: 1` to the criteria"
             yield Problem(message, evalset.shown, 1)

@@ -96,7 +96,7 @@ def test_a_run_of_another_suite_is_refused(project):
     for command in ("save", "diff"):
         ended = project.ci_eval("baseline", command)
         assert ended.code == 4
-        assert "the run is of the suite 'shop', but ci-eval.yaml defines 'bank'" in ended.err
+        assert "the run belongs to suite 'shop', but ci-eval.yaml defines 'bank'" in ended.err
     assert not stored(project).exists()
 
 

@@ -37,7 +37,7 @@ def test_a_verdict_is_explained_from_its_report_alone(regressed):
     ended = regressed.ci_eval("gate", "explain")
 
     assert ended.code == 0
-    assert "FAILED: judged is what got worse than in the baseline" in ended.err
+    assert "FAILED: compared with the baseline" in ended.err
     assert "- blocks: tool_trajectory_avg_score on smoke with bot regressed" in ended.err
     assert "compared with the baseline: 2 runs" in ended.err
     assert "single cases: 1 proven, 0 suspected, 0 excused" in ended.err
@@ -136,7 +136,7 @@ def test_power_needs_a_baseline_with_runs(project):
     assert ended.code == 4
     assert "nothing is stored of 'shop'" in ended.err
     project.config(CONFIG)
-    assert "configures no baseline" in project.ci_eval("gate", "power").err
+    assert "has no baseline" in project.ci_eval("gate", "power").err
 
 
 def test_one_run_tells_nothing_of_how_much_cases_vary(project):

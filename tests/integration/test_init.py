@@ -308,7 +308,7 @@ def test_a_service_that_is_not_set_up_is_left_out_with_what_it_lacks(repository)
     main(["init", "--yes"])
 
     text = " ".join((root / "ci-eval.yaml").read_text().replace("\n  #", "").split())
-    assert "Left out: safety_v1: the service 'vertex' alone can answer, and lacks " in text
+    assert "Left out: safety_v1: the service 'vertex' is required, and lacks " in text
     assert "GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION" in text
     assert "env:" not in (root / ".github/workflows/ci-eval.yml").read_text()
 

@@ -318,7 +318,7 @@ def test_only_cases_with_every_tag_are_run(project):
     assert project.ci_eval("run", "--tag", "quick", "--tag", "billing").code == 0
     assert set(project.scores()) == {"refunds"}
     ended = project.ci_eval("run", "--tag", "slow")
-    assert (ended.code, "nothing to run: no case is left" in ended.err) == (5, True)
+    assert (ended.code, "nothing to run: no case is selected" in ended.err) == (5, True)
 
 
 def test_tags_of_the_command_narrow_those_of_the_configuration(project):
@@ -546,7 +546,7 @@ def test_without_a_baseline_there_is_nothing_to_save_or_show(project):
     for arguments in (["save"], ["show"], ["diff"]):
         ended = project.ci_eval("baseline", *arguments)
         assert ended.code == 4
-        assert "configures no baseline" in ended.err
+        assert "has no baseline" in ended.err
 
 
 def test_a_run_is_compared_with_the_baseline_or_with_another_run(project):

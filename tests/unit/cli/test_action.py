@@ -260,7 +260,7 @@ def test_every_problem_is_told_at_once() -> None:
         working_directory="no/where",
         confg="a",
     ) == [
-        "input 'working-directory': no such directory: 'no/where'",
+        "input 'working-directory': there is no folder 'no/where'",
         "input 'command': expected one of run, publish, found 'pubish'. Did you mean 'publish'?",
         "input 'repeats': expected a whole number, found 'x'",
         "input 'baseline-save': expected auto, true or false, found 'si'",

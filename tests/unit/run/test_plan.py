@@ -180,13 +180,13 @@ def test_a_selection_of_something_unknown_is_refused(
 def test_parts_that_do_not_meet_leave_nothing(suite: Suite) -> None:
     suite.config(CONFIG + "matrix: [{agents: [old]}]\n")
     assert suite.nothing(agents=("new",)) == (
-        "nothing to run: no agent, evalset and criterion meet"
+        "nothing to run: no agent, evalset and criterion go together"
     )
 
 
 def test_a_case_that_the_configuration_leaves_out_cannot_be_selected(suite: Suite) -> None:
     suite.evalsets("  smoke: {path: smoke.json, cases: [a]}\n")
-    assert suite.nothing(cases=("b",)) == "nothing to run: no case is left"
+    assert suite.nothing(cases=("b",)) == "nothing to run: no case is selected"
 
 
 def test_empty_evalsets_leave_nothing(suite: Suite) -> None:
@@ -230,7 +230,7 @@ def test_a_tag_keeps_the_cases_that_have_it(suite: Suite) -> None:
     assert cases(suite.plan(tags=("slow",))) == {"smoke": ["a", "b"]}
     planned = suite.plan(tags=("slow", "new"), agents=("old",))
     assert (tried(planned), planned.count, planned.filtered) == (["old smoke b 0"], 1, True)
-    assert suite.nothing(tags=("quick",)) == "nothing to run: no case is left"
+    assert suite.nothing(tags=("quick",)) == "nothing to run: no case is selected"
 
 
 def test_tags_may_belong_to_an_evalset_and_are_no_selection(suite: Suite) -> None:

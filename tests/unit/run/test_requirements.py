@@ -84,7 +84,7 @@ def test_a_case_that_nothing_can_judge_is_named_with_the_reason(suite: Suite) ->
     said = (
         "error e.json:20: case 'leads': no blocking criterion can judge it ({}"
         "tool_trajectory_avg_score: needs a written conversation, not a scenario); "
-        "add a criterion that can, or name the case under gate.allow_unjudged"
+        "add a criterion that can, or add the case to gate.allow_unjudged"
     )
 
     assert suite.problems(*evalsets, criteria=(TRAJECTORY,)) == [said.format("")]
@@ -122,7 +122,7 @@ def test_a_case_without_invocation_is_one_that_nothing_can_judge(suite: Suite) -
     evalset = planned("e", GREETS, {"eval_id": "empty", "conversation": []})
     (said,) = suite.problems(evalset, criteria=(TRAJECTORY, SAYS))
 
-    assert said.startswith("error e.json:20: case 'empty': no criterion that blocks can judge it")
+    assert said.startswith("error e.json:20: case 'empty': no blocking criterion can judge it")
 
 
 def test_of_many_cases_that_nothing_can_judge_the_number_is_told(suite: Suite) -> None:
@@ -160,7 +160,7 @@ def test_what_a_criterion_needs_of_a_case_may_be_missing_everywhere(suite: Suite
 
 def test_a_case_that_states_nothing_of_what_is_compared_cannot_be_judged(suite: Suite) -> None:
     (said,) = suite.problems(planned("e", GREETS, SILENT, TWO_TURNS), criteria=(TRAJECTORY, WORDS))
-    assert said.startswith("error e.json:20: case 'silent': no criterion that blocks can judge it")
+    assert said.startswith("error e.json:20: case 'silent': no blocking criterion can judge it")
     assert "response_match_score: expects no response" in said
     # Silence counts in ADK's own files.
     of_adk = planned("e", GREETS, {**SILENT, "of_adk": True})
@@ -173,7 +173,7 @@ ASSERTING = {**GREETS, "assertions": [{"contains": "help"}]}
 def test_assertions_that_nothing_checks_are_an_error(suite: Suite) -> None:
     evalsets = planned("e", GREETS), planned("f", GREETS, ASSERTING)
     assert suite.problems(*evalsets, criteria=(WORDS,)) == [
-        "error f.json:1: nothing checks the assertions of the cases; add `ci/assertions: 1` to the criteria"
+        "error f.json:1: nothing checks these assertions; add `ci/assertions: 1` to the criteria"
     ]
     assert suite.problems(*evalsets, criteria=(WORDS, ASSERTIONS)) == []
     assert suite.problems(*evalsets, criteria=(WORDS,), partly=True) == []

@@ -73,7 +73,7 @@ def test_without_a_limit_a_conversation_that_nobody_ends_is_an_error(unlimited: 
     assert len(found.messages) == 200
     assert found.error
     assert found.error.kind == "simulator"
-    assert str(found.error) == "the simulated user has not ended it after 200 invocations"
+    assert str(found.error) == "the simulated user did not finish after 200 invocations"
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_no_evalset_at_all_is_an_error_that_says_which_there_are():
     with pytest.raises(UsageError, match="no evalset given") as raised:
         named_sets("shop", ())
 
-    assert raised.value.hint == "shop has deep, smoke"
+    assert raised.value.hint == "available evalsets: deep, smoke"
 
 
 def test_an_id_stays_in_the_folder_of_the_agent():

@@ -54,7 +54,7 @@ def test_an_id_never_leads_out_of_the_folder(project, eval_set_id, message):
 def test_a_folder_needs_an_id_and_a_file_takes_none(project):
     with pytest.raises(UsageError, match="is a directory; add the id of an evalset"):
         located(".", None)
-    with pytest.raises(UsageError, match="is a file, which holds one evalset"):
+    with pytest.raises(UsageError, match="is a file; an id needs the directory"):
         located("smoke.evalset.json", "x")
     with pytest.raises(UsageError, match="is not there"):
         located("nowhere", "x")

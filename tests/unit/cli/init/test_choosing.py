@@ -152,7 +152,7 @@ def test_evalsets_belong_to_the_agent_that_lies_nearest(repository, context):
 
     assert desk.evalsets == ("agents/desk/tests/d.test.json", "evals/both.evalset.json")
     assert shop.evalsets == ("agents/shop/s.test.json", "evals/both.evalset.json")
-    assert desk.left_out == ("agents/shop/s.test.json: lies with the agent in agents/shop",)
+    assert desk.left_out == ("agents/shop/s.test.json: belongs to the agent in agents/shop",)
 
 
 def test_an_agent_with_evalsets_comes_before_one_without(repository, context):

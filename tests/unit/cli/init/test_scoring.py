@@ -53,7 +53,7 @@ def test_where_some_cases_expect_no_response_these_are_left_out_and_not_given_0(
     found = preset("regression", GREETS, SILENT)
 
     assert found.criteria == {"rouge_match": 0.8}
-    assert "leaves out cases that expect none" in found.notes[1]
+    assert "skips cases that expect none" in found.notes[1]
 
 
 def test_a_call_that_is_expected_by_name_may_have_any_arguments(repository):
