@@ -282,7 +282,7 @@ def test_a_table_that_is_none_is_told_so() -> None:
 def test_a_case_that_nothing_can_judge_is_told_beforehand() -> None:
     checked("smoke.evalset.json", EVALSET)
     (said_,) = said(checked("a.yaml", CONFIG.partition("gate:")[0]))
-    assert said_.startswith("error smoke.evalset.json:1: case 'b': no criterion that blocks can ")
+    assert said_.startswith("error smoke.evalset.json:1: case 'b': no blocking criterion can ")
 
 
 @pytest.mark.usefixtures("folder")

@@ -56,7 +56,7 @@ def test_a_folder_needs_an_id_and_a_file_takes_none(project):
         located(".", None)
     with pytest.raises(UsageError, match="is a file; an id needs the directory"):
         located("smoke.evalset.json", "x")
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="is missing"):
         located("nowhere", "x")
 
 
