@@ -111,7 +111,7 @@ def test_one_case_of_several_is_copied(project):
 
     assert project.ci_eval("evalset", "add", "other.yaml", *source, "refunds").code == 0
     ended = project.ci_eval("evalset", "add", "other.yaml", *source, "no")
-    assert problems(ended) == ["smoke.evalset.json contains no cases 'no'"]
+    assert problems(ended) == ["smoke.evalset.json contains no case 'no'"]
     assert project.ci_eval("evalset", "list").out.startswith("other  other.yaml          cases  1 ")
 
 

@@ -40,7 +40,7 @@ def test_a_verdict_is_explained_from_its_report_alone(regressed):
     assert "FAILED: compared with the baseline" in ended.err
     assert "- blocks: tool_trajectory_avg_score on smoke with bot regressed" in ended.err
     assert "compared with the baseline: 2 runs" in ended.err
-    assert "single cases: 1 proven, 0 suspected, 0 excused" in ended.err
+    assert "single cases: 1 proven, 0 suspected, 0 exempt" in ended.err
     assert "it blocks as long as 1 broken case fails" in ended.err
     assert ended.out == ""
 

@@ -108,7 +108,8 @@ def _from_file(options: dict[str, Any]) -> list[EvalCase]:
     name, wanted = options["case_file"], options["case"]
     found = [case for case in _all_of_file(name) if wanted in (None, case.eval_id)]
     if not found:
-        raise UsageError(f"{name} contains no case{f' {wanted!r}' if wanted else ''}")
+        what = f"no case {wanted!r}" if wanted else "no cases"
+        raise UsageError(f"{name} contains {what}")
     return found
 
 

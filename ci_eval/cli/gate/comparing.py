@@ -67,7 +67,7 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
         f"{each.named} ({counted(len(each.cases), 'case')}): {wording.excuse(each)}"
         for each in found.excused
     )
-    yield "excused", [*excused]
+    yield "exempt", [*excused]
     yield "weakened by this change", found.loosened
 
 

@@ -87,7 +87,7 @@ def _criterion(each: ExplainedCriterion) -> Iterator[str]:
     if each.proven or each.suspected or each.excused:
         yield (
             f"- single cases: {each.proven} proven, {each.suspected} suspected, "
-            f"{each.excused} excused"
+            f"{each.excused} exempt"
         )
 
 
