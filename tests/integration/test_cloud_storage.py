@@ -105,7 +105,7 @@ def test_resume_takes_over_what_did_not_change(project, fake):
     keep(fake, changed(GREETS, "Another answer."), REFUNDS, TRACKS)
     ended = project.ci_eval("run", "--resume")
 
-    assert "2" in next(line for line in problems(ended) if "taken over" in line)
+    assert "2" in next(line for line in problems(ended) if "reused" in line)
 
 
 def test_a_recording_in_a_bucket_is_replayed(project, fake):
@@ -290,7 +290,7 @@ def test_an_evalset_is_converted_out_of_a_bucket_and_into_it(project, fake):
     assert back.out == "gs://b/x.evalset.json: 3 cases written.\n"
     assert ids(fake, "x.evalset.json") == ["greets", "refunds", "tracks"]
     assert beside.out == "gs://b/x.yaml: 3 cases written.\n"
-    assert again.err.startswith("gs://b/x.yaml is there already")
+    assert again.err.startswith("gs://b/x.yaml already exists")
 
 
 LEGACY = [{"name": "old", "data": [{"query": "Hi", "reference": "Hello"}]}]

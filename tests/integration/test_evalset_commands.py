@@ -120,9 +120,15 @@ def test_one_case_of_several_is_copied(project):
     [
         (("add", "smoke.evalset.json"), "give one of --file, --prompt, --from-traces"),
         (("add", "smoke.evalset.json", "--prompt", "a", "--file", "b"), "give one of --file"),
-        (("add", "smoke.evalset.json", "--file", "b", "--expected", "c"), "only beside --prompt"),
-        (("add", ".", "smoke", "--prompt", "a", "--agent", "b"), "--agent says nothing here"),
-        (("update", ".", "smoke", "--file", "b", "--evalset", "c"), "only beside --from-traces"),
+        (
+            ("add", "smoke.evalset.json", "--file", "b", "--expected", "c"),
+            "has no effect without --prompt",
+        ),
+        (("add", ".", "smoke", "--prompt", "a", "--agent", "b"), "--agent has no effect without"),
+        (
+            ("update", ".", "smoke", "--file", "b", "--evalset", "c"),
+            "has no effect without --from-traces",
+        ),
         (("add", "smoke.evalset.json", "--from-traces", "traces.jsonl"), "needs --case"),
         (("add", "gone.json", "--prompt", "a"), "gone.json: Eval set `gone` not found."),
         (("add", "smoke.evalset.json", "--file", "gone.json"), "gone.json: no such file"),
@@ -137,9 +143,9 @@ def test_one_case_of_several_is_copied(project):
         (("create", "a.csv"), "a.csv cannot be empty; name it *.evalset.json or *.yaml"),
         (("create", "a.jsonl"), "a.jsonl cannot be empty"),
         (("create", "nowhere/a.json"), "nowhere/a.json: its directory does not exist"),
-        (("convert", "smoke.evalset.json", "--to", "adk"), "is there already"),
-        (("migrate", ".", "--out", "x.json"), "--out is for one file"),
-        (("migrate", "x.json", "--out", "traces.jsonl"), "traces.jsonl is there already"),
+        (("convert", "smoke.evalset.json", "--to", "adk"), "already exists"),
+        (("migrate", ".", "--out", "x.json"), "--out needs a single file"),
+        (("migrate", "x.json", "--out", "traces.jsonl"), "traces.jsonl already exists"),
         (("list", "nowhere"), "Eval directory for app `nowhere` not found."),
     ],
 )

@@ -291,7 +291,7 @@ def test_who_is_asked_and_what_that_takes_is_said_where_it_is_needed(repository,
     asked = f"Asked of gemini-2.5-flash: {RUBRIC}. That needs GOOGLE_API_KEY or GEMINI_API_KEY."
     assert capsys.readouterr().out.splitlines()[-3:] == [
         asked,
-        "what asking would cost: ci-eval plan",
+        "to estimate the cost: ci-eval plan",
         "next: ci-eval run",
     ]
     config = (root / "ci-eval.yaml").read_text()
@@ -356,8 +356,8 @@ def test_what_is_there_is_never_overwritten_without_force(repository, capsys):
     assert main(["init", "--yes"]) == ExitCode.USAGE_ERROR
 
     err = capsys.readouterr().err
-    assert "ci-eval.yaml: is there already" in err
-    assert ".github/workflows/ci-eval.yml: is there already" in err
+    assert "ci-eval.yaml: already exists" in err
+    assert ".github/workflows/ci-eval.yml: already exists" in err
     assert "--force" in err
     assert (root / "ci-eval.yaml").read_text() == "mine"
     assert not (root / "ci_eval_agent.py").exists()
@@ -447,7 +447,7 @@ def test_what_was_found_and_written_is_said(repository, capsys):
         "found eval configs: evals/eval_config.json",
         "wrote ci-eval.yaml",
         "wrote .github/workflows/ci-eval.yml",
-        "It runs react on shop; ci-eval.yaml says the rest.",
+        "will run react on shop (see ci-eval.yaml)",
         "next: ci-eval run",
     ]
 
@@ -466,7 +466,7 @@ def test_where_no_agent_is_found_the_frameworks_are_named_and_a_module_is_to_be_
         "wrote ci-eval.yaml",
         "wrote ci_eval_agent.py",
         "wrote .github/workflows/ci-eval.yml",
-        "It runs agent on prompts; ci-eval.yaml says the rest.",
+        "will run agent on prompts (see ci-eval.yaml)",
         "next: ci-eval run",
     ]
     assert "Found LangGraph in app.py: ci_eval_agent.py can call it." in (
@@ -487,7 +487,7 @@ def test_a_folder_that_is_not_there_is_refused(repository, capsys):
     repository({})
 
     assert main(["init", "nowhere", "--yes"]) == ExitCode.USAGE_ERROR
-    assert "nowhere is no folder" in capsys.readouterr().err
+    assert "nowhere is not a directory" in capsys.readouterr().err
 
 
 # --- Questions --------------------------------------------------------------------------------
@@ -544,7 +544,7 @@ def test_of_many_agents_some_are_offered_and_the_last_is_one_to_write(repository
     output = asked("21", "", "")
 
     assert "20. the ADK agent in agents/a19" in output
-    assert "21. another one" in output
+    assert "21. another agent" in output
     assert "22. " not in output
     assert list(written(root)["agents"]) == ["agent"]
 

@@ -187,11 +187,11 @@ def test_what_a_recording_holds_can_be_labelled_where_nothing_is_compared(projec
         ({"user": "q", "expected": "x"}, "'response' is missing"),
         ({"response": "q", "expected": "x"}, "'user' is missing"),
         ({}, "labels.jsonl:2: 'user' is missing\nlabels.jsonl:2: 'response' is missing"),
-        ({"user": "q", "response": "x"}, "'expected' is missing, which adk/final_response"),
-        ({"invocations": [turn("q", "x")]}, "'conversation' is missing, which adk/final_"),
+        ({"user": "q", "response": "x"}, "'expected' is missing, but adk/final_response"),
+        ({"invocations": [turn("q", "x")]}, "'conversation' is missing, but adk/final_"),
         ({"invocations": [], "conversation": []}, "has no invocation, so there is nothing"),
-        ({"invocations": [turn("q", "x")], "user": "q"}, "so 'user' says nothing"),
-        ({"conversation": [turn("q", "x")]}, "and no 'invocations', which took place"),
+        ({"invocations": [turn("q", "x")], "user": "q"}, "so 'user' is not allowed"),
+        ({"conversation": [turn("q", "x")]}, "but no 'invocations' (actual)"),
         ({"case": "refunds"}, "refers to a case of a run; pass the run with --run"),
         (
             {"invocations": [turn("q", "x")], "conversation": [turn("q", "x"), turn("r", "y")]},
@@ -326,7 +326,7 @@ def test_a_pointer_must_lead_to_one_trial(project, run):
     write({"case": "asked", "label": True})
     ended = project.ci_eval(*run)
     assert problems(ended) == [
-        "labels.jsonl:1: fits 2 trials of 'asked'; say which: by `evalset`, `agent` or `repeat`"
+        "labels.jsonl:1: fits 2 trials of 'asked'; choose one with `evalset`, `agent` or `repeat`"
     ]
 
 

@@ -151,7 +151,7 @@ def test_a_conversation_goes_on_where_it_can_and_else_begins_anew(project, agent
     assert ended.code == 0
     assert log(project) == (["three", "four"] if goes_on else ["one", "two", "three", "four"])
     others = ", and 2 invocations of others" if goes_on else ""
-    assert f"taken over from the run before: 1 trial{others}\n" in ended.err
+    assert f"reused 1 trial{others} from the previous run\n" in ended.err
     expected = ["one after 0", "two after 1", "three after 2", "four after 3"]
     assert said(traces(project)["long"]) == expected
     assert not (project.folder / "ci-eval-report/underway.jsonl").exists()
@@ -175,7 +175,7 @@ def test_what_was_under_way_of_another_case_is_left(project):
     log(project)
     ended = project.ci_eval("run", "--resume")
 
-    assert "taken over from the run before: 1 trial\n" in ended.err
+    assert "reused 1 trial from the previous run\n" in ended.err
     assert log(project) == ["one", "two", "three", "five"]
 
 
@@ -268,7 +268,7 @@ def test_what_waited_goes_on_when_it_is_answered(project, more, asked, expected)
     assert ended.code == 0
     assert log(project) == asked
     assert said(traces(project)["long"]) == expected
-    assert "taken over from the run before: 1 trial, and 1 invocation of others\n" in ended.err
+    assert "reused 1 trial, and 1 invocation of others from the previous run\n" in ended.err
     assert not (project.folder / "ci-eval-report/underway.jsonl").exists()
     # There is nothing left to go on with.
     assert project.ci_eval("run", "--resume").code == 0
@@ -300,7 +300,7 @@ def test_a_run_that_goes_on_tries_errors_again_and_nothing_else(project):
     ended = project.ci_eval("run", "--resume")
 
     assert ended.code == 0
-    assert "taken over from the run before: 1 trial\n" in ended.err
+    assert "reused 1 trial from the previous run\n" in ended.err
     assert log(project) == ["one", "two", "three", "four"]
     assert (project.folder / "calls.log").read_text() == ""
 

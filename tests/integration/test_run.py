@@ -219,7 +219,7 @@ def test_an_evalset_without_cases_beside_a_full_one_is_refused_by_its_name(proje
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "other.evalset.json:1: no case of it is selected, so the evalset 'other'" in ended.err
+    assert "other.evalset.json:1: no case of evalset 'other' is selected" in ended.err
 
 
 def test_a_case_that_nothing_can_judge_is_refused_before_anything_is_run(project):
@@ -228,7 +228,7 @@ def test_a_case_that_nothing_can_judge_is_refused_before_anything_is_run(project
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "smoke.evalset.json:30: case 'leads': no criterion that blocks can judge" in ended.err
+    assert "smoke.evalset.json:30: case 'leads': no blocking criterion can judge" in ended.err
     assert not (project.folder / "ci-eval-report" / "traces.jsonl").exists()
 
 
@@ -268,7 +268,7 @@ def test_a_criterion_that_no_case_can_be_scored_by_is_an_error_of_the_configurat
     ended = project.ci_eval("run")
 
     assert ended.code == 4
-    assert "criteria.response_match_score: no case can be scored by it" in ended.err
+    assert "criteria.response_match_score: cannot score any case" in ended.err
 
 
 # --- Repeats ----------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_what_did_not_pass_may_be_gone(project):
     ended = project.ci_eval("run", "--failed")
 
     assert ended.code == 5
-    assert "what did not pass is not in the suite any more" in ended.err
+    assert "the failed cases are no longer in the suite" in ended.err
 
 
 # --- Eval configs, presets and what is switched off -------------------------------------------

@@ -93,7 +93,7 @@ def test_what_held_a_secret_is_observed_again(
     main(["run", "--resume"])
     again = json.loads((shop / "ci-eval-report/run.json").read_text())["results"]
 
-    assert "taken over from the run before: 0 trials" in "".join(capsys.readouterr())
+    assert "reused 0 trials from the previous run" in "".join(capsys.readouterr())
     assert [each["scores"] for each in again] == [each["scores"] for each in first]
 
 

@@ -69,7 +69,7 @@ def test_everything_that_changed_beside_the_means_has_its_list(capsys):
         "in the baseline but not in this run (1):\n- case old on e",
         "not comparable (1):\n- case e/same: its content changed",
         "flaky (1):\n- a (c on e): fails 1 of 2 trials of the baseline",
-        "excused (1):\n- b (0 cases): quarantine expired on 2025-01-01",
+        "exempt (1):\n- b (0 cases): quarantine expired on 2025-01-01",
         "compared with before: 1 run, made 2026-01-01",
     ):
         assert line in said
