@@ -238,7 +238,7 @@ def test_what_instructions_may_not_do_is_an_error_of_the_trial(more: str):
     assert found.asked == []
     assert found.error
     assert found.error.kind == "simulator"
-    assert "cannot be asked: the template of the question is invalid: " in str(found.error)
+    assert "failed: the template of the question is invalid: " in str(found.error)
 
 
 def test_no_text_of_an_agent_leaves_the_place_that_it_is_shown_in():
