@@ -123,7 +123,7 @@ class RubricBased(AdkJudged):
 
     @abstractmethod
     def _data(self, invocations: tuple[Invocation, ...]) -> dict[str, Json]:
-        """Return what the judge sees besides the rubrics."""
+        """Return the texts that the judge sees besides the rubrics."""
 
     def _expected(self, case: EvalCase) -> tuple[Invocation | None, ...]:
         """Return the expected invocations whose rubrics apply; a placeholder if there are none."""

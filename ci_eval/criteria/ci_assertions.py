@@ -145,7 +145,7 @@ def _spelled_out(model: type[Criterion], options: Json) -> Json:
 
 
 def _skip_reason(assertion: _Assertion, case: EvalCase) -> str:
-    """Return what the case lacks that its own assertion needs."""
+    """Return the part that the case's own assertion needs and the case lacks."""
     skip_reason = assertion.criterion.skip_reason(case) if assertion.criterion else ""
     return f"the case {skip_reason}" if skip_reason else ""
 

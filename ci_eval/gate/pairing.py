@@ -80,7 +80,7 @@ def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
 
 
 def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
-    """Yield what vanished since the nearest baseline run: the largest missing things, each once."""
+    """Yield the largest things that vanished since the nearest baseline run, each once."""
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
     seen: set[tuple[str, str]] = set()
     for agent, evalset, criterion in old.groups:

@@ -109,7 +109,7 @@ class Agent(Plugin):
         yield from ()
 
     def missing(self, env: Mapping[str, str]) -> str:
-        """Return what it takes from our environment, such as a key, that `env` lacks.
+        """Return the required variables, such as a key, that `env` lacks.
 
         Empty if nothing is missing. The agent may work without.
         """

@@ -101,7 +101,7 @@ def _of_one(plan: Plan, name: str, criterion: JudgedCriterion) -> Estimate:
 
 
 def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
-    """Return what simulated users would ask: each for one message, or for all that it may send."""
+    """Return the questions of simulated users: for one message each, or for the maximum."""
     judging = plan.config.judging
     judge = judging.player(simulation)
     least, most = _Count(), _Count()
@@ -132,7 +132,7 @@ def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
 def _messages(
     simulation: Simulation, case: EvalCase, judge: Judge
 ) -> tuple[list[Question], list[Question]]:
-    """Return what is asked for the second message of a user, and for the last one."""
+    """Return the questions for the second and for the last message of a user."""
     simulator = simulation.simulator
     limit = simulator.limit(case)
     said = Content.of_text("x" * CHARS_PER_TOKEN * USUAL_OUTPUT_TOKENS, role="user")
@@ -182,7 +182,7 @@ async def _score(criterion: JudgedCriterion, case: EvalCase, trace: Trace, panel
 
 
 def _expected(case: EvalCase) -> Iterator[Invocation]:
-    """Yield what is expected; an answer where nothing is, since a silent agent is not judged."""
+    """Yield the expected invocations; a placeholder response where there is none, to be judged."""
     turns: Sequence[Invocation] = case.conversation or ()
     if case.conversation_scenario:
         said = Content.of_text(case.conversation_scenario.starting_prompt, role="user")

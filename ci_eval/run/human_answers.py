@@ -92,7 +92,7 @@ def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
 
 
 def settled(waited: Invocation, answer: Content, output: Json) -> Invocation:
-    """Return what `waited` came to, where the answers themselves are what it comes to."""
+    """Return `waited` settled by the answers themselves, without another call of the agent."""
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
     then = Invocation(
         user_content=waited.user_content,
@@ -113,7 +113,7 @@ def _sum(one: Any, other: Any) -> Any:
 
 
 def _events(invocation: Invocation) -> Iterator[InvocationEvent]:
-    """Yield what happened before the final response, as events whatever it was kept as."""
+    """Yield everything before the final response as events."""
     data = invocation.intermediate_data
     if not isinstance(data, IntermediateData):
         yield from invocation.events or ()
@@ -129,7 +129,7 @@ def _events(invocation: Invocation) -> Iterator[InvocationEvent]:
 
 
 def _spoken(invocation: Invocation) -> Iterator[InvocationEvent]:
-    """Yield what was said when the agent stopped, without the calls that are events already."""
+    """Yield the text of the response that waits, without the calls that are events already."""
     content = invocation.final_response
     said = tuple(part for part in (content and content.parts) or () if part.text)
     if said:

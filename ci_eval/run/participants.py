@@ -24,7 +24,7 @@ class Participants(NamedTuple):
     users: Users
 
     def spent(self, key: TrialKey) -> JudgeUsage | None:
-        """Return what the simulated user of a trial cost; the trial is over."""
+        """Return the usage of the simulated user of a finished trial."""
         return self.users.spent(key) if isinstance(self.users, Simulating) else None
 
 

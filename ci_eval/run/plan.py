@@ -67,7 +67,7 @@ class Plan:
                     yield Trial(key, case, content)
 
     def _fingerprint(self, case: EvalCase) -> str:
-        """Return what stands for the content of `case`; another user makes it another case."""
+        """Return the fingerprint of `case`, which includes its simulated user."""
         if case.conversation_scenario is None or self._played_by is None:
             return of_case(case)
         return fingerprint([of_case(case), self._played_by])

@@ -37,7 +37,7 @@ def problems(
     partly: bool,
     as_adk: bool = False,
 ) -> Iterator[Problem]:
-    """Yield what keeps a criterion or a case from being measured, and what no criterion reads.
+    """Yield problems that keep a criterion or case from being measured, and unread assertions.
 
     `partly` says that only some of the criteria were asked for; `as_adk` makes a warning of what
     ADK would try all the same.
@@ -164,7 +164,7 @@ def empty(config: Config, emptied: Mapping[str, str], *, beside: bool) -> Iterat
 def wrong_cases(
     criterion: AnyCriterion, facts: CaseFacts, cases: Iterator[EvalCase], shown: str
 ) -> Iterator[Problem]:
-    """Yield what `criterion` could not make of the assertions and rubrics of a file's cases."""
+    """Yield the assertions and rubrics of a file's cases that `criterion` cannot use."""
     asserted = criterion.reads_assertions and facts.with_assertions
     judged = criterion.needs_rubrics and facts.with_rubrics
     for case in cases if asserted or judged else ():

@@ -99,7 +99,7 @@ def wanted(examined: Examined, gate: GateOptions) -> Redraw:
 
 
 def affordable(redraw: Redraw, plan: Plan, done: int) -> Redraw:
-    """Return what of a redraw the budget allows, after `done` trials.
+    """Return the part of a redraw that the budget allows after `done` trials.
 
     Agents that only tell what was recorded are left out: there is nothing more to learn of them.
     """

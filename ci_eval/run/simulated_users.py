@@ -35,7 +35,7 @@ class Simulating:
         return Simulated(self.simulation.simulator, trial.case, panel)
 
     def spent(self, key: TrialKey) -> JudgeUsage | None:
-        """Return what the user of a trial took, which is over; `None` where nobody was asked."""
+        """Return the usage of a finished trial's user; `None` if no model was called."""
         panel = self._panels.pop(key, None)
         return panel.usage if panel and panel.usage != JudgeUsage() else None
 
@@ -49,7 +49,7 @@ class Simulated:
     panel: JudgePanel
 
     async def next_message(self, so_far: Sequence[Invocation]) -> Content | None:
-        """Return what the user says after `so_far`; `None` where the conversation is over.
+        """Return the user's next message after `so_far`; `None` at the end.
 
         Raises:
             TrialError: nobody knows what the user would say, or it goes on for ever.

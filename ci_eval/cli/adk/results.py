@@ -57,7 +57,7 @@ class Results:
     """What neither the run nor its traces hold; the cases themselves may."""
 
     def cases(self) -> Iterator[Case]:
-        """Yield what became of each case, in the order of the files."""
+        """Yield the result of each case, in the order of the files."""
         results = read_run(self.run, shown=str(self.run)).results()
         with self.record.open("rb") as traces:
             for trial, result, line in zip(self.plan.trials(), results, traces, strict=True):
@@ -116,7 +116,7 @@ def run_and_write(
 
 
 def history(agents: str, storage: Storage, context: RunContext) -> History:
-    """Return what keeps results below `agents`: the folder of all agents, or `gs://bucket`.
+    """Return the store of results below `agents`: the folder of all agents, or `gs://bucket`.
 
     Of an address with a path only the bucket counts, as in ADK.
 

@@ -54,7 +54,7 @@ def config_beside(sets: Mapping[str, EvalSetSpec], given: Sequence[str]) -> str 
 
 
 def stored(uri: str, app: str, given: str) -> str:
-    """Return what is `given`, with an id as the address of the evalset in the bucket of `uri`.
+    """Return `given`, with an id replaced by the evalset's address in the bucket of `uri`.
 
     Raises:
         UsageError: `uri` is no `gs://bucket`, or the id is none.

@@ -133,7 +133,7 @@ def _breakdown(
 
 
 def _fields(invocation: InvocationResult) -> Iterator[tuple[str, str]]:
-    """Yield what is shown of an invocation, by name."""
+    """Yield the names and texts that are shown of an invocation."""
     actual, expected = invocation.actual_invocation, invocation.expected_invocation
     yield "prompt", actual.user
     if expected:
@@ -158,7 +158,7 @@ def _call(call: ToolCall) -> str:
 
 
 def _cell(metric: MetricResult) -> str:
-    """Return what one metric says of an invocation."""
+    """Describe the result of one metric for an invocation."""
     if metric.eval_status is not EvalStatus.INFORMATIONAL:
         return f"{metric.eval_status.name} ({metric.score})"
     if metric.score is None:

@@ -63,7 +63,7 @@ def _located_object(given: str, eval_set_id: str | None) -> EvalSetFile:
 
 
 def is_folder(given: str) -> bool:
-    """Say whether `given` is a folder, or in a bucket is named like one."""
+    """Return True if `given` is a folder, or in a bucket is named like one."""
     if not is_place(given):
         return Path(given).is_dir()
     return not given.lower().endswith(_SUFFIXES)
@@ -120,7 +120,7 @@ def _refuse_many(found: Sequence[object], shown: str) -> None:
 
 
 def _is_evalset(path: Path) -> bool:
-    """Say whether a file begins like an evalset that holds something."""
+    """Return True if a file begins like an evalset that holds something."""
     with suppress(UsageError):
         head = read_head(path, shown=path.name)
         return bool(head) and reader_of(head, syntax_of(path)) is not None

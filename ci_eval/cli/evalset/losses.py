@@ -64,7 +64,7 @@ def losses(
 
 
 def _same(one: EvalCase, other: EvalCase) -> bool:
-    """Say whether two cases are the same, wherever they stand: a quick look before a thorough."""
+    """Return True if two cases are equal wherever they are; quicker than comparing facts."""
     beside = {"line": None, "of_adk": False}
     return dict(one) | beside == dict(other) | beside
 
@@ -75,7 +75,7 @@ def _named(ids: Sequence[str]) -> str:
 
 
 def facts_of(case: EvalCase) -> dict[str, Any]:
-    """Return what `case` says, whichever way its trajectories are kept."""
+    """Return the content of `case`, independent of the format of its trajectories."""
     found = case.model_dump(mode="json", exclude_defaults=True, exclude={"conversation"})
     if case.conversation is not None:
         found["conversation"] = list(map(_turn_facts, case.conversation))
@@ -126,7 +126,7 @@ def _results(turn: Invocation, calls: Sequence[ToolCall]) -> list[Json]:
 
 
 def _beside_calls(data: InvocationEvents) -> list[Json]:
-    """Return what events say beside the calls of tools and their answers."""
+    """Return the content of events other than tool calls and their results."""
     calls = {"function_call", "function_response"}
     shape = {"content": {"parts": {"__all__": calls}}}
     found = []

@@ -64,7 +64,7 @@ class EvalSetFile:
         self.file.write(document_text(name, syntax, self.eval_set_id, (), more))
 
     def _taken(self) -> str:
-        """Return what ADK says where the id is taken: of buckets it says it otherwise."""
+        """Return ADK's message for an id that is taken, which differs for buckets."""
         if is_place(self.shown):
             of = f" for app `{self.app}`" if self.app else ""
             return f"Eval set `{self.eval_set_id}` already exists{of}."

@@ -41,7 +41,7 @@ def adk_case(case: EvalCase) -> dict[str, Json]:
 
 
 def _canned(case: EvalCase) -> dict[str, Json]:
-    """Return what is canned in `case`, where an answer of `null` is one all the same."""
+    """Return the canned results of `case`; `null` is a result, too."""
     names = {"tool_mocks", "human_answers"} & case.model_fields_set
     found = case.model_dump(mode="json", exclude_unset=True, include=names)
     return {name: value for name, value in found.items() if value}

@@ -49,7 +49,7 @@ def show_comparison(report: Report, beside: str) -> None:
 
 
 def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield what changed beside the means, as lines under titles; some titles have none."""
+    """Yield titles and lines of all changes other than those of means; lines may be empty."""
     for kind, title in (("newly_failing", "worse"), ("fixed", "better")):
         worse = kind == "newly_failing"
         yield title, [case_line(e) for e in found.changes if (e.change != "fixed") is worse]
@@ -72,7 +72,7 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def against(found: Comparison) -> str:
-    """Return what was compared with, as a phrase."""
+    """Describe the baseline in a phrase."""
     parts = [counted(len(found.baseline_runs), "run")]
     if found.baseline_commit:
         parts.append(f"the nearest of commit {found.baseline_commit[:10]}")
@@ -84,7 +84,7 @@ def against(found: Comparison) -> str:
 
 
 def case_line(change: CaseChange) -> str:
-    """Return what became of one case."""
+    """Describe the change of one case."""
     key = change.group
     line = f"{change.case} ({key.criterion} on {key.evalset} with {key.agent}): "
     line += f"{_CHANGES[change.change]}, {_between(change)}"

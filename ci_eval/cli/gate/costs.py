@@ -76,7 +76,7 @@ def _measured(runs: Sequence[Past], criterion: str) -> float | None:
 
 
 def _noted(runs: Sequence[Past], history: Sequence[Noted]) -> float | None:
-    """Return what judges took for each trial of the nearest run of which that is known."""
+    """Return the judge usage per trial of the nearest run that recorded it."""
     costs = {
         run.run_id: math.fsum(group.cost_usd or 0.0 for group in run.groups)
         for run in history

@@ -261,7 +261,7 @@ def _turning(
 
 
 def _turning_beside(report: Report) -> Iterator[str]:
-    """Yield what would have changed the decision where no single criterion made it."""
+    """Yield the changes that would reverse a decision made by no single criterion."""
     found = report.comparison
     blocks = {each.message for each in report.verdict.reasons if each.severity == "blocks"}
     deltas = found.deltas if found else ()

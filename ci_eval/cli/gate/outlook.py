@@ -122,7 +122,7 @@ class Asked:
 
 
 def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
-    """Return what the gate sees, from how much the cases vary in the baseline.
+    """Estimate the drops that the gate can detect, from the variance of the baseline.
 
     Raises:
         UsageError: the baseline is empty, or does not tell how much any case varies.
@@ -204,7 +204,7 @@ class _Family:
         self.size = len(self.groups) + bool(self._drifts.together)
 
     def sensitivities(self) -> Iterator[Sensitivity]:
-        """Yield what is seen of each criterion."""
+        """Yield the detectable drop of each criterion."""
         for group in self.groups:
             yield self._of(group)
 
@@ -303,7 +303,7 @@ class _Family:
 
 
 def _means(groups: Sequence[Group]) -> Mapping[tuple[str, str, str], Cell]:
-    """Return what each case adds to the mean over all groups, times the number of cases.
+    """Return each case's share of the mean over all groups, times the number of cases.
 
     In what is added up for a case, what its criteria have in common is kept.
     """

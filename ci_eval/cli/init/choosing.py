@@ -110,7 +110,7 @@ def _replayed(recording: str, held: Mapping[str, tuple[int, int]]) -> Candidate:
 
 
 def _gathered(survey: Survey, trials: Trials, folder: PurePosixPath) -> Candidate:
-    """Return what ADK's results in `folder`, each of a case or a few, hold together."""
+    """Join ADK's results in `folder`, which hold one case or a few each."""
     newest: dict[str, Recording] = {}
     for path in survey.recordings[:MAX_TRIED]:
         if PurePosixPath(path).parent != folder:

@@ -187,7 +187,7 @@ def _workflow_place(root: Path) -> tuple[str, str]:
 
 
 def _packages(found: "Survey", candidate: "Candidate") -> "Packages | None":
-    """Return what the workflow has to install for the agent; `None` where it needs nothing."""
+    """Return the packages that the workflow must install for the agent; `None` if none."""
     from ci_eval.cli.init.workflow import Packages
 
     if candidate.recording:
@@ -232,7 +232,7 @@ def _write(root: Path, texts: dict[str, str]) -> None:
 
 
 def _found(found: "Survey") -> Iterator[str]:
-    """Yield what was found, one line per kind."""
+    """Yield the findings, one line per kind."""
     agents = [f"{each.target} ({each.framework})" for each in found.sources.agents]
     kinds = {
         "agents": agents,

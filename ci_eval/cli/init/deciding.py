@@ -78,7 +78,7 @@ def _judging(draft: Draft, unjudged: tuple[str, ...]) -> Draft:
 
 
 def runs_module(candidate: Candidate) -> bool:
-    """Say whether the agent is run by a module that has to be written: `ci_eval_agent.py`."""
+    """Return True if the agent is run by a module that has to be written: `ci_eval_agent.py`."""
     return candidate.recording is None and candidate.source is None
 
 
@@ -101,7 +101,7 @@ def _drafted(
 
 
 def _scoring(survey: Survey, evalsets: Sequence[FoundEvalSet], preset: str | None) -> Scoring:
-    """Return what to score by: the eval config of the evalsets, unless something is wanted."""
+    """Return the scoring: what the user wants, else the eval config of the evalsets."""
     config = None if preset else _nearest_config(survey, evalsets)
     if config is None:
         found = of_preset(preset or DEFAULT_PRESET, evalsets)
@@ -132,7 +132,7 @@ def _mended(
 def _instead(
     found: Scoring, evalsets: Sequence[FoundEvalSet], *, tried: Iterable[str] = ()
 ) -> Scoring:
-    """Return what the cases themselves suggest, where nothing is left of what was wanted."""
+    """Return the scoring that the cases suggest, if nothing of the wanted one is left."""
     instead = of_preset(DEFAULT_PRESET, evalsets)
     if not instead.criteria or instead.criteria.keys() & set(tried):
         instead = anything_said()
@@ -206,7 +206,7 @@ def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], 
 
 
 def _others(survey: Survey, chosen: FoundAgent | None = None) -> Iterator[str]:
-    """Yield what else was found that could be evaluated."""
+    """Yield the other agents and evalsets that were found."""
     for agent in [each for each in survey.sources.agents if each != chosen][:_NAMED]:
         yield f"Also found: {agent.label}."
     for framework, file in survey.sources.other_frameworks:

@@ -46,12 +46,12 @@ def _objects(tree: ast.Module, own: frozenset[str]) -> Iterator[tuple[str, str]]
 
 
 def _full_name(what: str, known: Mapping[str, str]) -> str:
-    """Return what `what` is called where it was made; empty where it was not imported."""
+    """Return the original name of the imported `what`; empty if it was not imported."""
     first, dot, rest = what.partition(".")
     return f"{known[first]}{dot}{rest}" if first in known else ""
 
 
 def _compiles(what: str, known: Mapping[str, str]) -> bool:
-    """Say whether `what` is the `compile` of an object, not of a module as `re.compile` is."""
+    """Return True if `what` is the `compile` of an object, not of a module as `re.compile` is."""
     first = what.partition(".")[0]
     return what.endswith(".compile") and known.get(first) != first

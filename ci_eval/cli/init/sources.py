@@ -104,7 +104,7 @@ Doubtful = tuple[tuple[int, ...], FoundAgent]
 
 
 def read_sources(root: Path, files: Sequence[str]) -> Sources:
-    """Return what the Python modules among `files`, paths from `root`, show."""
+    """Return the agents in the Python modules among `files`, which are paths from `root`."""
     adk: list[FoundAgent] = [
         _of_adk(root, each) for each in files if _name(each) == "root_agent.yaml"
     ]
@@ -137,7 +137,7 @@ def read_sources(root: Path, files: Sequence[str]) -> Sources:
 
 
 def _is_adk(tree: ast.Module, *, beside: str = "") -> bool:
-    """Say whether an `agent.py` has an agent of ADK, by the names under which ADK looks for it.
+    """Return True if an `agent.py` has an agent of ADK, by the names under which ADK looks for it.
 
     `beside` is the name of one of another framework.
     """
@@ -219,7 +219,7 @@ def _callables(file: str, tree: ast.Module) -> Iterator[Doubtful]:
 
 
 def _answers(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Say whether a function has the name and the parameters of one that answers a message."""
+    """Return True if a function has the name and the parameters of one that answers a message."""
     if node.name not in _CALLABLES or node.decorator_list:
         return False
     positional = [*node.args.posonlyargs, *node.args.args]

@@ -74,7 +74,7 @@ class Survey:
 
 
 def survey(root: Path) -> Survey:
-    """Return what the folder `root` and those below it have."""
+    """Return the findings in the folder `root` and below."""
     files, cut_off = _files(root)
     evalsets, unreadable = _evalsets(root, files)
     configs, wrong = _eval_configs(root, files)
@@ -207,7 +207,7 @@ def _begins_like_recording(path: Path, shown: str) -> bool:
 
 
 def _is_own_line(head: Json) -> bool:
-    """Say whether it begins with a line as `run --record` writes them."""
+    """Return True if it begins with a line as `run --record` writes them."""
     first = head[0] if isinstance(head, list) and head else None
     if not isinstance(first, Mapping):
         return False

@@ -32,7 +32,7 @@ def module_level(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_for_scripts(node: ast.stmt) -> bool:
-    """Say whether it is `if __name__ == …:`, which an import leaves out."""
+    """Return True if it is `if __name__ == …:`, which an import leaves out."""
     test = node.test.left if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) else 0
     return isinstance(test, ast.Name) and test.id == "__name__"
 
@@ -47,7 +47,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def origins(tree: ast.Module) -> dict[str, str]:
-    """Return what a module imports: by each name that it gets here, what it is called there."""
+    """Map each name that a module imports to its original dotted name."""
     found: dict[str, str] = {}
     for node in module_level(tree.body):
         if isinstance(node, ast.Import):
@@ -74,7 +74,7 @@ def assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def called(value: ast.expr | None) -> str:
-    """Return what `value` is a call of, as it is written: `Agent`, `agents.Agent`, `.compile`.
+    """Return the callee of the call `value` as written: `Agent`, `agents.Agent`, `.compile`.
 
     What stands before the last dot is left out where it is more than names.
     """

@@ -30,7 +30,7 @@ class AskedModel:
     """Who asks, by the names of the configuration."""
 
     def told(self, env: Mapping[str, str]) -> str:
-        """Say who asks it, and what that needs beside what `env` has."""
+        """Name the criteria that use the model, and the keys that `env` lacks."""
         more = f" and {len(self.criteria) - _NAMED} more" if len(self.criteria) > _NAMED else ""
         needed = self.judge.missing(env)
         rest = f" That needs {needed}." if needed else ""

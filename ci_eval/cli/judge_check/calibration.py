@@ -163,7 +163,7 @@ class Required(NamedTuple):
 
 
 def decide(found: Calibration, required: Required) -> tuple[Outcome, list[str]]:
-    """Return whether a judge is good enough, and what is not.
+    """Decide if a judge is good enough, and list the requirements that it misses.
 
     Estimates count, not the ends of their intervals: how many labels there are is the team's
     own choice, and the intervals say what it costs.
@@ -196,7 +196,7 @@ def _too_low(found: Agreement, required: Required) -> Iterator[str]:
 
 
 def doubts(found: Agreement, required: Required) -> Iterator[str]:
-    """Yield what is reached, and might not be with other labels."""
+    """Yield the requirements that are met, but might not be with other labels."""
     for each in _demands(found, required):
         if each.found.low < each.wanted <= each.found.value:
             low = each.shown(each.found.low)

@@ -99,7 +99,7 @@ def _only_asked(taken: Invocation) -> Invocation:
 
 
 def _faults(line: Response, found: Subject, criterion: JudgedCriterion) -> Iterator[str]:
-    """Yield what keeps `criterion` from judging what was found."""
+    """Yield the reasons why `criterion` cannot judge the response."""
     expected = found.case.conversation
     if expected is not None and len(expected) != len(found.invocations):
         yield f"expects {len(expected)} invocations, and {len(found.invocations)} took place"

@@ -55,7 +55,7 @@ async def judge(
 
 
 def verdict_of(found: Score, rubric: str | None, bar: Bar) -> Verdict:
-    """Return what a score says; of a rubric, what its evidence says."""
+    """Return the value of a score; of a rubric, the value in its evidence."""
     evidence: list[Json] = [found.evidence, *(part.evidence for part in found.invocations)]
     if rubric is not None:
         return _on_rubric(rubric, evidence, bar, found.reason)

@@ -105,7 +105,7 @@ def _problems(error: CiEvalError) -> tuple[Problem, ...]:
 
 
 def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
-    """Return what is shown on the workflow run, where nobody reads the log beside it."""
+    """Return the text for the summary of the workflow run."""
     if error.problems or not error.hint:
         return _problems(error)
     return (Problem(f"{error}; {error.hint}"),)

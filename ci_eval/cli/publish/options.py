@@ -26,7 +26,7 @@ Command = Callable[..., Any]
 
 
 def posting_options(*, default: Mode) -> Callable[[Command], Command]:
-    """Return what adds the options to a command."""
+    """Return a decorator that adds the options to a command."""
     options = (
         click.option(
             "--comment",
