@@ -11,7 +11,7 @@ setup: ## Create .venv with everything that development needs
 test: ## Run the tests in parallel
 	.ci/run test
 
-fast: ## Run the tests that take a minute together
+fast: ## Run the quick tests
 	.ci/run fast
 
 lint: ## Check style, types and import layers
