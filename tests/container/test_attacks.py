@@ -274,7 +274,7 @@ def test_no_path_of_the_configuration_reads_or_writes_what_is_closed(
         config = target.config.with_name(f"ci-eval-{number}.yaml")
         step = target.job.uses_action({"config": str(config)})
         assert step.exit_code == (6 if kind == "baseline" else 4), (closed, step.stderr)
-        assert "git's own folder" in step.stderr or "outside of the repository" in step.stderr
+        assert "in a .git folder" in step.stderr or "outside of the repository" in step.stderr
         assert SECRET not in step.stderr + step.stdout + step.summary
         target.stays_as_it_was()
 
