@@ -94,11 +94,11 @@ def check(
         OSError: the cassette cannot be written.
 
     """
+    env = environment(judging, context)  # refused before a cassette is begun
     cassette = _cassette(judging, context)
     mode = judging.options.mode
     if mode == "replay" or (mode == "auto" and cassette and not cassette.is_empty):
         return  # every answer may be recorded
-    env = environment(judging, context)
     hint = (
         "set it in the environment or with `judge.env_file`; pull requests from forks get no "
         "secrets and need recorded answers: `judge: {mode: replay}`"

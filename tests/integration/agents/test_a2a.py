@@ -355,7 +355,7 @@ SAID = (
 FAILURES = (
     "the agent failed: out of paper",
     "the agent rejected the task: not my job",
-    "which `headers` may do: who are you?",
+    "the agent requires authorization; set it in `headers`: who are you?",
     "a bug in the agent",
 )
 
