@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _is_broad(config: pytest.Config) -> bool:
-    """Say whether folders are run, and not files or tests that somebody named."""
+    """Return True if folders are run, rather than files or tests that the user named."""
     return any(Path(each).is_dir() for each in config.args)
 
 

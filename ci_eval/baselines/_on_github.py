@@ -18,7 +18,7 @@ Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40,64}$")]
 
 
 def loaded(work: Callable[[GitHub], Awaitable[T]], context: RunContext) -> T:
-    """Connect to GitHub, and return what `work` loads.
+    """Connect to GitHub, and return the result of `work`.
 
     Raises:
         BaselineError: a request to GitHub fails or is refused.

@@ -72,12 +72,12 @@ class AgentFlowJudged(JudgedCriterion):
         return super().lacks(case) or self.needs(case)
 
     def needs(self, case: EvalCase) -> str:
-        """Return what `case` lacks that the score needs; empty if nothing."""
+        """Return the part of `case` that the score needs and is missing; empty if none."""
         del case
         return ""
 
     def unknown(self, case: EvalCase, trace: Trace) -> str:
-        """Return what was not observed but is needed for the documented score."""
+        """Return the observation that the documented score needs and is missing."""
         del case, trace
         return ""
 

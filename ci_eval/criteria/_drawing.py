@@ -28,7 +28,7 @@ async def read_again(
 ) -> None:
     """Replace the samples in `drawn` that came from the cache and cannot be parsed.
 
-    Unreadable answers are cached too, but asked for again if the verdict depends on them.
+    Unreadable answers are cached too, but requested again if the verdict depends on them.
     """
     unread = [n for n, each in enumerate(drawn) if each.cached and each.value is None]
     anew = await draw(seat, question, read, unread, fresh=True)

@@ -59,7 +59,7 @@ class Hallucinations(AdkJudged):
     judge splits and labels by itself, and the mean of their values counts.
 
     Unlike ADK, the sentences must be those of the text, in order, and cover nearly all of it; a
-    sentence without a label, or with an unknown one, is asked for again and then makes the score
+    sentence without a label, or with an unknown one, is requested again and then makes the score
     an error instead of being left out, and so does a text without a value; trajectories recorded
     as lists (`tool_uses`, …) count as context, calls before texts, whereas ADK ignores them; and
     an agent's own texts do not support its later ones.
@@ -150,7 +150,7 @@ async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) 
 
 
 async def _ask(seat: Seat, question: Question, read: Callable[[str], T]) -> Reading[T]:
-    """Ask and parse; an unreadable answer from the cache is asked for again."""
+    """Ask and parse; an unreadable answer from the cache is requested again."""
     found = await seat.ask(question, read)
     if found.value is None and found.cached:
         return await seat.ask(question, read, fresh=True)

@@ -28,9 +28,9 @@ class SimulatorQuality(AdkJudged):
     """The share of a simulated user's messages that follow the conversation plan.
 
     The first message is valid if it is the scenario's `starting_prompt`, apart from surrounding
-    white space; no judge is asked.  For each later one a judge sees the plan, the persona, the
+    white space; no judge is called.  For each later one a judge sees the plan, the persona, the
     conversation before and the message; the majority of the samples counts, and a tie is
-    invalid.  Finally the judge is asked whether the conversation may end where it did; if not, the
+    invalid.  Finally the judge decides whether the conversation may end where it did; if not, the
     last message counts as invalid, too.  The value is the share of valid messages.
 
     Unlike ADK, a message without a verdict makes the score an error instead of counting as

@@ -66,7 +66,7 @@ class VertexJudged(JudgedCriterion):
         (seat,) = panel.judges
         reading = await seat.ask(question, self.read)
         if reading.value is None and reading.cached:
-            # A missing score is cached too, but asked for again.
+            # A missing score is cached too, but requested again.
             reading = await seat.ask(question, self.read, fresh=True)
         if reading.value is None:
             return JudgedTurn(None, reading.reason)

@@ -31,7 +31,7 @@ class SimulationGoals(AgentFlowJudged):
     The goals are the texts under `goals` in the `metadata` of the case, or else the
     `conversation_plan` of its scenario as the only one.  A case without either is skipped.  The
     judge sees the whole conversation with the tool calls, and decides for each goal whether it was
-    reached; the mean of the samples' shares counts.  Observed semantics: the judge is asked once
+    reached; the mean of the samples' shares counts.  Observed semantics: the judge is called once
     and gives the share itself, and only `goals` are goals.
     """
 

@@ -227,7 +227,7 @@ class _Count:
 
 
 def _looks(confirming: int) -> int:
-    """Return how many looks at the data so many confirming trials imply."""
+    """Return the number of looks at the data that this number of confirming trials implies."""
     return 1 if confirming <= _FIRST else 2
 
 

@@ -299,7 +299,7 @@ class JudgeSeat:
     async def ask(
         self, question: Question, read: Callable[[str], T], *, fresh: bool = False
     ) -> Reading[T]:
-        """Ask, and once more if the answer is unreadable; return what `read` makes of it."""
+        """Ask, and once more if the answer is unreadable; return the result of `read`."""
         try:
             answer, cached = await self._answer(question, fresh=fresh)
             found = _read(answer, read)

@@ -36,8 +36,8 @@ class JudgeOptions(Record):
     """Several judges instead of one, each with its provider, its model and its options. Their
     majority or their mean counts, and their agreement is reported."""
     mode: Mode = "auto"
-    """`auto`: recorded answers are reused, missing ones are asked for and recorded. `record`: every
-    answer is asked for and recorded again. `replay`: no model is called, and a missing answer is an
+    """`auto`: recorded answers are reused, missing ones are requested and recorded. `record`: every
+    answer is requested and recorded again. `replay`: no model is called, and a missing answer is an
     error. `off`: nothing is reused or recorded."""
     cassette: str = Field(default=DEFAULT_CASSETTE, min_length=1)
     """The file of recorded answers, relative to the configuration."""

@@ -1,6 +1,6 @@
 """Prompts from `templates/judge/` and `templates/simulator/`, with untrusted data filled in.
 
-A prompt has two Jinja blocks: `instructions` say what to do, and `question` shows what to judge.
+A prompt has two Jinja blocks: `instructions` gives the task, and `question` shows what to judge.
 All variables are untrusted data: each is written between two lines with a mark, and the prompt
 says that nothing between them is an instruction.  The mark is a digest of all data of the question.
 So no text can contain the mark of its own question, prompts that a repository overrides are fenced

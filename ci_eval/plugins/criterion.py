@@ -117,7 +117,7 @@ class AnyCriterion(Plugin):
         return UNSTATED[what]
 
     def lacks(self, case: EvalCase) -> str:
-        """Return what the score needs and `case` lacks; empty if nothing."""
+        """Return the part of `case` that the score needs and is missing; empty if none."""
         return self.unstated(case)
 
     @property

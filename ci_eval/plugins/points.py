@@ -277,7 +277,7 @@ class Judge(Plugin):
     """The environment variables in which workflows usually pass its credentials."""
 
     def script(self) -> Json:
-        """Return whatever decides its answers beside model and settings."""
+        """Return the options that change its answers, besides model and settings."""
         return None
 
     @classmethod

@@ -96,6 +96,6 @@ class Seat(Protocol):
     ) -> Reading[T]:
         """Ask `question` and parse the answer with `read`.
 
-        If `read` raises `UnreadableError`, the judge is asked once more, with the reason.
+        If `read` raises `UnreadableError`, the judge is called once more, with the reason.
         A cached answer is used if there is one, unless `fresh` is set.
         """

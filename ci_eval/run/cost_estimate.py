@@ -1,6 +1,6 @@
 """Estimate of model calls and their cost, before a run.
 
-Every criterion is asked to score what its cases expect, by judges that never answer: they only
+Every criterion scores the expected invocations of its cases, by judges that never answer: they only
 count.  Where a criterion stops as soon as its samples decide, there is a least and a most.
 """
 

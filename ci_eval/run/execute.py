@@ -167,7 +167,7 @@ class _Attempt:
     user: _Unhurried | None = None
 
     async def run(self, *, alone: bool) -> Trace:
-        """Hold the conversation, and return what was observed."""
+        """Hold the conversation, and return its trace."""
         started = time.perf_counter()
         final_state: dict[str, Json] | None = None
         error: Failure | None = None

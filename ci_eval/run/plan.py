@@ -98,7 +98,7 @@ def plan(
     repeats: int | None = None,
     as_adk: bool = False,
 ) -> Plan:
-    """Read every evalset, check that criteria and cases fit, and return what will be tried.
+    """Read every evalset, check that criteria and cases fit, and return the plan.
 
     With `as_adk`, cases that nothing can judge are tried all the same, with a warning.
 
@@ -316,7 +316,7 @@ class _Planner:
 
 
 class _Opened(NamedTuple):
-    """An evalset that is asked for."""
+    """A selected evalset."""
 
     entry: str
     """What the configuration calls it, or the pattern that found it."""

@@ -13,7 +13,7 @@ T = TypeVar("T")
 async def answered(panel: Panel, question: Question, read: Callable[[str], T], *, what: str) -> T:
     """Ask `question` and parse the answer with `read`; `what` describes it in the error.
 
-    An unreadable answer from the cache is asked for again.
+    An unreadable answer from the cache is requested again.
 
     Raises:
         TrialError: there is no readable answer.

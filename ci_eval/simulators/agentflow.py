@@ -31,7 +31,7 @@ class AgentFlow(Simulator):
     """A user with goals, as in AgentFlow, who leaves when all of them are reached.
 
     The first message is the starting prompt of the scenario; if that is empty, a model writes it.
-    After each answer of the agent the model is asked which goals are reached, and, if some are
+    After each answer of the agent the model lists the goals that are reached, and, if some are
     left, for the next message: it sees the plan, the remaining goals, and the conversation with
     the tool calls. The goals are the texts under `goals` in the `metadata` of the case, or else
     the plan as the only one. The conversation also ends after the case's maximum number of

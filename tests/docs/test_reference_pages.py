@@ -19,56 +19,55 @@ MADE = "<!-- Made from docstrings: python -m pytest tests/docs --refresh-golden 
 OPENINGS = {
     "criteria": """# Criteria
 
-What a case is scored by. A criterion stands under `criteria:` with its threshold, or with
-options; which one to take is told in [which criterion](../which-criterion.md). A bare name
-such as `response_match_score` means ADK's, unless `dialect: agentflow` says otherwise.
+Criteria score cases. List them under `criteria:`, each with its threshold or with options;
+[Which criterion](../which-criterion.md) helps to choose. A name without a prefix, such as
+`response_match_score`, means ADK's criterion, unless the configuration has `dialect: agentflow`.
 
-In the table: whether it compares with a *reference*, the expected conversation of a case;
-whether it needs *rubrics*; whether a [*judge*](../judges.md), a model, is asked; whether it can
-score a conversation that a *simulated* user led; and its *values*.""",
+The table shows if a criterion compares with a *reference* (the expected conversation of a case),
+needs *rubrics*, calls a model as its [*judge*](../judges.md), or can score the conversation of a
+*simulated user*; and its range of *values*.""",
     "judges": """# Judges
 
-Who is asked by criteria that ask a model: `judge: {provider: gemini, model: …}`. The keys below
-stand beside those that hold for [all of them](config.md#under-judge); how judging works is told
-in [judges](../judges.md).""",
+Models that score for criteria: `judge: {provider: gemini, model: …}`. The keys below are set
+beside those of [all judges](config.md#under-judge). [Judges](../judges.md) describes how judging
+works.""",
     "simulators": """# Simulators
 
-Who plays the users of scenarios: `simulator: {type: llm_backed, model: …}`. The keys below stand
-there beside `type`, and beside `provider` with the options of a [judge](judges.md), where another
-one is asked than for criteria. [Simulated users](../simulated-users.md) tells how it works.""",
+Simulated users of scenarios: `simulator: {type: llm_backed, model: …}`. Set the keys below beside
+`type`; to use another model than the criteria do, add `provider` and the options of a
+[judge](judges.md). [Simulated users](../simulated-users.md) describes how they work.""",
     "evalsets": """# Evalset formats
 
-The files that `evalsets:` may name. Nobody says which format a file has: its beginning tells.
-How to write and edit them is told in [evalsets](../evalsets.md).""",
+Formats of the files under `evalsets:`. The format is recognized from the beginning of the file.
+[Evalsets](../evalsets.md) describes how to write and edit them.""",
     "recordings": """# Recording formats
 
-The files that a [`recorded`](agents.md#recorded) agent replays, beside the `traces.jsonl` of
-ci-eval itself. Nobody says which format a file has: its beginning tells. How a recording finds
-its case is told in [evalsets](../evalsets.md#recordings).""",
+Formats of the files that a [`recorded`](agents.md#recorded) agent replays, besides the
+`traces.jsonl` of ci-eval. The format is recognized from the beginning of the file.
+[Evalsets](../evalsets.md#recordings) describes how recordings are matched with cases.""",
     "agents": """# Agent types
 
-What is evaluated. An agent stands under `agents:` with a name of your own; the key that names
-its type comes with it, as in `shop: {python: "shop:answer"}`.""",
+Agents are what is evaluated. Give each a name under `agents:`; one of its keys names its type,
+as in `shop: {python: "shop:answer"}`.""",
     "baselines": """# Baseline stores
 
-Where the runs to compare with are kept: `baseline: {store: file, path: …}`.""",
+Stores of the runs to compare with: `baseline: {store: file, path: …}`.""",
     "reporters": """# Reports
 
-What is published, listed under `reports:`, by name or as `{name: options}`.""",
+Reports to publish: list them under `reports:`, by name or as `{name: options}`.""",
 }
 PRESETS = """# Presets
 
-Ready sets of criteria, by name: `preset: regression`, a list of them, or `{name: options}`.
-A criterion that is written out under `criteria:` takes the place of the same one in a preset.
-The first five follow what ADK's documentation recommends, the others are AgentFlow's, with its
-thresholds. Those with a *judge* ask a model."""
+Ready-made sets of criteria: `preset: regression`, a list of names, or `{name: options}`. A
+criterion under `criteria:` replaces the same criterion of a preset. The first five follow the
+recommendations of ADK's documentation, the others are AgentFlow's, with its thresholds. Those with
+a *judge* call a model."""
 CONFIG = """# The configuration
 
-The keys of `ci-eval.yaml`. An unknown key is an error that says what was probably meant, with
-its line. What an agent takes is told in [agent types](agents.md), a criterion in
-[criteria](criteria.md), a preset in [presets](presets.md), the baseline in
-[baseline stores](baselines.md), a report in [reports](reporters.md).
-`ci-eval schema` prints all of it as a JSON schema for your editor."""
+The keys of `ci-eval.yaml`. For an unknown key, the error names the line and suggests a known key.
+The options of [agent types](agents.md), [criteria](criteria.md), [presets](presets.md),
+[baseline stores](baselines.md) and [reports](reporters.md) have pages of their own. `ci-eval
+schema` prints everything as a JSON schema for your editor."""
 
 
 def document(name: str) -> str:

@@ -34,13 +34,13 @@ ENTRIES = [found[2] for found in ENTRY.finditer(PAGE)]
 
 
 def explains(entry: str, text: str) -> bool:
-    """Say whether an entry is about a message; one of few letters only where it is the same."""
+    """Return True if an entry explains a message; a short one only if it is the same."""
     return entry == text or bool(_pattern(entry).fullmatch(text))
 
 
 @cache
 def _pattern(entry: str) -> re.Pattern[str]:
-    """Return what an entry matches; compiled once, for each is compared with every message."""
+    """Return the pattern of an entry, compiled once: each is compared with every message."""
     few = len(re.sub(r"\W", "", entry)) < LETTERS
     parts = [entry] if few else entry.split("…")
     return re.compile(".*".join(map(re.escape, parts)), re.DOTALL)

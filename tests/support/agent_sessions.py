@@ -158,7 +158,7 @@ def waits_for(happened: Callable[[], object]) -> bool:
 
 
 def is_dead(pid: int) -> bool:
-    """Say whether the process has ended; one that nobody waits for is dead all the same."""
+    """Return True if the process has ended; one that nobody waits for is dead all the same."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):

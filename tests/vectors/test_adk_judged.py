@@ -60,7 +60,7 @@ def values(score: Score) -> list[float | None]:
 
 
 def same(score: Score, row: dict[str, Any]) -> bool:
-    """Say whether a score is ADK's, but for an error where ADK has no score of a turn."""
+    """Return True if a score is ADK's, but for an error where ADK has no score of a turn."""
     if values(score) != row["turns"]:
         return False
     if None in row["turns"]:

@@ -118,7 +118,7 @@ class _FromOptions(Document):
     """A configuration that stands in no file: its places are options of the command."""
 
     def line(self, loc: Loc) -> int | None:
-        """Return that there are no lines."""
+        """Return `None`: there are no lines."""
         del loc
         return None
 

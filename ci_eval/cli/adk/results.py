@@ -80,7 +80,7 @@ def results_of(plan: Plan, context: RunContext, outputs: Outputs, record: Path) 
 
 @contextmanager
 def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
-    """Give `outputs` a record, and its path: one for the time being where none is asked for."""
+    """Yield `outputs` with a record and its path; a temporary one if none is wanted."""
     with tempfile.TemporaryDirectory() as scratch:
         record = outputs.record or Path(scratch, TRACES_FILE)
         yield replace(outputs, record=record), record

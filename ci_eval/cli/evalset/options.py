@@ -104,7 +104,7 @@ def _recording(options: dict[str, Any], asked: tuple[str, ...] | None = None) ->
 
 
 def _from_file(options: dict[str, Any]) -> list[EvalCase]:
-    """Return the cases of a file, or the one of them that is asked for."""
+    """Return the cases of a file, or only the wanted one."""
     name, wanted = options["case_file"], options["case"]
     found = [case for case in _all_of_file(name) if wanted in (None, case.eval_id)]
     if not found:

@@ -187,7 +187,7 @@ class Format(NamedTuple):
     document: Callable[[str, Sequence[Json], Mapping[str, Json]], Json]
     """Makes the whole of an id, the cases, and what else the source says of them all."""
     syntaxes: tuple[Syntax, ...]
-    """In which it is written; the first where nothing else is asked for."""
+    """The syntaxes that it can be written in; the first is the default."""
     suffix: str
     """What the names of such files end with."""
     keeps: tuple[str, ...] = ()

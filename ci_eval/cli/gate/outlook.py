@@ -109,7 +109,7 @@ class Outlook(Record):
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of the gate."""
+    """The question to the gate: which drop, how often found, at which settings."""
 
     suite: str
     gate: GateOptions

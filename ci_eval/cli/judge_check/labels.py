@@ -20,7 +20,7 @@ from ci_eval.text.yaml_files import dotted
 MAX_LABELS = 10_000
 """A file with more labels is refused: nobody gave them by hand."""
 MAX_PROBLEMS = 100
-"""How many problems of a file are told at most."""
+"""The most problems of a file that are reported."""
 _WORDS = {
     **dict.fromkeys(("true", "pass", "passed", "yes", "valid"), True),
     **dict.fromkeys(("false", "fail", "failed", "no", "invalid"), False),

@@ -36,7 +36,7 @@ async def judge(
     judging: Judging,
     context: RunContext,
 ) -> dict[str, Score]:
-    """Return the score of each thing that was labelled, by its name; each is asked about once."""
+    """Return the score of each labelled response, by its name; each is judged once."""
     slots = asyncio.Semaphore(judging.concurrency)
     async with client.asking(judging, context) as asker:
         judged = client.Judged(criterion, asker)

@@ -1,6 +1,6 @@
 """A stand-in for GitHub and the host of its artifacts, which holds us to what GitHub publishes.
 
-What is asked and what is answered must fit the descriptions in `api`; what does not is a
+Requests and responses must fit the descriptions in `api`; one that does not is a
 violation, which fails the test when it ends.  The prose that they leave out is in
 https://docs.github.com/en/rest/using-the-rest-api (versions, pages, limits, permissions).
 """

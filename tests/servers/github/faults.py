@@ -34,7 +34,7 @@ class Fault:
     """How many requests it happens to, from the `nth` on."""
 
     def happens_to(self, request: Request) -> bool:
-        """Say whether it is the turn of `request`, having counted it."""
+        """Return True if it is the turn of `request`, having counted it."""
         text = request.path
         if isinstance(request.body, dict) and isinstance(request.body.get("query"), str):
             text += request.body["query"]

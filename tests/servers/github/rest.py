@@ -56,7 +56,7 @@ def body_fault(body: str) -> str:
 
 
 def may(permissions: frozenset[str], names: Iterable[str], level: str) -> bool:
-    """Say whether a token with `permissions` has one of `names`."""
+    """Return True if a token with `permissions` has one of `names`."""
     enough = {f"{name}: {each}" for name in names for each in (level, "write")}
     return bool(enough & permissions)
 

@@ -198,7 +198,7 @@ def test_a_measure_takes_no_threshold_in_the_schema_either() -> None:
 
 
 def allowed(section: dict[str, Any]) -> bool:
-    """Say whether the schema allows a configuration with these keys."""
+    """Return True if the schema allows a configuration with these keys."""
     import jsonschema_rs
 
     base = {"agents": {"a": {"recorded": "t.jsonl"}}, "evalsets": {"e": "e.json"}}
@@ -206,7 +206,7 @@ def allowed(section: dict[str, Any]) -> bool:
 
 
 def loadable(section: dict[str, Any], folder: Path) -> bool:
-    """Say whether a configuration with these keys can be loaded."""
+    """Return True if a configuration with these keys can be loaded."""
     base = {"agents": {"a": {"recorded": "t.jsonl"}}, "evalsets": {"e": "e.json"}}
     (folder / "t.jsonl").touch()
     path = folder / "ci-eval.yaml"

@@ -611,7 +611,7 @@ def test_documents_fit_whatever_the_length_of_names_and_the_number_of_criteria()
 
 
 def whole(text: str) -> bool:
-    """Say whether every element that was opened is closed, and no text is cut."""
+    """Return True if every element that was opened is closed, and no text is cut."""
     page = shown_by_github(text)
     return all(
         page.count(f"<{tag}") == page.count(f"</{tag}>") for tag in ("details", "table", "pre")

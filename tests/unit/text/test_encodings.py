@@ -51,7 +51,7 @@ _SKIPPED = r"[\\\s]|%(?:20|0[9adAD]|5[cC])"
 
 
 def _is_rich(text: str) -> bool:
-    """Say whether `text` has enough beside blanks and slashes, and none of these at an end."""
+    """Return True if `text` has enough beside blanks and slashes, and none of these at an end."""
     at_an_end = re.search(rf"^(?:{_SKIPPED})|(?:{_SKIPPED})$", text)
     return not at_an_end and len(re.sub(_SKIPPED, "", text)) >= 8
 

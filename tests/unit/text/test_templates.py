@@ -49,7 +49,7 @@ LIVE = re.compile(r"@\w|(?<!&)#\d|://|www\.|\bgh-\d|:\w+:", re.IGNORECASE)
 
 
 def dead(html: str, allowed: set[str]) -> bool:
-    """Say whether a page has only these elements, and nothing in its texts is live."""
+    """Return True if a page has only these elements, and nothing in its texts is live."""
     page = lxml_html.fragment_fromstring(html, create_parent="div")
     for element in page.iter():
         if element is page:

@@ -141,7 +141,7 @@ def answers_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def approval(answer: Any) -> tuple[bool, str | None]:
-    """Return whether a call is approved, and the reason if not.
+    """Decide if a call is approved, and return the reason if not.
 
     Raises:
         RefusedError: the answer is neither.

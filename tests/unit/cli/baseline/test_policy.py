@@ -19,7 +19,7 @@ OF_PULL = {"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "7/merge", "GITHUB_HE
 
 @pytest.fixture
 def context(tmp_path):
-    """Return what makes a run context of variables, and of the event that GitHub writes down."""
+    """Return a function that makes a run context of variables and a GitHub event."""
 
     def make(env, payload=None):
         path = tmp_path / "event.json"
