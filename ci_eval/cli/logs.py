@@ -12,6 +12,8 @@ from ci_eval.text.suggest import did_you_mean
 
 LEVEL_VARIABLE = "CI_EVAL_LOG"
 """The environment variable with the log level; command-line options win."""
+MAX_LINES = 100
+"""The most lines of one message, which may quote an agent."""
 _LEVELS = {
     "error": logging.ERROR,
     "warning": logging.WARNING,
@@ -29,8 +31,11 @@ class _Stderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         from ci_eval.text.templates import terminal
 
-        for line in _FORMAT.format(record).splitlines():
+        lines = _FORMAT.format(record).splitlines()
+        for line in lines[:MAX_LINES]:
             sys.stderr.write(f"{terminal(line)}\n")
+        if len(lines) > MAX_LINES:
+            sys.stderr.write(f"… and {len(lines) - MAX_LINES} more lines\n")
 
 
 def configure(env: Mapping[str, str], *, verbose: int = 0, quiet: bool = False) -> None:
@@ -53,9 +58,8 @@ def _level(env: Mapping[str, str], *, verbose: int, quiet: bool) -> int:
         return logging.INFO if verbose == 1 else logging.DEBUG
     if named := env.get(LEVEL_VARIABLE, "").lower():
         if named not in _LEVELS:
-            expected = f"expected one of {', '.join(_LEVELS)}"
-            message = f"{LEVEL_VARIABLE}: {expected}, found {named!r}{did_you_mean(named, _LEVELS)}"
-            raise UsageError(message)
+            meant = did_you_mean(named, _LEVELS)
+            raise UsageError(f"{LEVEL_VARIABLE}: unknown level {named!r}{meant}")
         return _LEVELS[named]
     return logging.DEBUG if env.get("RUNNER_DEBUG") == "1" else logging.WARNING
 

@@ -19,7 +19,7 @@ from ci_eval.records.findings import (
     Outcome,
     Reason,
     ReasonKind,
-    Severity,
+    ReasonSeverity,
     Totals,
     Vanished,
     Verdict,
@@ -30,13 +30,13 @@ from ci_eval.run_files.score_table import Cell, Columns, best_of, worst_of
 from ci_eval.run_files.wording import MAX_NAMED, listed, named
 from ci_eval.text.templates import counted, plain
 
-_MISSING: dict[str, tuple[Severity, str]] = {
+_MISSING: dict[str, tuple[ReasonSeverity, str]] = {
     "pass": ("info", "nothing was compared"),
     "threshold": ("info", "judged by thresholds alone"),
     "warn": ("warns", "nothing was compared"),
     "fail": ("blocks", "gate.on_missing is 'fail'"),
 }
-"""Severity and consequence of a missing baseline, by `gate.on_missing`."""
+"""ReasonSeverity and consequence of a missing baseline, by `gate.on_missing`."""
 MAX_UNJUDGED = 100
 """Maximum number of unjudged cases that a report lists."""
 
@@ -254,7 +254,7 @@ class _Gate:
             kind: ReasonKind = "regressed" if is_sure else "inconclusive"
             yield reason(kind, self._severity(found.outcome, "block"), message)
 
-    def _severity(self, outcome: Outcome, tier: Tier) -> Severity:
+    def _severity(self, outcome: Outcome, tier: Tier) -> ReasonSeverity:
         severity = "blocks" if outcome == "regressed" else SEVERITIES[self.options.on_inconclusive]
         return "warns" if severity == "blocks" and tier == "warn" else severity
 

@@ -10,19 +10,26 @@ from statistics import NormalDist
 from typing import Literal
 
 from ci_eval.config.schema import GateOptions
-from ci_eval.records.findings import GroupKey, GroupSummary, Reason, ReasonKind, Severity, Totals
+from ci_eval.records.findings import (
+    GroupKey,
+    GroupSummary,
+    Reason,
+    ReasonKind,
+    ReasonSeverity,
+    Totals,
+)
 from ci_eval.run_files.wording import named
 from ci_eval.stats.intervals import wilson_interval
 from ci_eval.text.templates import counted, plain
 
-SEVERITIES: dict[str, Severity] = {
+SEVERITIES: dict[str, ReasonSeverity] = {
     "fail": "blocks",
     "warn": "warns",
     "pass": "info",
     # Still in doubt after all reruns.
     "rerun": "warns",
 }
-"""Severity of a reason, by the option's value."""
+"""ReasonSeverity of a reason, by the option's value."""
 
 Level = Literal["met", "in_doubt", "missed"]
 """Reached; below, but possibly by chance; or below for certain."""
@@ -107,7 +114,7 @@ def _level(
 
 
 def reason(
-    kind: ReasonKind, severity: Severity, message: str, group: GroupKey | None = None
+    kind: ReasonKind, severity: ReasonSeverity, message: str, group: GroupKey | None = None
 ) -> Reason:
     """Return one sentence of a verdict."""
     return Reason(kind=kind, severity=severity, message=message, group=group)

@@ -227,7 +227,7 @@ class Totals(Stored):
         return self.passed / measured if measured else None
 
 
-Severity = Literal["blocks", "incomplete", "warns", "info"]
+ReasonSeverity = Literal["blocks", "incomplete", "warns", "info"]
 """What a reason does to a verdict."""
 ReasonKind = Literal[
     "floor",
@@ -253,7 +253,7 @@ class Reason(Stored):
     """One sentence of the verdict."""
 
     kind: ReasonKind = "other"
-    severity: Severity
+    severity: ReasonSeverity
     message: str
     group: GroupKey | None = None
     """The criterion concerned, if any."""

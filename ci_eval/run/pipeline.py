@@ -65,11 +65,13 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
 
 
 def _log_plan(plan: Plan, meta: RunMeta) -> None:
-    _log.info("run %s of suite %r: %d trials", meta.run_id, meta.suite, plan.count)
+    trials = templates.counted(plan.count, "trial")
+    _log.info("run %s of suite %r: %s", meta.run_id, meta.suite, trials)
     for (agent, evalset), criteria in plan.pairs.items():
-        names, cases = ", ".join(criteria), plan.evalsets[evalset].count
-        shown = f"agent {agent!r} on evalset {evalset!r}, {cases} cases, {plan.repeats} repeats"
-        _log.info("%s, scored by %s", shown, names)
+        cases = templates.counted(plan.evalsets[evalset].count, "case")
+        repeats = templates.counted(plan.repeats, "repeat")
+        shown = f"agent {agent!r} on evalset {evalset!r}: {cases}, {repeats}"
+        _log.info("%s, scored by %s", shown, ", ".join(criteria))
 
 
 async def _execute_and_score(

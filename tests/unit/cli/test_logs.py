@@ -1,11 +1,12 @@
 """How much is logged, and that no secret is."""
 
 import logging
+import re
 from pathlib import Path
 
 import pytest
 
-from ci_eval.cli.logs import configure, is_quiet
+from ci_eval.cli.logs import MAX_LINES, configure, is_quiet
 from ci_eval.cli.main import main
 from ci_eval.records.errors import UsageError
 
@@ -13,7 +14,8 @@ FILES = {
     "shop.py": """
 import os
 def answer(_):
-    raise RuntimeError(chr(27) + "[2J" + os.environ["SHOP_API_KEY"])
+    lines = ["::error::injected", "##[group]injected"] * 5000
+    raise RuntimeError(chr(27) + "[2J" + os.environ["SHOP_API_KEY"] + chr(10).join(lines))
 """,
     "ci-eval.yaml": """
 agents: {bot: {python: "shop:answer", env: [SHOP_API_KEY]}}
@@ -58,7 +60,9 @@ def test_options_win_over_variables(env, options, expected):
 
 
 def test_an_unknown_level_is_refused():
-    with pytest.raises(UsageError, match=r"CI_EVAL_LOG: expected one of .*'info'"):
+    with pytest.raises(
+        UsageError, match=r"unknown level 'infos'. Did you mean 'info'"
+    ):
         configure({"CI_EVAL_LOG": "infos"})
 
 
@@ -94,6 +98,16 @@ def test_what_is_logged_is_redacted_and_gives_no_terminal_a_command(
     assert "[SHOP_API_KEY]" in said
     assert "giraffe" not in said
     assert "\x1b" not in said
+    assert not re.search(r"^::|##\[", said, re.MULTILINE)
+
+
+def test_a_long_message_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    logging.getLogger("ci_eval.test").warning("\n".join(["::error::line"] * 1000))
+    lines = capsys.readouterr().err.splitlines()
+
+    assert lines[-1] == "… and 900 more lines"
+    assert len(lines) == MAX_LINES + 1
+    assert not [line for line in lines if line.startswith("::")]
 
 
 def test_log_lines_never_reach_stdout(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
