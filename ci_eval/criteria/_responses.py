@@ -1,6 +1,6 @@
 """Text of responses, as ci-eval's own criteria read it."""
 
-from ci_eval.records.model import EvalCase, Invocation
+from ci_eval.records.model import Invocation
 
 
 def said(invocation: Invocation) -> str:
@@ -8,8 +8,3 @@ def said(invocation: Invocation) -> str:
     content = invocation.final_response
     parts = content.parts or () if content else ()
     return "\n".join(part.text for part in parts if part.text and not part.thought)
-
-
-def expects_response(case: EvalCase) -> bool:
-    """Return True if any invocation of the case expects a response."""
-    return any(turn.final_response is not None for turn in case.conversation or ())

@@ -60,9 +60,7 @@ def test_options_win_over_variables(env, options, expected):
 
 
 def test_an_unknown_level_is_refused():
-    with pytest.raises(
-        UsageError, match=r"unknown level 'infos'. Did you mean 'info'"
-    ):
+    with pytest.raises(UsageError, match=r"unknown level 'infos'. Did you mean 'info'"):
         configure({"CI_EVAL_LOG": "infos"})
 
 
