@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ci_eval.cli import console
+from ci_eval.cli import main as cli
+from ci_eval.cli.exit_codes import complain, guarded
+from ci_eval.pull_requests.github_runner import annotate, publish
 from ci_eval.pull_requests.options import MODES, WHENS
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.run_files.names import REPORT_FOLDER
@@ -126,17 +130,10 @@ class Command(NamedTuple):
 
 def main() -> int:
     """Run the command that the inputs select, and return its exit code."""
-    from ci_eval.cli.exit_codes import guarded
-
     return guarded(lambda: _run(dict(os.environ)), os.environ)
 
 
 def _run(env: Mapping[str, str]) -> int:
-    from ci_eval.cli import console
-    from ci_eval.cli import main as cli
-    from ci_eval.cli.exit_codes import complain
-    from ci_eval.pull_requests.github_runner import annotate, publish
-
     command = read_inputs(env)
     annotate(command.problems, env)
     console.say_problems(command.problems)

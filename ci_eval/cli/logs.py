@@ -9,6 +9,7 @@ import click
 
 from ci_eval.records.errors import UsageError
 from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.templates import terminal
 
 LEVEL_VARIABLE = "CI_EVAL_LOG"
 """The environment variable with the log level; command-line options win."""
@@ -29,8 +30,6 @@ class _Stderr(logging.Handler):
     """Writes to the current `sys.stderr`, which redacts secrets."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        from ci_eval.text.templates import terminal
-
         lines = _FORMAT.format(record).splitlines()
         for line in lines[:MAX_LINES]:
             sys.stderr.write(f"{terminal(line)}\n")

@@ -5,12 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import click
+
+from ci_eval.cli import console
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.load import context_of
+from ci_eval.cli.options import json_option
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.load import gcs_options, load
 from ci_eval.config.open_evalset import open_evalset, open_stored, reader_of
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
-from ci_eval.records.errors import CiEvalError, NothingSelectedError, Problem, UsageError
+from ci_eval.records.errors import CiEvalError, ExitCode, NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.run.plan import plan
 from ci_eval.run.requirements import wrong_cases
@@ -20,12 +26,28 @@ from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import is_place
 from ci_eval.text.json_text import parse_relaxed
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.templates import counted
+from ci_eval.text.templates import counted, terminal
 from ci_eval.text.yaml_files import MAX_CONFIG, read_text
 
 Kind = Literal["config", "evalset", "eval_config", "unknown"]
 _YAML = (".yaml", ".yml")
 _EVAL_CONFIG = {"criteria", "custom_metrics", "customMetrics"}
+
+
+@click.command()
+@click.argument("files", nargs=-1, type=click.Path())
+@json_option
+def validate(files: tuple[str, ...], *, as_json: bool) -> int:
+    """Check configurations, evalsets and ADK eval configs; errors name file and line."""
+    found = [check(name, context_of) for name in files or (CONFIG_FILE,)]
+    if as_json:
+        print_json([each.as_json() for each in found])
+    else:
+        for each in found:
+            console.say_problems(each.problems)
+            click.echo(terminal(each.summary(), 5_000))
+    wrong = any(p.severity == "error" for each in found for p in each.problems)
+    return ExitCode.USAGE_ERROR if wrong else ExitCode.PASSED
 
 
 @dataclass(frozen=True)
@@ -64,13 +86,13 @@ class Checked:
         return ": ".join(filter(None, (problem.where, problem.message)))
 
 
-def check(name: str, world_of: Callable[[Path], RunContext]) -> Checked:
+def check(name: str, context_for: Callable[[Path], RunContext]) -> Checked:
     """Check the file or `gs://` URI `name`."""
     path = Path(name)
     kind: Kind = "evalset" if is_place(name) else _likely(path)
     try:
         if is_place(name):
-            here = world_of(Path(CONFIG_FILE))
+            here = context_for(Path(CONFIG_FILE))
             return _evalset(open_stored(name, Storage(gcs_options(here), here.env)), name)
         head = _head(path, name)
         if reader_of(head, syntax_of(path)):
@@ -78,7 +100,7 @@ def check(name: str, world_of: Callable[[Path], RunContext]) -> Checked:
         elif path.suffix not in _YAML:
             kind = _kind(head)
         if kind == "config":
-            return _config(path, name, world_of(path))
+            return _config(path, name, context_for(path))
         if kind == "eval_config":
             return _eval_config(path, name)
         return _evalset(open_evalset(path, shown=name), name)

@@ -8,7 +8,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -190,13 +189,6 @@ def test_a_folder_is_migrated_with_a_backup(project):
     assert load("old.test.json.bak") == old
     again = project.ci_eval("evalset", "migrate", ".")
     assert (again.code, again.out) == (0, ".: no files in an older format.\n")
-
-
-def test_help_does_not_wait_for_what_is_heavy():
-    code = "import sys; from ci_eval.cli.main import main; main(['evalset', 'add', '--help']); "
-    code += "sys.exit(any(name in sys.modules for name in ('pydantic', 'yaml', 'rich')))"
-
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
 
 
 # --- Beside ADK -------------------------------------------------------------------------------

@@ -3,22 +3,28 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ci_eval.cli import console, load
+from ci_eval.cli.adk.case_results import EvalStatus
+from ci_eval.cli.adk.options import Options, configured
+from ci_eval.cli.adk.results import Results, history, results_of, with_record, write_results
+from ci_eval.cli.adk.summary import Counts, case_lines, counts_lines, criteria_line
 from ci_eval.cli.exit_codes import EXIT_CODES
+from ci_eval.cli.run.watched import run_watched
+from ci_eval.config.handed_secrets import with_secrets
+from ci_eval.pull_requests.github_runner import publish
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.records.findings import Report
+from ci_eval.run.collect import Outputs
+from ci_eval.run.plan import Plan, plan
 from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
-
-if TYPE_CHECKING:
-    from ci_eval.cli.adk.options import Options
-    from ci_eval.cli.adk.results import Results
-    from ci_eval.cli.adk.summary import Counts
-    from ci_eval.records.findings import Report
-    from ci_eval.run.collect import Outputs
-    from ci_eval.run.plan import Plan
-    from ci_eval.runtime.context import RunContext
+from ci_eval.runtime import isolation
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.paths import refuse_links_out
+from ci_eval.storage.gcs import Storage
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
@@ -78,13 +84,6 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     ci-eval adk agents/shop smoke:greets,refunds --interpreter .venv/bin/python
     ci-eval adk agents/shop smoke --eval_storage_uri gs://bucket
     """  # noqa: D301  # click wants this mark as it is
-    from ci_eval.cli import load
-    from ci_eval.cli.adk.options import Options
-    from ci_eval.pull_requests.github_runner import publish
-    from ci_eval.run.collect import Outputs
-    from ci_eval.runtime import isolation
-    from ci_eval.runtime.paths import refuse_links_out
-
     options = Options(
         agent=agent_dir,
         sets=sets,
@@ -114,21 +113,12 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
 
 
 def _run(
-    options: "Options", context: "RunContext", outputs: "Outputs", *, detailed: bool
-) -> "tuple[Report | None, int]":
+    options: Options, context: RunContext, outputs: Outputs, *, detailed: bool
+) -> tuple[Report | None, int]:
     """Run, print what ADK prints, and return the report and how many cases ADK calls failed.
 
     There is no report if the run was interrupted.
     """
-    from ci_eval.cli import console
-    from ci_eval.cli.adk.options import configured
-    from ci_eval.cli.adk.results import history, results_of, with_record, write_results
-    from ci_eval.cli.adk.summary import criteria_line
-    from ci_eval.cli.run.watched import run_watched
-    from ci_eval.config.handed_secrets import with_secrets
-    from ci_eval.run.plan import plan
-    from ci_eval.storage.gcs import Storage
-
     config = configured(options, context)
     context = with_secrets(context, config)
     planned = plan(config, context, as_adk=True)
@@ -157,7 +147,7 @@ def _run(
     return report, sum(each.failed for each in counts.values())
 
 
-def _refuse_same_ids(planned: "Plan") -> None:
+def _refuse_same_ids(planned: Plan) -> None:
     """Reject evalsets that share an id, and so a result file.
 
     Raises:
@@ -173,11 +163,8 @@ def _refuse_same_ids(planned: "Plan") -> None:
         seen[eval_set_id] = each.shown
 
 
-def _counted(results: "Results") -> "dict[str, Counts]":
+def _counted(results: Results) -> dict[str, Counts]:
     """Return how the cases of each evalset ended, by its id."""
-    from ci_eval.cli.adk.case_results import EvalStatus
-    from ci_eval.cli.adk.summary import Counts
-
     counts: dict[str, Counts] = {}
     for _, _, case in results.cases():
         before = counts.get(case.eval_set_id, Counts())
@@ -186,10 +173,8 @@ def _counted(results: "Results") -> "dict[str, Counts]":
     return counts
 
 
-def _told(results: "Results", counts: "dict[str, Counts]", *, detailed: bool) -> Iterator[str]:
+def _told(results: Results, counts: dict[str, Counts], *, detailed: bool) -> Iterator[str]:
     """Yield the lines that `adk eval` prints at the end."""
-    from ci_eval.cli.adk.summary import case_lines, counts_lines
-
     yield from counts_lines(counts)
     if detailed:
         for _, _, case in results.cases():

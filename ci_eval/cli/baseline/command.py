@@ -2,10 +2,16 @@
 
 import click
 
+from ci_eval.cli import console, load
+from ci_eval.cli.baseline.save import save
+from ci_eval.cli.baseline.shown_runs import show_runs, shown_runs
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.gate.comparing import print_comparison, show_comparison
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.records.errors import ExitCode
+from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run_files.names import REPORT_FOLDER
+from ci_eval.text.templates import counted
 
 
 @click.group()
@@ -28,9 +34,6 @@ def save_command(config: str, run: str, *, from_pull_request: bool) -> int:
     In CI only runs of tracked branches are stored: on pushes, schedules and by hand, and of pull
     requests when they are merged.
     """
-    from ci_eval.cli import load
-    from ci_eval.cli.baseline.save import save
-
     loaded, context = load.load(config)
     save(loaded, run, context, from_pull_request=from_pull_request)
     return ExitCode.PASSED
@@ -41,9 +44,6 @@ def save_command(config: str, run: str, *, from_pull_request: bool) -> int:
 @json_option
 def show(config: str, *, as_json: bool) -> int:
     """Show the stored runs that a run would be compared with, nearest first."""
-    from ci_eval.cli import load
-    from ci_eval.cli.baseline.shown_runs import show_runs, shown_runs
-
     loaded, context = load.load(config)
     load.require_baseline(loaded)
     stored = load.stored_baseline(loaded, context)
@@ -61,10 +61,6 @@ def show(config: str, *, as_json: bool) -> int:
 @json_option
 def diff(config: str, run: str, *, as_json: bool) -> int:
     """Show what changed between the baseline and a run."""
-    from ci_eval.cli import console, load
-    from ci_eval.cli.gate.comparing import print_comparison, show_comparison
-    from ci_eval.run.pipeline import compare_and_decide
-
     loaded, context = load.load(config)
     load.require_baseline(loaded)
     collected = load.stored_run(run)
@@ -90,9 +86,6 @@ def diff(config: str, run: str, *, as_json: bool) -> int:
 )
 def prune(config: str, keep: int) -> int:
     """Remove the oldest stored runs."""
-    from ci_eval.cli import console, load
-    from ci_eval.text.templates import counted
-
     loaded, context = load.load(config)
     gone = load.require_baseline(loaded).prune(loaded.suite, keep, context)
     console.say(f"removed {counted(gone, 'run')}")

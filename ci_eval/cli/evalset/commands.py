@@ -3,16 +3,20 @@
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ci_eval.cli import console
+from ci_eval.cli.evalset import converting, given
+from ci_eval.cli.evalset.files import File, file_at
+from ci_eval.cli.evalset.finding import evalset_files, is_folder, located
+from ci_eval.cli.evalset.options import changed_cases, new_cases
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import json_option
+from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.errors import ExitCode, Problem, UsageError
-
-if TYPE_CHECKING:
-    from ci_eval.cli.evalset.files import File
+from ci_eval.text.templates import counted, terminal
 
 Command = Callable[..., Any]
 
@@ -69,9 +73,6 @@ _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is 
 @json_option
 def list_sets(folder: str, *, as_json: bool) -> int:
     """List the evalsets in a directory tree with id, format and number of cases."""
-    from ci_eval.cli.evalset.finding import evalset_files
-    from ci_eval.config.open_evalset import open_evalset
-
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for file in evalset_files(folder):
@@ -108,8 +109,6 @@ def create(place: str, eval_set_id: str | None) -> int:
     ci-eval evalset create agents/shop smoke      # as `adk eval_set create agents/shop smoke`
     ci-eval evalset create evals/smoke.yaml
     """  # noqa: D301  # as above
-    from ci_eval.cli.evalset.finding import located
-
     target = located(place, eval_set_id)
     target.create(time.time())
     of = f" for app '{target.app}'" if target.app else ""
@@ -146,9 +145,6 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     ci-eval evalset add agents/shop smoke --from-traces ci-eval-report/traces.jsonl --case greets
     ci-eval evalset add agents/shop smoke --file case.json
     """  # noqa: D301  # as above
-    from ci_eval.cli.evalset.finding import located
-    from ci_eval.cli.evalset.options import new_cases
-
     target = located(place, eval_set_id)
     cases = new_cases(options, now=time.time())
     known = set()
@@ -175,9 +171,6 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     With --from-traces a case expects from now on what the agent did; its session, tags,
     rubrics, assertions and keys of your own stay.
     """
-    from ci_eval.cli.evalset.finding import located
-    from ci_eval.cli.evalset.options import changed_cases
-
     target = located(place, eval_set_id)
     cases = changed_cases(options, target, now=time.time())
     _say(target.update(cases))
@@ -193,8 +186,6 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
 )
 def delete(place: str, eval_set_id: str | None, cases: tuple[str, ...]) -> int:
     """Delete cases; if one does not exist, none is deleted."""
-    from ci_eval.cli.evalset.finding import located
-
     target = located(place, eval_set_id)
     target.delete(cases)
     for case in dict.fromkeys(cases):
@@ -212,9 +203,6 @@ def convert(file: str, to: str, out: str | None) -> int:
     \b
     ci-eval evalset convert evals/smoke.evalset.json --to cases --out evals/smoke.yaml
     """  # noqa: D301  # as above
-    from ci_eval.cli.evalset import converting
-    from ci_eval.text.templates import counted
-
     written = converting.convert(file, to, out)
     _refuse_there(written.file)
     _say(written.warnings)
@@ -238,11 +226,6 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     Of a folder it is every `*.test.json` and `*.evalset.json` of an older format in and below
     it.  Ids of cases stay as they are, so that a baseline still knows them.
     """
-    from ci_eval.cli.evalset import converting, given
-    from ci_eval.cli.evalset.files import file_at
-    from ci_eval.cli.evalset.finding import is_folder
-    from ci_eval.text.templates import counted
-
     session = None
     if initial_session:
         path = Path(initial_session)
@@ -270,14 +253,12 @@ def _same(one: str, other: str) -> bool:
     return one == other or Path(one).absolute() == Path(other).absolute()
 
 
-def _refuse_there(file: "File") -> None:
+def _refuse_there(file: File) -> None:
     if file.there:
         raise UsageError(f"{file.shown} already exists", hint="choose another path with --out")
 
 
 def _say(problems: Iterable[Problem]) -> None:
-    from ci_eval.cli import console
-
     console.say_problems(problems)
 
 
@@ -290,6 +271,4 @@ def _cell(value: object) -> str:
 
 
 def _plain(line: str) -> str:
-    from ci_eval.text.templates import terminal
-
     return terminal(line)

@@ -5,7 +5,10 @@ from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 
+from ci_eval.cli import load
+from ci_eval.config.load import gcs_options
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.run_files.run_file import replacing
 from ci_eval.storage.adk_storage import evalset_place
 from ci_eval.storage.downloads import Copy
@@ -149,10 +152,6 @@ def bucket_at(place: Place) -> Bucket:
         UsageError: that is wrong, or there are no credentials.
 
     """
-    from ci_eval.cli import load
-    from ci_eval.config.load import gcs_options
-    from ci_eval.run_files.names import CONFIG_FILE
-
     here = load.context_of(Path(CONFIG_FILE))
     return Storage(gcs_options(here), here.env).bucket(place.bucket)
 

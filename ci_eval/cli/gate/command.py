@@ -1,18 +1,27 @@
 """`ci-eval compare` and `ci-eval gate …`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
+from ci_eval.cli.gate import explaining
+from ci_eval.cli.gate.comparing import print_comparison, show_comparison
+from ci_eval.cli.gate.costs import taken
+from ci_eval.cli.gate.outlook import Asked, outlook
+from ci_eval.cli.gate.outlook_shown import show_outlook
+from ci_eval.cli.gate.reading import report_of
+from ci_eval.cli.gate.showing import show
 from ci_eval.cli.options import config_option, json_option
+from ci_eval.config.schema import GateOptions
 from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.run.baseline import Baseline
+from ci_eval.run.collect import Collected
+from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
-
-if TYPE_CHECKING:
-    from ci_eval.config.schema import GateOptions
-    from ci_eval.run.collect import Collected
+from ci_eval.run_files.score_table import Past
 
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -29,12 +38,6 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 @json_option
 def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: Any) -> int:
     """Compare the run AFTER with the run BEFORE: each a run.json, or the folder that it is in."""
-    from ci_eval.cli import console, load
-    from ci_eval.cli.gate.comparing import print_comparison, show_comparison
-    from ci_eval.run.baseline import Baseline
-    from ci_eval.run.pipeline import compare_and_decide
-    from ci_eval.run_files.score_table import Past
-
     by = _gate(options["config"], options["false_block"], options["max_drop"])
     base, observed = load.stored_run(before), load.stored_run(after)
     _refuse_strangers(base, observed, before, after)
@@ -49,11 +52,8 @@ def compare(before: str, after: str, *, gate: bool, as_json: bool, **options: An
     return EXIT_CODES[found.verdict.outcome] if gate else ExitCode.PASSED
 
 
-def _gate(config: str | None, false_block: float | None, max_drop: float | None) -> "GateOptions":
+def _gate(config: str | None, false_block: float | None, max_drop: float | None) -> GateOptions:
     """Return the gate options for a comparison."""
-    from ci_eval.cli import load
-    from ci_eval.config.schema import GateOptions
-
     gate = load.load(config)[0].gate if config else GateOptions()
     given = {"false_block": false_block, "max_drop": max_drop}
     said = {name: value for name, value in given.items() if value is not None}
@@ -61,7 +61,7 @@ def _gate(config: str | None, false_block: float | None, max_drop: float | None)
     return gate.model_copy(update={"mode": mode, **said})
 
 
-def _refuse_strangers(base: "Collected", observed: "Collected", before: str, after: str) -> None:
+def _refuse_strangers(base: Collected, observed: Collected, before: str, after: str) -> None:
     """Reject two runs that cannot be compared.
 
     Raises:
@@ -76,7 +76,7 @@ def _refuse_strangers(base: "Collected", observed: "Collected", before: str, aft
         raise UsageError(message, hint=f"they are of {_told(base)} and of {_told(observed)}")
 
 
-def _told(observed: "Collected") -> str:
+def _told(observed: Collected) -> str:
     meta = observed.run.meta
     agents, evalsets = ", ".join(meta.agents), ", ".join(meta.evalsets)
     return f"{meta.suite!r} ({agents} on {evalsets} by {', '.join(meta.criteria)})"
@@ -96,11 +96,7 @@ def explain(run: str, config: str | None, *, as_json: bool) -> int:
 
     RUN is a report directory, its report.json, or a run.json, which is reevaluated.
     """
-    from ci_eval.cli.gate.explaining import explain
-    from ci_eval.cli.gate.reading import report_of
-    from ci_eval.cli.gate.showing import show
-
-    found = explain(
+    found = explaining.explain(
         report_of(run, config, usual=CONFIG_FILE if Path(CONFIG_FILE).exists() else None)
     )
     if as_json:
@@ -120,11 +116,6 @@ def explain(run: str, config: str | None, *, as_json: bool) -> int:
 @json_option
 def power(config: str, drop: float | None, *, power: float, run: str | None, as_json: bool) -> int:
     """Estimate the smallest drop the gate can detect, and the cost of detecting more."""
-    from ci_eval.cli import load
-    from ci_eval.cli.gate.costs import taken
-    from ci_eval.cli.gate.outlook import Asked, outlook
-    from ci_eval.cli.gate.outlook_shown import show_outlook
-
     loaded, context = load.load(config)
     store = load.require_baseline(loaded)
     stored = load.stored_baseline(loaded, context)

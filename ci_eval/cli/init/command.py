@@ -6,19 +6,25 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from ci_eval.cli.init import drafting
+from ci_eval.cli.init.choosing import Candidate, candidates
+from ci_eval.cli.init.deciding import decide, runs_module
+from ci_eval.cli.init.drafting import Draft
+from ci_eval.cli.init.surveying import Survey, survey, with_evalset
+from ci_eval.cli.init.workflow import Packages, workflow_name, workflow_text
+from ci_eval.cli.load import context_of
+from ci_eval.config.criterion_names import resolve
+from ci_eval.config.presets import PRESETS, expanded
+from ci_eval.forge.lineage import default_branch
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.run_files.names import CONFIG_FILE
-
-if TYPE_CHECKING:
-    from ci_eval.cli.init.choosing import Candidate
-    from ci_eval.cli.init.drafting import Draft
-    from ci_eval.cli.init.surveying import Survey
-    from ci_eval.cli.init.workflow import Packages
-    from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.clone import top_of
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.paths import contained
+from ci_eval.text.templates import terminal
 
 AGENT = "ci_eval_agent.py"
 STARTER = "evals/smoke.yaml"
@@ -49,9 +55,6 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
     or run. On a terminal it asks which agent to evaluate, what matters most, and whether to write
     the workflow.
     """
-    from ci_eval.cli.init.surveying import survey
-    from ci_eval.cli.load import context_of
-
     if not Path(folder).is_dir():
         raise UsageError(f"{folder} is not a directory; nothing written")
     root = Path(os.path.abspath(folder))  # noqa: PTH100  # a link stays what it is called
@@ -74,16 +77,9 @@ def init(folder: str, *, yes: bool, force: bool) -> int:
 
 
 def _write_all(
-    found: "Survey", context: "RunContext", *, asks: bool, force: bool
-) -> "tuple[Sequence[str], Draft]":
+    found: Survey, context: RunContext, *, asks: bool, force: bool
+) -> tuple[Sequence[str], Draft]:
     """Decide what to write, write it, and return the names of the files with the decision."""
-    from ci_eval.cli.init import drafting
-    from ci_eval.cli.init.choosing import candidates
-    from ci_eval.cli.init.deciding import decide
-    from ci_eval.cli.init.surveying import with_evalset
-    from ci_eval.cli.init.workflow import workflow_text
-    from ci_eval.forge.lineage import default_branch
-
     candidate = _which_agent(list(candidates(found, context)), asks=asks)
     preset = _what_matters(found) if asks else None
     wanted = not asks or click.confirm(
@@ -112,11 +108,8 @@ def _write_all(
     return names, draft
 
 
-def _beside(candidate: "Candidate") -> dict[str, str]:
+def _beside(candidate: Candidate) -> dict[str, str]:
     """Return the files that the configuration names, as far as they have to be written."""
-    from ci_eval.cli.init import drafting
-    from ci_eval.cli.init.deciding import runs_module
-
     texts: dict[str, str] = {}
     if runs_module(candidate):
         texts[AGENT] = drafting.agent_text()
@@ -135,7 +128,7 @@ def _is_watched() -> bool:
 # --- Questions --------------------------------------------------------------------------------
 
 
-def _which_agent(offered: Sequence["Candidate"], *, asks: bool) -> "Candidate":
+def _which_agent(offered: Sequence[Candidate], *, asks: bool) -> Candidate:
     if not asks or len(offered) <= 2:  # one that was found, and the one that is yet to be written
         return offered[0]
     click.echo("Which agent do you want to evaluate?")
@@ -143,11 +136,8 @@ def _which_agent(offered: Sequence["Candidate"], *, asks: bool) -> "Candidate":
     return shown[_chosen([each.label for each in shown])]
 
 
-def _what_matters(found: "Survey") -> str | None:
+def _what_matters(found: Survey) -> str | None:
     """Return the preset that the user chooses; `None` for what an eval config says."""
-    from ci_eval.config.criterion_names import resolve
-    from ci_eval.config.presets import PRESETS, expanded
-
     names: list[str | None] = [*GUIDE]
     if "AgentFlow" in dict(found.sources.frameworks):
         names += GUIDE_OF_AGENTFLOW
@@ -178,18 +168,13 @@ def _chosen(labels: Sequence[str]) -> int:
 
 def _workflow_place(root: Path) -> tuple[str, str]:
     """Return where the workflow goes, from `root`, and where `root` is in its repository."""
-    from ci_eval.cli.init.workflow import workflow_name
-    from ci_eval.runtime.clone import top_of
-
     top = top_of(root) or root
     folder = "" if top == root else root.relative_to(top).as_posix()
     return Path(os.path.relpath(top, root), workflow_name(folder)).as_posix(), folder
 
 
-def _packages(found: "Survey", candidate: "Candidate") -> "Packages | None":
+def _packages(found: Survey, candidate: Candidate) -> Packages | None:
     """Return the packages that the workflow must install for the agent; `None` if none."""
-    from ci_eval.cli.init.workflow import Packages
-
     if candidate.recording:
         return None
     source = candidate.source
@@ -218,8 +203,6 @@ def _refuse_there(root: Path, names: Sequence[str], *, force: bool) -> None:
 
 
 def _write(root: Path, texts: dict[str, str]) -> None:
-    from ci_eval.runtime.paths import contained
-
     for name, text in texts.items():
         path = contained(root, name)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -231,7 +214,7 @@ def _write(root: Path, texts: dict[str, str]) -> None:
 # --- Words ------------------------------------------------------------------------------------
 
 
-def _found(found: "Survey") -> Iterator[str]:
+def _found(found: Survey) -> Iterator[str]:
     """Yield the findings, one line per kind."""
     agents = [f"{each.target} ({each.framework})" for each in found.sources.agents]
     kinds = {
@@ -253,6 +236,4 @@ def _found(found: "Survey") -> Iterator[str]:
 
 
 def _say(line: str) -> None:
-    from ci_eval.text.templates import terminal
-
     click.echo(terminal(line))

@@ -1,16 +1,25 @@
 """`ci-eval judge check`: compares a judge with human labels."""
 
+import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.judge_check import verdicts
+from ci_eval.cli.judge_check.calibration import Calibration, Judges, Required, calibrate, decide
+from ci_eval.cli.judge_check.choosing import choose, choose_of
+from ci_eval.cli.judge_check.labels import read_labels
+from ci_eval.cli.judge_check.responses import responses
+from ci_eval.cli.judge_check.showing import show
+from ci_eval.cli.judge_check.stored import POINTERS, scores_of
 from ci_eval.cli.options import config_option, json_option
+from ci_eval.llm import client
 from ci_eval.records.errors import ExitCode
-
-if TYPE_CHECKING:
-    from ci_eval.cli.judge_check.calibration import Calibration
+from ci_eval.records.results import JudgeUsage
+from ci_eval.run_files.run_file import read_run
 
 EXIT_CODES = {
     "passed": ExitCode.PASSED,
@@ -47,9 +56,6 @@ def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **op
     Each has a `label` (true or false, pass or fail, or a score) and what it is about: the texts
     `user`, `response` and `expected`, or, with --run, the `case` of a run.
     """
-    from ci_eval.cli.judge_check.calibration import Required, decide
-    from ci_eval.cli.judge_check.showing import show
-
     path, wanted = Path(labels), options["criterion"]
     if run_file is None:
         found = _asked(path, labels, config, wanted)
@@ -64,30 +70,19 @@ def check(labels: str, config: str, run_file: str | None, *, as_json: bool, **op
     return EXIT_CODES[outcome]
 
 
-def _asked(path: Path, shown: str, config: str, wanted: str | None) -> "Calibration":
+def _asked(path: Path, shown: str, config: str, wanted: str | None) -> Calibration:
     """Ask the judge about the responses in the file."""
-    import asyncio
-
-    from ci_eval.cli import console, load
-    from ci_eval.cli.judge_check.calibration import Judges, calibrate
-    from ci_eval.cli.judge_check.choosing import choose
-    from ci_eval.cli.judge_check.labels import read_labels
-    from ci_eval.cli.judge_check.responses import responses
-    from ci_eval.cli.judge_check.verdicts import judge, verdict_of
-    from ci_eval.llm import client
-    from ci_eval.records.results import JudgeUsage
-
     loaded, context = load.load(config)
     chosen, criterion = choose(loaded, wanted)
     labels = read_labels(path, responses(criterion), chosen, shown=shown)
     console.say_problems(labels.warnings)
     judging = loaded.judging
     client.check(judging, [criterion], context)
-    scores = asyncio.run(judge(labels.items, chosen, criterion, judging, context))
+    scores = asyncio.run(verdicts.judge(labels.items, chosen, criterion, judging, context))
     usage = (each.judging for each in scores.values() if each.judging)
     return calibrate(
         labels,
-        [verdict_of(scores[item.name], item.rubric, chosen.bar) for item in labels.items],
+        [verdicts.verdict_of(scores[item.name], item.rubric, chosen.bar) for item in labels.items],
         Judges(
             criterion=chosen.name,
             models=tuple(str(each.model) for each in judging.judges(criterion)),
@@ -97,22 +92,13 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> "Calibrat
     )
 
 
-def _recalled(path: Path, shown: str, run_file: Path, wanted: str | None) -> "Calibration":
+def _recalled(path: Path, shown: str, run_file: Path, wanted: str | None) -> Calibration:
     """Look up what was judged in a stored run."""
-    from ci_eval.cli import console
-    from ci_eval.cli.judge_check.calibration import Judges, calibrate
-    from ci_eval.cli.judge_check.choosing import choose_of
-    from ci_eval.cli.judge_check.labels import read_labels
-    from ci_eval.cli.judge_check.stored import POINTERS, scores_of
-    from ci_eval.cli.judge_check.verdicts import verdict_of
-    from ci_eval.records.results import JudgeUsage
-    from ci_eval.run_files.run_file import read_run
-
     run = read_run(run_file, shown=str(run_file))
     chosen = choose_of(run, wanted, str(run_file))
     labels = read_labels(path, POINTERS, chosen, shown=shown)
     console.say_problems(labels.warnings)
     scores = scores_of(run, chosen.name, labels.items, shown)
     found = zip(labels.items, scores, strict=True)
-    verdicts = [verdict_of(each, item.rubric, chosen.bar) for item, each in found]
-    return calibrate(labels, verdicts, Judges(criterion=chosen.name), JudgeUsage())
+    labelled = [verdicts.verdict_of(each, item.rubric, chosen.bar) for item, each in found]
+    return calibrate(labels, labelled, Judges(criterion=chosen.name), JudgeUsage())

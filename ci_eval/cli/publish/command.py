@@ -1,21 +1,24 @@
 """`ci-eval publish`: posts stored reports to their pull request."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import apart_from_json, print_json
 from ci_eval.cli.options import json_option
 from ci_eval.cli.publish.options import posting_options, wanted
+from ci_eval.pull_requests import after_run
+from ci_eval.pull_requests.github_runner import annotate, append_outputs
+from ci_eval.pull_requests.options import Options
+from ci_eval.pull_requests.relaying import Relayed, Told, relay
+from ci_eval.pull_requests.reports_given import reports_in
+from ci_eval.pull_requests.thread import PostingError
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
+from ci_eval.records.findings import Report
 from ci_eval.run_files.names import CONFIG_FILE
-
-if TYPE_CHECKING:
-    from ci_eval.pull_requests.options import Options
-    from ci_eval.pull_requests.relaying import Relayed
-    from ci_eval.records.findings import Report
-    from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.context import RunContext
 
 
 @click.command()
@@ -35,8 +38,6 @@ def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options
     REPORT is a report.json, or a directory that contains one at any level.  Without any, in a
     workflow on `workflow_run`, reports are read from the artifacts of the triggering run.
     """
-    from ci_eval.cli import load
-
     context, asked = load.context_of(Path(CONFIG_FILE)), wanted(options)
     with apart_from_json(as_json=as_json):
         found = _stored(reports, asked, context) if reports else _relayed(artifact, asked, context)
@@ -47,12 +48,8 @@ def publish(reports: tuple[str, ...], artifact: str, *, as_json: bool, **options
     return code
 
 
-def _stored(given: tuple[str, ...], options: "Options", context: "RunContext") -> "Relayed":
+def _stored(given: tuple[str, ...], options: Options, context: RunContext) -> Relayed:
     """Post the reports that the user named."""
-    from ci_eval.pull_requests.after_run import post
-    from ci_eval.pull_requests.relaying import Relayed, Told
-    from ci_eval.pull_requests.reports_given import reports_in
-
     found = Relayed()
     suites: dict[str, list[Report]] = {}
     for report, error in reports_in(given):
@@ -61,31 +58,25 @@ def _stored(given: tuple[str, ...], options: "Options", context: "RunContext") -
         elif error:
             found.errors.append(error)
     for suite, reports in suites.items():
-        posted = post(reports, options, context)
+        posted = after_run.post(reports, options, context)
         found.told += [Told(suite, each.meta.job, each.verdict.outcome, posted) for each in reports]
     return found
 
 
-def _relayed(pattern: str, options: "Options", context: "RunContext") -> "Relayed":
-    from ci_eval.pull_requests.relaying import Relayed, relay
-    from ci_eval.pull_requests.thread import PostingError
-
+def _relayed(pattern: str, options: Options, context: RunContext) -> Relayed:
     try:
         return relay(options, pattern, context)
     except (PostingError, UsageError) as exc:
         return Relayed(errors=[exc])
 
 
-def _has_failed(found: "Relayed") -> bool:
+def _has_failed(found: Relayed) -> bool:
     posted = [each.posted for each in found.told] + ([found.notice] if found.notice else [])
     return bool(found.errors) or any(each.status == "failed" for each in posted)
 
 
-def _hand_over(found: "Relayed", code: ExitCode, context: "RunContext") -> None:
+def _hand_over(found: Relayed, code: ExitCode, context: RunContext) -> None:
     """Report the outcome on the console and as step outputs."""
-    from ci_eval.cli import console
-    from ci_eval.pull_requests.github_runner import annotate, append_outputs
-
     problems = [problem for error in found.errors for problem in _problems(error)]
     console.say_problems(problems)
     for hint in dict.fromkeys(error.hint for error in found.errors if error.hint):
@@ -111,7 +102,7 @@ def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
     return (Problem(f"{error}; {error.hint}"),)
 
 
-def _outputs(found: "Relayed") -> dict[str, str]:
+def _outputs(found: Relayed) -> dict[str, str]:
     """Return the outputs of the step: of several reports, the verdict of the worst."""
     told = [(each.outcome, each.posted) for each in found.told]
     if found.notice:
@@ -129,7 +120,7 @@ def _outputs(found: "Relayed") -> dict[str, str]:
     }
 
 
-def _as_json(found: "Relayed") -> dict[str, Any]:
+def _as_json(found: Relayed) -> dict[str, Any]:
     return {
         "told": [
             {

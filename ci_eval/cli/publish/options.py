@@ -4,18 +4,23 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ci_eval.cli import load
+from ci_eval.forge.job_name import job_name
+from ci_eval.plugins.points import Reporter
+from ci_eval.pull_requests import after_run, unevaluated
+from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
 from ci_eval.pull_requests.options import MODES, WHENS, Mode, Options
+from ci_eval.pull_requests.sticky import Posted
 from ci_eval.records.errors import CiEvalError
-
-if TYPE_CHECKING:
-    from ci_eval.plugins.points import Reporter
-    from ci_eval.pull_requests.sticky import Posted
-    from ci_eval.records.findings import Report
-    from ci_eval.runtime.context import RunContext
+from ci_eval.records.findings import Report
+from ci_eval.reporters.markdown import Markdown
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.redact import Secrets
+from ci_eval.text.templates import markdown
 
 _NAMES = ("comment", "comment_on", "pr", "check_run")
 OUTPUTS = ("comment-status", "comment-url")
@@ -61,23 +66,19 @@ def wanted(given: Mapping[str, Any]) -> Options:
 
 
 def tell(
-    report: "Report", given: Mapping[str, Any], context: "RunContext", document: "Reporter | None"
+    report: Report, given: Mapping[str, Any], context: RunContext, document: Reporter | None
 ) -> None:
     """Post a run as the options request, and set the step outputs.
 
     `document` is how the configuration wants comments, where it says.
     """
-    from ci_eval.pull_requests.github_runner import append_outputs
-
     options = wanted(given)
     if options.is_off:
         append_outputs(dict(zip(OUTPUTS, ("off", ""), strict=True)), context.env)
         return
-    from ci_eval.pull_requests.after_run import post
-    from ci_eval.reporters.markdown import Markdown
 
     writes = document if isinstance(document, Markdown) else None
-    _hand_over(post([report], options, context, writes), context)
+    _hand_over(after_run.post([report], options, context, writes), context)
 
 
 def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:
@@ -86,11 +87,6 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     `is_news` calls for a comment where there is none yet.  Where the configuration is what is
     wrong nobody knows the suite, and a comment is left as it is.
     """
-    from ci_eval.cli import load
-    from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
-    from ci_eval.text.redact import Secrets
-    from ci_eval.text.templates import markdown
-
     options, context, suite = wanted(given), load.context_of(Path(config)), ""
     with suppress(CiEvalError):
         suite = load.load(config)[0].suite
@@ -101,17 +97,13 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
         status = "off" if options.mode == "off" else "none"
         append_outputs(dict(zip(OUTPUTS, (status, ""), strict=True)), context.env)
         return
-    from ci_eval.forge.job_name import job_name
-    from ci_eval.pull_requests.unevaluated import post
 
     context = replace(context, job=job_name(context.env, given["section"]))
-    _hand_over(post(suite, said, options, context, wanted=is_news), context)
+    _hand_over(unevaluated.post(suite, said, options, context, wanted=is_news), context)
 
 
-def _hand_over(posted: "Posted", context: "RunContext") -> None:
+def _hand_over(posted: Posted, context: RunContext) -> None:
     """Report the outcome of the comment on the console and as step outputs."""
-    from ci_eval.pull_requests.github_runner import append_outputs
-
     if posted.url:
         context.say(f"comment {posted.status}: {posted.url}")
     if posted.note:

@@ -1,10 +1,13 @@
 """`ci-eval run`: runs the pipeline, shows its report, stores the run and publishes it."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ci_eval.cli import console, load
+from ci_eval.cli.adk.results import run_and_write
+from ci_eval.cli.baseline import save
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, print_json
 from ci_eval.cli.options import (
     config_option,
@@ -14,10 +17,14 @@ from ci_eval.cli.options import (
     selection_options,
 )
 from ci_eval.cli.publish.options import posting_options, tell, tell_none
+from ci_eval.cli.run.watched import run_watched
+from ci_eval.pull_requests import github_runner
+from ci_eval.pull_requests.github_runner import publish
 from ci_eval.records.errors import CiEvalError, ExitCode
-
-if TYPE_CHECKING:
-    from ci_eval.records.findings import Report
+from ci_eval.records.findings import Report
+from ci_eval.run.collect import Outputs
+from ci_eval.runtime.paths import refuse_links_out
+from ci_eval.text.templates import counted
 
 
 @click.command()
@@ -48,9 +55,6 @@ if TYPE_CHECKING:
 @json_option
 def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
     """Run the agents, score and compare the results, decide, and write the reports."""
-    from ci_eval.cli import load
-    from ci_eval.pull_requests.github_runner import publish
-
     context, folder = load.context_of(Path(config)), Path(out)
     try:
         with naming_files():
@@ -74,28 +78,19 @@ def run(config: str, out: str, *, as_json: bool, **options: Any) -> int:
 
 def _why(error: CiEvalError) -> str:
     """Return the cause of an error, as the end of a sentence."""
-    from ci_eval.text.templates import counted
-
     first, *others = error.problems or (str(error),)
     more = f", and {counted(len(others), 'more problem')}" if others else ""
     return f"{first}{more}{error.hint and f'; {error.hint}'}"
 
 
-def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> "Report | None":
-    from ci_eval.cli import console, load
-    from ci_eval.cli.baseline import save
-    from ci_eval.cli.run.watched import run_watched
-    from ci_eval.pull_requests import github_runner
-    from ci_eval.run.collect import Outputs
-    from ci_eval.runtime.paths import refuse_links_out
-
+def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -> Report | None:
     refuse_links_out(str(folder), options["record"], options["adk_results"])
     plan, context = load.planned(config, options, again=folder if options["failed"] else None)
     configured = plan.config
     if options["baseline_save"] == "always":
         load.require_baseline(configured)
 
-    def publish(report: "Report") -> None:
+    def publish(report: Report) -> None:
         console.say_report(report, str(folder))
         if options["baseline_save"] == "auto":
             save.save_if_merged(configured, str(folder), context)
@@ -109,8 +104,6 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
     record = Path(options["record"]).absolute() if options["record"] else None
     outputs = Outputs(folder=folder, record=record, resume=options["resume"])
     if options["adk_results"]:
-        from ci_eval.cli.adk.results import run_and_write
-
         report = run_and_write(plan, context, outputs, options["adk_results"], publish)
     else:
         report = run_watched(plan, context, outputs, publish)

@@ -13,6 +13,7 @@ from ci_eval.cli.action import COMMAND, INPUTS, TOKEN, WORKING_DIRECTORY, read_i
 from ci_eval.cli.publish.options import OUTPUTS
 from ci_eval.pull_requests.github_runner import outputs
 from ci_eval.records.errors import ExitCode, UsageError
+from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
 from ci_eval.runtime import isolation
 
 ACTION_YML = Path(__file__).parents[3] / "action.yml"
@@ -59,8 +60,7 @@ NOT_INPUTS = {"json", "verbose", "quiet"}
 @pytest.mark.parametrize("name", action.COMMANDS)
 def test_the_inputs_are_the_options_of_the_command(name: str) -> None:
     options = {
-        max(parameter.opts, key=len).removeprefix("--")
-        for parameter in main.cli.commands[name].params
+        max(parameter.opts, key=len).removeprefix("--") for parameter in main.command(name).params
     }
     assert {known.name for known in INPUTS if name in known.commands} == options - NOT_INPUTS
 
@@ -68,7 +68,7 @@ def test_the_inputs_are_the_options_of_the_command(name: str) -> None:
 @pytest.mark.parametrize("known", [each for each in INPUTS if each.words], ids=lambda it: it.name)
 def test_the_words_are_those_of_the_option(known: action.Input) -> None:
     for name in known.commands:
-        parameters = {each.opts[0]: each.type for each in main.cli.commands[name].params}
+        parameters = {each.opts[0]: each.type for each in main.command(name).params}
         choice = parameters[f"--{known.name}"]
         assert isinstance(choice, click.Choice)
         assert tuple(choice.choices) == known.words
@@ -88,9 +88,9 @@ def test_the_defaults_in_action_yml_are_those_of_the_command_line(
         name: given["default"] for name, given in documented["inputs"].items() if "default" in given
     }
     assert defaults == {
-        "config": main.CONFIG_FILE,
+        "config": CONFIG_FILE,
         "working-directory": ".",
-        "out": main.REPORT_FOLDER,
+        "out": REPORT_FOLDER,
         "failed": "false",
         "resume": "false",
         "baseline-save": "auto",
@@ -226,7 +226,7 @@ def test_empty_inputs_are_not_given() -> None:
 def test_an_empty_input_is_what_the_action_does_if_it_is_left_out(
     documented: dict[str, Any],
 ) -> None:
-    defaults = {each.opts[-1]: each.default for each in main.cli.commands["run"].params}
+    defaults = {each.opts[-1]: each.default for each in main.command("run").params}
     for known in INPUTS:
         said = documented["inputs"][known.name].get("default", "")
         if "run" in known.commands and known.kind != "flag" and said and "${{" not in said:

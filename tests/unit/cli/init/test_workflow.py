@@ -15,7 +15,7 @@ from ci_eval.cli.init.workflow import (
     workflow_name,
     workflow_text,
 )
-from ci_eval.cli.main import run
+from ci_eval.cli.run.command import run
 from ci_eval.judges.gemini import Gemini
 from ci_eval.judges.openai import OpenAI
 from ci_eval.judges.vertex import Vertex

@@ -1,0 +1,55 @@
+"""`ci-eval plan`: shows what `run` would execute."""
+
+from typing import Any
+
+import click
+
+from ci_eval.cli import console, load
+from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.options import config_option, json_option, repeats_option, selection_options
+from ci_eval.records.errors import ExitCode
+from ci_eval.run.cost_estimate import estimate
+from ci_eval.text.templates import counted, terminal
+
+_MAX_LINE = 5_000
+"""Maximum length of a line of names, in characters."""
+
+
+@click.command()
+@config_option
+@selection_options
+@repeats_option
+@json_option
+def plan(config: str, *, as_json: bool, **options: Any) -> int:
+    """Show what `run` would execute, without executing it."""
+    planned, _ = load.planned(config, options)
+    console.say_problems(planned.warnings)
+    asked = estimate(planned)
+    if as_json:
+        print_json(
+            {
+                "suite": planned.config.suite,
+                "trials": planned.count,
+                "pairs": [
+                    {
+                        "agent": agent,
+                        "evalset": evalset,
+                        "cases": planned.evalsets[evalset].count,
+                        "repeats": planned.repeats,
+                        "criteria": list(criteria),
+                    }
+                    for (agent, evalset), criteria in planned.pairs.items()
+                ],
+                "judging": [each.model_dump(mode="json") for each in asked],
+            }
+        )
+        return ExitCode.PASSED
+    for (agent, evalset), criteria in planned.pairs.items():
+        cases = counted(planned.evalsets[evalset].count, "case")
+        times = counted(planned.repeats, "time")
+        line = f"{agent} on {evalset}: {cases}, {times}: {', '.join(criteria)}"
+        click.echo(terminal(line, _MAX_LINE))
+    click.echo(counted(planned.count, "trial"))
+    for each in asked:
+        click.echo(terminal(console.describe_estimate(each), _MAX_LINE))
+    return ExitCode.PASSED

@@ -1,0 +1,39 @@
+"""`ci-eval report`: writes the reports of a stored run."""
+
+from pathlib import Path
+
+import click
+
+from ci_eval.cli import console, load
+from ci_eval.cli.exit_codes import EXIT_CODES, print_json
+from ci_eval.cli.options import json_option, out_option
+from ci_eval.config.schema import GateOptions
+from ci_eval.run.pipeline import compare_and_decide
+from ci_eval.run.report import write_report
+from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.runtime.paths import refuse_links_out
+
+
+@click.command()
+@click.argument("run", default=REPORT_FOLDER, type=click.Path())
+@click.option("-c", "--config", help="Configuration whose gate and baseline to use.")
+@out_option
+@json_option
+def report(run: str, config: str | None, out: str, *, as_json: bool) -> int:
+    """Reevaluate the gate for a stored run and write its reports.
+
+    RUN is a run.json, or the folder that it is in.
+    """
+    refuse_links_out(out)
+    collected = load.stored_run(run)
+    if config or Path(CONFIG_FILE).exists():
+        found, loaded, context = load.judge_again(collected, config or CONFIG_FILE)
+        reports = loaded.reports
+    else:
+        found, reports = compare_and_decide(collected, GateOptions(), None), {}
+        context = load.context_of(Path(CONFIG_FILE))
+    write_report(found, collected.run, Path(out), reports, context.secrets)
+    console.say_report(found, out)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    return EXIT_CODES[found.verdict.outcome]
