@@ -13,7 +13,11 @@ _MARKED = re.compile(r"<!-- ci-eval:v1 id=[^ ]{1,300} -->")
 
 
 class PostingError(CiEvalError):
-    """Something was not posted."""
+    """Something was not posted.
+
+    What to do: grant the permission that the message names, or publish from a second
+    workflow, as for [forks](../forks.md).
+    """
 
     exit_code = ExitCode.USAGE_ERROR
 

@@ -78,37 +78,61 @@ class CiEvalError(Exception):
 
 
 class UsageError(CiEvalError):
-    """The arguments, the configuration or an input file is invalid."""
+    """The arguments, the configuration or an input file is invalid.
+
+    What to do: correct the file at the line that the message names, or the
+    arguments; `ci-eval validate` reports all problems of a file at once.
+    """
 
     exit_code = ExitCode.USAGE_ERROR
 
 
 class ConfigError(UsageError):
-    """The configuration is invalid."""
+    """The configuration is invalid.
+
+    What to do: correct the line; the [reference](config.md) has every key.
+    """
 
 
 class EvalSetError(UsageError):
-    """An evalset is invalid."""
+    """An evalset is invalid.
+
+    What to do: correct the case at the line that the message names.
+    """
 
 
 class UnknownPluginError(UsageError):
-    """No plugin of that kind has the name."""
+    """No plugin of that kind has the name.
+
+    What to do: use the suggested name, or one that `ci-eval list` prints.
+    """
 
 
 class NothingSelectedError(CiEvalError):
-    """Nothing to run, because of filters or empty evalsets."""
+    """Nothing to run, because of filters or empty evalsets.
+
+    What to do: loosen the filters, or add cases; `ci-eval plan` shows what would run.
+    """
 
     exit_code = ExitCode.NOTHING_SELECTED
 
 
 class BaselineError(CiEvalError):
-    """The stored baseline cannot be read, so no verdict can be reached."""
+    """The stored baseline cannot be read, so no verdict can be reached.
+
+    What to do: restore the file, or store a new baseline with
+    `ci-eval baseline save` from a run of the base branch.
+    """
 
     exit_code = ExitCode.INCOMPLETE
 
 
 class MachineError(CiEvalError):
-    """The disk is full or agents cannot be stopped, so no verdict can be reached."""
+    """The disk is full or agents cannot be stopped, so no verdict can be reached.
+
+    What to do: free disk space or memory, or raise the limits, then continue with
+    `ci-eval run --resume`.
+    """
 
     exit_code = ExitCode.INCOMPLETE
 
@@ -131,22 +155,29 @@ FailureKind = Literal[
 ]
 """Why a trial could not be observed.
 
-| kind | cause |
-| --- | --- |
-| `connection` | an agent on the network cannot be reached |
-| `crash` | the agent's process ended |
-| `internal` | a bug in ci-eval |
-| `judge` | a model gave no answer |
-| `not_recorded` | a recording lacks the case |
-| `protocol` | a reply cannot be understood |
-| `raised` | the agent raised an error |
-| `recorded` | the recording holds an error, or does not match the case |
-| `simulator` | the simulated user gave no message |
-| `start` | the agent cannot start |
-| `timeout` | the trial exceeded its time limit |
-| `unmocked` | a tool call has no canned result |
-| `unsupported` | the agent cannot do what the case asks for |
-| `waiting` | the agent waits for an answer that the case does not give |
+- `connection`: an agent on the network cannot be reached. Check its address and that it runs;
+  `run.retries` bridges short outages.
+- `crash`: the agent's process ended. Read its stderr in the message; if memory is short, lower
+  `run.concurrency`.
+- `internal`: a bug in ci-eval. Report it with all that was printed.
+- `judge`: a model gave no answer. Check key, model and quota of `judge:`, then continue with
+  `ci-eval run --resume`.
+- `not_recorded`: a recording lacks the case. Record the case with `ci-eval run --record`, or
+  leave it out.
+- `protocol`: a reply cannot be understood. Make the agent reply as its [type](agents.md)
+  describes.
+- `raised`: the agent raised an error. Fix the agent; reproduce it with `ci-eval run --case ID`.
+- `recorded`: the recording holds an error, or does not match the case. Record the case again.
+- `simulator`: the simulated user gave no message. Check key, model and quota of `simulator:`.
+- `start`: the agent cannot start. Check `interpreter`, the installed packages and the path or
+  command.
+- `timeout`: the trial exceeded its time limit. Raise `run.timeout_s`.
+- `unmocked`: a tool call has no canned result. Add the result to the `tool_mocks` of the case or
+  the evalset.
+- `unsupported`: the agent cannot do what the case asks for. Use another agent type for the case,
+  or leave it out.
+- `waiting`: the agent waits for an answer that the case does not give. Add the answer to the
+  [`human_answers`](../human-in-the-loop.md) of the case.
 """
 _KINDS: frozenset[str] = frozenset(get_args(FailureKind))
 

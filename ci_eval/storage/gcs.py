@@ -66,7 +66,10 @@ class GcsOptions(Record):
 
 
 class ChangedError(UsageError):
-    """An object was created, changed or deleted since it was read."""
+    """An object was created, changed or deleted since it was read.
+
+    What to do: run the command again; it reads the object anew.
+    """
 
 
 class Entry(NamedTuple):

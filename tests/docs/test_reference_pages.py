@@ -3,14 +3,18 @@
 `python -m pytest tests/docs --refresh-golden` writes them anew.
 """
 
+import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from support.error_reference import declared, error_classes, exit_codes, failure_kinds
 from support.markdown_pages import DOCS, sections
 
 from ci_eval.cli import reference_pages
 from ci_eval.cli.reference import KINDS
 from ci_eval.config.load import load
+from ci_eval.records.errors import FailureKind
 from ci_eval.runtime.context import RunContext
 
 FOLDER = DOCS / "reference"
@@ -68,6 +72,11 @@ The keys of `ci-eval.yaml`. For an unknown key, the error names the line and sug
 The options of [agent types](agents.md), [criteria](criteria.md), [presets](presets.md),
 [baseline stores](baselines.md) and [reports](reporters.md) have pages of their own. `ci-eval
 schema` prints everything as a JSON schema for your editor."""
+OTHERS = ("presets", "config", "errors")
+ERRORS = """# Errors
+
+What each kind of error means, and what to do. [Troubleshooting](../troubleshooting.md) explains
+single messages."""
 
 
 def document(name: str) -> str:
@@ -76,6 +85,8 @@ def document(name: str) -> str:
         parts = [PRESETS, *reference_pages.presets()]
     elif name == "config":
         parts = [CONFIG, *reference_pages.config_keys()]
+    elif name == "errors":
+        parts = [ERRORS, exit_codes(), error_classes(), failure_kinds()]
     else:
         parts = [OPENINGS[name], reference_pages.contents(name), *reference_pages.pages(name)]
     return "\n\n".join(part.strip("\n") for part in (MADE, *parts)) + "\n"
@@ -83,10 +94,10 @@ def document(name: str) -> str:
 
 def test_there_is_a_page_for_every_kind_of_plugin() -> None:
     assert set(OPENINGS) == set(KINDS)
-    assert {path.stem for path in FOLDER.iterdir()} == {*KINDS, "presets", "config"}
+    assert {path.stem for path in FOLDER.iterdir()} == {*KINDS, *OTHERS}
 
 
-@pytest.mark.parametrize("name", [*OPENINGS, "presets", "config"])
+@pytest.mark.parametrize("name", [*OPENINGS, *OTHERS])
 def test_a_reference_page_says_what_the_docstrings_say(
     name: str, request: pytest.FixtureRequest
 ) -> None:
@@ -112,3 +123,15 @@ def test_an_example_is_a_part_of_a_configuration(example: str, tmp_path: Path) -
     path.write_text(f'agents: {{a: {{python: "a:a"}}}}\nevalsets: {{e: e}}\n{example}{judging}')
 
     assert load(path, shown="shown", context=RunContext({}, tmp_path, lambda: 0.0)).criteria
+
+
+def test_every_error_says_its_cause_and_the_way_out() -> None:
+    silent = [each.__name__ for each, cause, way_out in declared() if not (cause and way_out)]
+
+    assert silent == []
+
+
+def test_every_kind_of_failed_trial_has_its_cause_and_the_way_out() -> None:
+    listed = re.findall(r"^- `(\w+)`: [^.]+\. [A-Z]", failure_kinds(), re.MULTILINE)
+
+    assert listed == sorted(get_args(FailureKind))

@@ -23,7 +23,10 @@ LISTS = ("eval_cases", "evalCases", "cases")
 
 
 class NotEditableError(UsageError):
-    """The text is written in a way that cannot be edited case by case."""
+    """The text is written in a way that cannot be edited case by case.
+
+    What to do: edit the file by hand.
+    """
 
 
 def add(text: str, syntax: Syntax, items: Sequence[Json]) -> str:
