@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 from ci_eval.agents.recorded import Recorded
@@ -182,10 +183,9 @@ def _of_source(
 
 
 def _shared(folder: str, file: str) -> int:
-    """Return how many folders a folder and a file have in common, from the top."""
-    count = 0
-    for one, other in zip(folder.split("/"), file.split("/")[:-1], strict=False):
-        if one != other:
-            break
-        count += 1
-    return count
+    return shared_parts(folder.split("/"), file.split("/")[:-1])
+
+
+def shared_parts(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many folders two paths have in common, from the top."""
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])

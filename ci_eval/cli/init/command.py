@@ -24,7 +24,7 @@ from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
-from ci_eval.text.templates import terminal
+from ci_eval.text.templates import source, terminal
 
 AGENT = "ci_eval_agent.py"
 STARTER = "evals/smoke.yaml"
@@ -112,11 +112,11 @@ def _beside(candidate: Candidate) -> dict[str, str]:
     """Return the files that the configuration names, as far as they have to be written."""
     texts: dict[str, str] = {}
     if runs_module(candidate):
-        texts[AGENT] = drafting.agent_text()
+        texts[AGENT] = source("init/any_agent.py.in")
     if candidate.recording and candidate.gathered:
         texts[candidate.recording] = drafting.recording_text(candidate.gathered)
     if not candidate.evalsets:
-        texts[STARTER] = drafting.starter_text()
+        texts[STARTER] = source("init/smoke.yaml.in")
     return texts
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from ci_eval.cli.init.choosing import Candidate, free_name, unique_names
+from ci_eval.cli.init.choosing import Candidate, free_name, shared_parts, unique_names
 from ci_eval.cli.init.drafting import Draft, config_text
 from ci_eval.cli.init.scoring import (
     Scoring,
@@ -145,19 +145,14 @@ def _nearest_config(survey: Survey, evalsets: Sequence[FoundEvalSet]) -> str | N
 
     def distance(config: str) -> int:
         at = PurePosixPath(config).parent
-        return min((_steps(at, folder) for folder in folders), default=0)
+        return min((_steps(at.parts, folder.parts) for folder in folders), default=0)
 
     return min(survey.eval_configs, key=distance, default=None)
 
 
-def _steps(one: PurePosixPath, other: PurePosixPath) -> int:
+def _steps(one: Sequence[str], other: Sequence[str]) -> int:
     """Return how many steps it is from one folder to another."""
-    shared = 0
-    for a, b in zip(one.parts, other.parts, strict=False):
-        if a != b:
-            break
-        shared += 1
-    return len(one.parts) + len(other.parts) - 2 * shared
+    return len(one) + len(other) - 2 * shared_parts(one, other)
 
 
 def _is_agentflow(survey: Survey) -> bool:
@@ -170,39 +165,37 @@ def _is_agentflow(survey: Survey) -> bool:
 
 def _agent(survey: Survey, candidate: Candidate) -> tuple[str, dict[str, Json], tuple[str, ...]]:
     """Return the agent's name, what the configuration says of it, and what there is to say."""
-    interpreter = {"interpreter": survey.interpreter} if survey.interpreter else {}
     source = candidate.source
+    agent: dict[str, Json] = {source.kind: source.target} if source else {}
     if candidate.recording:
         names = {each.name for each in survey.sources.agents}
         stem = PurePosixPath(candidate.recording).name.partition(".")[0]
         name = names.pop() if len(names) == 1 else stem or "agent"
+        agent = {"recorded": candidate.recording}
         note = (
             "Replays recorded conversations, without an API key or a model; commit the file. "
             "Record them again to see the effect of a change to the agent."
         )
-        return free_name(name, ()), {"recorded": candidate.recording}, (note, *_others(survey))
-    if source and source.kind == "python":
+    elif source is None:
+        name, agent = "agent", {"python": "ci_eval_agent:answer"}
+        note = "Every case fails with an error until ci_eval_agent.py calls your agent."
+    elif source.kind == "python":
+        name = source.name
         note = (
             "A function called with each message. It gets the environment variables that "
             "`env: [NAME, …]` lists, and a few standard ones."
         )
-        notes = (note, *_others(survey, source))
-        return free_name(source.name, ()), {"python": source.target, **interpreter}, notes
-    if source:
+    else:
+        name = source.name
         note = (
             f"This is {source.label}. It gets the environment variables in `env`, if they are "
             "set, and a few standard ones."
         )
-        keys = {"env": list(_KEYS.get(source.kind, _USUAL))}
-        notes = (note, *_others(survey, source))
-        return (
-            free_name(source.name, ()),
-            {source.kind: source.target, **interpreter, **keys},
-            notes,
-        )
-    called = {"python": "ci_eval_agent:answer", **interpreter}
-    notes = ("Every case fails with an error until ci_eval_agent.py calls your agent.",)
-    return "agent", called, (*notes, *_others(survey))
+    if survey.interpreter and not candidate.recording:
+        agent["interpreter"] = survey.interpreter
+    if source and source.kind != "python":
+        agent["env"] = [*_KEYS.get(source.kind, _USUAL)]
+    return free_name(name, ()), agent, (note, *_others(survey, source))
 
 
 def _others(survey: Survey, chosen: FoundAgent | None = None) -> Iterator[str]:

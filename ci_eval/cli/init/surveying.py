@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
+from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import Json
@@ -138,7 +139,7 @@ def _evalsets(root: Path, files: Sequence[str]) -> tuple[list[FoundEvalSet], lis
         if _too_large(root / file):
             continue
         try:
-            if file.endswith(_SURE) or _begins_like_evalset(root / file, file):
+            if file.endswith(_SURE) or _begins_like(root / file, reader_of):
                 opened = open_evalset(root / file, shown=file)
                 if opened.facts.cases:
                     found.append(FoundEvalSet(file, opened))
@@ -158,12 +159,11 @@ def _may_be_evalset(file: str) -> bool:
     )
 
 
-def _begins_like_evalset(path: Path, shown: str) -> bool:
+def _begins_like(path: Path, format_of: Callable[[Json, Syntax], object | None]) -> bool:
     try:
-        head = read_head(path, shown=shown)
+        return format_of(read_head(path, shown=""), syntax_of(path)) is not None
     except UsageError:
         return False
-    return reader_of(head, syntax_of(path)) is not None
 
 
 def _eval_configs(root: Path, files: Sequence[str]) -> tuple[list[str], list[Problem]]:
@@ -194,24 +194,16 @@ def _recordings(root: Path, files: Sequence[str]) -> Iterator[str]:
     ]
     aged = sorted(((_changed(root / each), each) for each in likely), reverse=True)
     for _, file in aged[:MAX_LOOKED_INTO]:
-        if not _too_large(root / file) and _begins_like_recording(root / file, file):
+        if not _too_large(root / file) and _begins_like(root / file, _recording_format):
             yield file
 
 
-def _begins_like_recording(path: Path, shown: str) -> bool:
-    try:
-        head = read_head(path, shown=shown)
-    except UsageError:
-        return False
-    return _is_own_line(head) or points.recording.of(head, syntax_of(path)) is not None
-
-
-def _is_own_line(head: Json) -> bool:
-    """Return True if it begins with a line as `run --record` writes them."""
-    first = head[0] if isinstance(head, list) and head else None
-    if not isinstance(first, Mapping):
-        return False
-    return "eval_id" in first and bool({"invocations", "error"} & first.keys())
+def _recording_format(head: Json, syntax: Syntax) -> object | None:
+    """Return the format of a recording, of ours if it begins with a line of `run --record`."""
+    match head:
+        case [{"eval_id": _, "invocations": _} | {"eval_id": _, "error": _}, *_]:
+            return "ci-eval"
+    return points.recording.of(head, syntax)
 
 
 def _is_program(path: Path) -> bool:

@@ -14,20 +14,7 @@ ACTION = "OWNER/ci-eval"
 """The repository of the action, on GitHub."""
 EXTRAS_OF_ACTION = frozenset({"gcs", "openai"})
 """The extras that the action has, in its container and on the job's machine: see `.ci/lock`."""
-_NEWEST = "@v1 # zizmor: ignore[unpinned-uses] the tag of the newest release"
 _MAX_NOTE = 400
-_OUTSIDE = "zizmor: ignore[secrets-outside-env] an environment could guard it"
-_ABOUT_KEYS = (
-    "  # API keys of the judges, from the repository secrets. Pull requests from",
-    "  # forks get no secrets: there, only answers in a committed cassette count.",
-)
-_AND_OF_AGENT = "    # What the agent needs goes here, too; `env:` in ci-eval.yaml passes it on."
-_ENV_OF_AGENT = (
-    "  # What the agent needs, from the secrets of the repository; `env:` in ci-eval.yaml",
-    "  # passes it on. Pull requests from forks get no secrets.",
-    "  # env:",
-    "  #   GOOGLE_API_KEY: ${{ secrets.GOOGLE_API_KEY }}",
-)
 
 
 @dataclass(frozen=True)
@@ -62,112 +49,21 @@ def workflow_text(
     within = _pattern(folder)
     everything = ["**", "!docs/**", "!README.md", "!LICENSE"]
     paths = [f"{within}/**", workflow_name(folder)] if folder else everything
-    extras = sorted({each.judge.extra for each in asked} - EXTRAS_OF_ACTION - {""})
-    job = _Job(folder, packages, tuple(extras), asked, needs_key)
-    values = {
-        "@NAME@": _scalar(f"Evaluate {folder}".strip()),
-        "@PATHS@": _indented(yaml_text(paths), 6),
-        "@PUSH@": "",
-        "@IF@": "",
-        "@STEPS@": _indented("\n".join(job.steps(comment=True)), 6),
-        "@REPORT@": _scalar(f"{within}/ci-eval-report/report.json".lstrip("/")),
-        "@BASELINE@": "",
-    }
-    if branch is not None:
-        pushed = yaml_text({"push": {"branches": [_pattern(branch)], "paths": paths}})
-        steps = _indented("\n".join(job.steps(comment=False)), 6)
-        values["@PUSH@"] = _indented(pushed, 2) + "\n"
-        values["@IF@"] = "    if: github.event_name == 'pull_request'\n"
-        values["@BASELINE@"] = filled("init/baseline_job.yml.in", {"@STEPS@": steps})
-    return filled("init/workflow.yml.in", values).rstrip("\n") + "\n"
-
-
-@dataclass(frozen=True)
-class _Job:
-    """What both jobs do: the one for pull requests, and the one that stores."""
-
-    folder: str
-    packages: Packages | None
-    extras: tuple[str, ...]
-    asked: Sequence[AskedModel]
-    needs_key: bool
-
-    def steps(self, *, comment: bool) -> list[str]:
-        """Return the lines of the steps after the checkout."""
-        if self.extras:
-            return [*self._python(), *self._command(comment=comment)]
-        if self.packages:
-            return [*self._python(), *self._action("/host", comment=comment)]
-        return self._action("", comment=comment)
-
-    def _python(self) -> list[str]:
-        lines = [
-            "- uses: actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0",
-            "  with:",
-            '    python-version: "3.12"',
-            "",
-        ]
-        if self.packages is None:
-            return lines
-        pip = ".venv/bin/pip" if self.packages.own else "python -m pip"
-        needed = self.packages.needed
-        return [
-            *lines,
-            "- name: Install what the agent needs",
-            *self._within("  "),
-            "  run: |",
-            *(["    python -m venv .venv"] if self.packages.own else []),
-            f"    {pip} install {needed}" if needed else f"    # {pip} install …",
-            "",
-        ]
-
-    def _action(self, variant: str, *, comment: bool) -> list[str]:
-        """Return the step of the action; its `variant` beside the job's own packages is `/host`."""
-        inputs = [*self._within("    "), *([] if comment else ['    comment: "off"'])]
-        return [
-            f"- uses: {ACTION}{variant}{_NEWEST}",
-            *(["  with:", *inputs] if inputs else []),
-            *self._env(),
-        ]
-
-    def _command(self, *, comment: bool) -> list[str]:
-        """Return the steps where a judge takes packages that the action does not have."""
-        package = f"ci-eval[{','.join(self.extras)}] @ git+https://github.com/{ACTION}@v1"
-        posting = " --comment update" if comment else ""
-        return [
-            "# The action lacks packages that a judge needs.",
-            "- name: Install ci-eval",
-            "  run: |",
-            '    python -m venv "$RUNNER_TEMP/ci-eval"',
-            f'    "$RUNNER_TEMP/ci-eval/bin/pip" install "{package}"',
-            "",
-            "- name: Evaluate",
-            *self._within("  "),
-            f"""  run: '"$RUNNER_TEMP/ci-eval/bin/ci-eval" run{posting} --baseline-save auto'""",
-            *self._env(
-                "CI_EVAL_INTERPRETER: python # what the agent runs under, if it names no other",
-                "GITHUB_TOKEN: ${{ github.token }} # for the comment and the baseline",
-            ),
-        ]
-
-    def _env(self, *known: str) -> list[str]:
-        """Return the `env:` of the step that evaluates, and what a secret cannot bring there."""
-        secrets = dict.fromkeys(name for each in self.asked for name in each.judge.secrets)
-        told = [each.told({}) for each in self.asked if not each.judge.secrets]
-        lines = [f"  # {one_line(each, _MAX_NOTE)}" for each in told]
-        if secrets:
-            lines += _ABOUT_KEYS
-        elif self.needs_key and not known:
-            return lines + list(_ENV_OF_AGENT)
-        entries = [*known, *(f"{name}: ${{{{ secrets.{name} }}}} # {_OUTSIDE}" for name in secrets)]
-        if entries:
-            lines += ["  env:", *(f"    {each}" for each in entries)]
-        if self.needs_key:
-            lines.append(_AND_OF_AGENT)
-        return lines
-
-    def _within(self, indent: str) -> list[str]:
-        return [f"{indent}working-directory: {_scalar(self.folder)}"] if self.folder else []
+    pushed = {"push": {"branches": [_pattern(branch or "")], "paths": paths}}
+    return filled(
+        "init/workflow.yml.in",
+        action=ACTION,
+        name=_scalar(f"Evaluate {folder}".strip()),
+        folder=_scalar(folder) if folder else "",
+        paths=_indented(yaml_text(paths), 6),
+        push=_indented(yaml_text(pushed), 2) if branch is not None else "",
+        report=_scalar(f"{within}/ci-eval-report/report.json".lstrip("/")),
+        packages=packages,
+        extras=sorted({each.judge.extra for each in asked} - EXTRAS_OF_ACTION - {""}),
+        notes=[one_line(each.told({}), _MAX_NOTE) for each in asked if not each.judge.secrets],
+        secrets=[*dict.fromkeys(name for each in asked for name in each.judge.secrets)],
+        needs_key=needs_key,
+    )
 
 
 def _pattern(path: str) -> str:

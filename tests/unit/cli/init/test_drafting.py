@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from ci_eval.cli.init.drafting import (
     Draft,
-    agent_text,
     config_text,
     recording_text,
-    starter_text,
 )
 from ci_eval.cli.init.scoring import Scoring
 from ci_eval.cli.init.trying import AskedModel
@@ -20,6 +18,7 @@ from ci_eval.judges.gemini import Gemini
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.records.model import Content, Invocation
 from ci_eval.records.trials import Recording
+from ci_eval.text.templates import source
 from ci_eval.text.yaml_files import parse_yaml
 
 ANY = st.text(max_size=30)
@@ -95,14 +94,16 @@ def test_the_options_of_judges_are_offered_only_where_one_is_asked_and_can_be_ta
 
 def test_what_the_user_fills_in_refuses_to_answer_until_then():
     namespace: dict = {}
-    exec(compile(agent_text(), "ci_eval_agent.py", "exec"), namespace)
+    exec(compile(source("init/any_agent.py.in"), "ci_eval_agent.py", "exec"), namespace)
 
     with pytest.raises(NotImplementedError, match="call your agent"):
         namespace["answer"]("Hi", [], {})
 
 
 def test_the_example_has_one_case():
-    assert [each["id"] for each in read(starter_text())["cases"]] == ["says-what-it-does"]
+    assert [each["id"] for each in read(source("init/smoke.yaml.in"))["cases"]] == [
+        "says-what-it-does"
+    ]
 
 
 def test_a_recording_is_one_conversation_a_line():
