@@ -36,12 +36,11 @@ def contents(kind: str) -> str:
     """Return a table of all plugins of a kind, with links to their sections."""
     entries = catalogue(kind, options=False)[kind]
     heads = ("Name", *(FACTS if kind == "criteria" else ()), "What it is")
-    rows = [(f"[`{_name(each)}`](#{anchor(_name(each))})", *_told(each)) for each in entries]
+    rows = [
+        (f"[`{_name(each)}`](#{anchor(_name(each))})", *facts(each), each["summary"])
+        for each in entries
+    ]
     return _table(heads, rows)
-
-
-def _told(entry: dict[str, Any]) -> tuple[str, ...]:
-    return (*facts(entry), entry["summary"])
 
 
 def _name(entry: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ci_eval.records.findings import Comparison, Excused, Flaky, Report
+from ci_eval.records.findings import Comparison, Excused, Report
 from ci_eval.records.results import RunMeta
 from ci_eval.reporters._changes import Place
 from ci_eval.reporters._findings import MAX_NAMED, Some
@@ -110,15 +110,11 @@ def flaky_cases(report: Report) -> Iterator[FlakyCase]:
     """Yield the flaky cases of the baseline that the report contains."""
     found: dict[Place, dict[str, list[str]]] = {}
     for each in report.comparison.flaky if report.comparison else ():
-        rates = found.setdefault(_place(each), {})
+        rates = found.setdefault(Place(each.group.agent, each.group.evalset, each.case), {})
         rates.setdefault(wording.rate(each), []).append(each.group.criterion)
     for place, rates in found.items():
         pairs = tuple((tuple(criteria), rate) for rate, criteria in rates.items())
         yield FlakyCase(place.named(report.meta), pairs)
-
-
-def _place(case: Flaky) -> Place:
-    return Place(case.group.agent, case.group.evalset, case.case)
 
 
 def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
@@ -126,9 +122,5 @@ def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
     names = found.cases[:MAX_NAMED]
     # A single evalset is never named in a document.
     if len(meta.evalsets) <= 1:
-        names = tuple(map(_case, names))
+        names = tuple(each.partition("/")[2] or each for each in names)
     return Excuse(found.named, wording.excuse(found), Some(names, len(found.cases)))
-
-
-def _case(place: str) -> str:
-    return place.partition("/")[2] or place

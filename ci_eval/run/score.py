@@ -11,7 +11,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Criterion, Scorer
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json, Status
-from ci_eval.records.results import InvocationScore, Score, TrialResult
+from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Trace, Trial
 from ci_eval.run.collect import Collector
 from ci_eval.run.execute import Landed
@@ -117,12 +117,11 @@ def _bounded(found: Score) -> Score:
     if found.evidence:
         update["evidence"] = shortened(found.evidence)
     if any(part.evidence for part in found.invocations):
-        update["invocations"] = tuple(map(_bounded_part, found.invocations))
+        update["invocations"] = tuple(
+            part.model_copy(update={"evidence": shortened(part.evidence)})
+            for part in found.invocations
+        )
     return found.model_copy(update=update)
-
-
-def _bounded_part(part: InvocationScore) -> InvocationScore:
-    return part.model_copy(update={"evidence": shortened(part.evidence)})
 
 
 def shortened(value: Json) -> Json:

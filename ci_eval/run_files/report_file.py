@@ -1,6 +1,5 @@
 """Reader of `report.json`, which may be untrusted."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,10 +80,7 @@ def _keep_within(limits: Limits, text: JsonText) -> None:
             if len(value) > limits.entries:
                 message = f"has {len(value):,} entries; the maximum is {limits.entries:,}"
                 raise UsageError(problems=[text.problem(message, loc)])
-            left += (((*loc, step), each) for step, each in _members(value))
+            members = value.items() if isinstance(value, dict) else enumerate(value)
+            left += (((*loc, step), each) for step, each in members)
         elif isinstance(value, int | float) and abs(value) > limits.number:
             raise UsageError(problems=[text.problem("the number is out of range", loc)])
-
-
-def _members(value: dict[str, Any] | list[Any]) -> Iterator[tuple[str | int, Any]]:
-    yield from value.items() if isinstance(value, dict) else enumerate(value)

@@ -11,7 +11,7 @@ from ci_eval.cli.adk.details import Details, details_of, overall_details
 from ci_eval.criteria.adk_custom_metric import CustomMetric
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status
-from ci_eval.records.results import InvocationScore, Score, TrialResult
+from ci_eval.records.results import Score, TrialResult
 
 _OURS = {"cost_usd", "nodes", "waits_for", "finish_reason", "unseen"}
 """Fields of invocations that ADK refuses to read."""
@@ -136,11 +136,10 @@ def _parts(score: Score, count: int) -> list[_Found]:
     """
     if len(score.invocations) != count:
         return [_Found(status=Status.SKIPPED, value=None)] * count
-    return [_part(score, each) for each in score.invocations]
-
-
-def _part(score: Score, part: InvocationScore) -> _Found:
-    return _Found(status=part.status, value=part.value, details=details_of(score, part))
+    return [
+        _Found(status=each.status, value=each.value, details=details_of(score, each))
+        for each in score.invocations
+    ]
 
 
 def _whole(score: Score, parts: Sequence[_Found]) -> _Found:

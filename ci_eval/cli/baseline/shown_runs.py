@@ -49,7 +49,8 @@ def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
         return
     say_table(_RUNS, [_run(each) for each in runs])
     say()
-    say_table(_MEANS, [_group(key, runs) for key in _groups(runs)])
+    groups = dict.fromkeys(each.group for run in runs for each in run.groups)
+    say_table(_MEANS, [_group(key, runs) for key in groups])
     say()
     where = f", looked for on {lineage.base!r}" if lineage.base else ""
     say(f"{counted(len(runs), 'run')} of {suite!r}{where}")
@@ -74,10 +75,6 @@ def _run(run: ShownRun) -> tuple[str, ...]:
         "-" if run.distance is None else counted(run.distance, "commit"),
         *map(str, (cases.passed, cases.failed, cases.errors)),
     )
-
-
-def _groups(runs: Sequence[ShownRun]) -> list[GroupKey]:
-    return list(dict.fromkeys(each.group for run in runs for each in run.groups))
 
 
 def _group(key: GroupKey, runs: Sequence[ShownRun]) -> tuple[str, ...]:

@@ -135,7 +135,11 @@ def save(written: Sequence[Written], *, backup: bool = False) -> None:
 
     """
     problems = [problem for each in written for problem in each.file.unwritable()]
-    copies = [each.file.beside(f"{_name(each.file)}.bak") for each in written] if backup else []
+    copies = (
+        [each.file.beside(f"{Path(each.file.shown).name}.bak") for each in written]
+        if backup
+        else []
+    )
     problems += [Problem("already exists", copy.shown) for copy in copies if copy.there]
     if problems:
         raise UsageError(problems=problems, hint="nothing was written")
@@ -144,10 +148,6 @@ def save(written: Sequence[Written], *, backup: bool = False) -> None:
             copy.write(read_text(each.file.path, shown=each.file.shown))
     for each in written:
         each.file.write(each.text)
-
-
-def _name(file: File) -> str:
-    return Path(file.shown).name
 
 
 def _is_older(path: Path, shown: str) -> bool:

@@ -195,13 +195,9 @@ def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
         state = recording.final_state or {}
         missing = [name for name in case.final_session_state if name not in state]
         if missing:
-            raise UsageError(f"the recorded final state has no {_listed(missing)}")
+            raise UsageError(f"the recorded final state has no {', '.join(map(repr, missing))}")
         changes["final_session_state"] = {name: state[name] for name in case.final_session_state}
     return case.model_copy(update=changes)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
 
 
 def _expectation(turn: Invocation) -> Invocation:

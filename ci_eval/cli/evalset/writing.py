@@ -69,10 +69,11 @@ def own_case(case: EvalCase) -> dict[str, Json]:
     scenario = case.conversation_scenario
     if scenario:
         more = {key: of_metadata(case, key) for key in ("goals", "max_turns")}
+        given = {"persona": scenario.user_persona, **more}
         found["scenario"] = {
             "start": scenario.starting_prompt,
             "plan": scenario.conversation_plan,
-            **_given({"persona": scenario.user_persona, **more}),
+            **{key: value for key, value in given.items() if value},
         }
     turns = [_own_turn(turn) for turn in case.conversation or ()]
     if len(turns) == 1:
@@ -96,10 +97,6 @@ def own_case(case: EvalCase) -> dict[str, Json]:
     if case.rerun_on_resume:
         found["rerun_on_resume"] = True
     return found
-
-
-def _given(values: Mapping[str, Json]) -> dict[str, Json]:
-    return {key: value for key, value in values.items() if value}
 
 
 def _own_turn(turn: Invocation) -> dict[str, Json]:

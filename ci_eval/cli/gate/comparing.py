@@ -54,7 +54,10 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
         worse = kind == "newly_failing"
         yield title, [case_line(e) for e in found.changes if (e.change != "fixed") is worse]
     yield "added", found.added
-    gone = (f"{each.kind} {each.name}{_on(each.where)}" for each in found.vanished)
+    gone = (
+        f"{each.kind} {each.name}{f' on {each.where}' if each.where else ''}"
+        for each in found.vanished
+    )
     yield "in the baseline but not in this run", [*gone]
     yield "not comparable", found.not_comparable
     flaky = (
@@ -116,7 +119,3 @@ def _delta(delta: Delta) -> tuple[str, ...]:
         else p_value(delta.p_value).removeprefix("p ").removeprefix("= "),
         delta.outcome.replace("_", " "),
     )
-
-
-def _on(where: str) -> str:
-    return f" on {where}" if where else ""

@@ -150,7 +150,7 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
             "run once",
             hint="store another run, or run each case at least twice: `run: {repeats: 2}`",
         )
-    cases = len({place for each in groups for place in _places(each)})
+    cases = len({(e.key.agent, e.key.evalset, case) for e in groups for case in e.now})
     blocking = [each for each in found if each.tier == "block" and each.wanted]
     repeats = _most(each.wanted.repeats for each in blocking if each.wanted)
     factor = _most(
@@ -179,11 +179,6 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
 
 
 _TIERS: tuple[Literal["block", "warn"], ...] = ("block", "warn")
-
-
-def _places(group: Group) -> Iterator[tuple[str, str, str]]:
-    for case in group.now:
-        yield group.key.agent, group.key.evalset, case
 
 
 def _most(values: Iterator[float | None]) -> float | None:
@@ -232,7 +227,7 @@ class _Family:
             group=group.key,
             tier=group.facts.tier,
             cases=len(group.pairs),
-            mean=_mean(group),
+            mean=math.fsum(each.base for each in group.pairs.values()) / len(group.pairs),
             trial_sd=math.sqrt(noise.within) if noise else None,
             run_sd=math.sqrt(noise.between) if noise and noise.runs else None,
             steady=group.steady,
@@ -326,7 +321,3 @@ def _added(
     """Yield the sums, trial by trial, as far as both were measured."""
     for one, other in zip(units, more, strict=False):
         yield tuple(map(sum, zip(one, other, strict=False)))
-
-
-def _mean(group: Group) -> float:
-    return math.fsum(each.base for each in group.pairs.values()) / len(group.pairs)

@@ -1,6 +1,6 @@
 """Choice of the criterion to check, and its passing score."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -87,7 +87,7 @@ def _name(types: Mapping[str, str], wanted: str | None, shown: str) -> str:
         ending = did_you_mean(str(wanted), types)
         raise UsageError(f"{shown} has no criterion {wanted!r} that uses a model{ending}")
     if len(meant) > 1:
-        hint = f"choose one: --criterion {_or(meant)}"
+        hint = f"choose one: --criterion {', or '.join(meant)}"
         raise UsageError(f"{shown} has several criteria that use a model", hint=hint)
     return meant[0]
 
@@ -101,7 +101,3 @@ def _bar(name: str, threshold: float | None, bar: Bar) -> Bar:
 
 def _short(type_name: str) -> str:
     return type_name.rpartition("/")[2]
-
-
-def _or(names: Iterable[str]) -> str:
-    return ", or ".join(names)

@@ -28,7 +28,9 @@ def show(found: Calibration, required: Required) -> None:
     say()
     for line in _findings(found):
         say(line)
-    say_list("the judge could not decide", [_open(each) for each in found.undecided])
+    say_list(
+        "the judge could not decide", [f"{_place(each)}: {each.reason}" for each in found.undecided]
+    )
     say_list("people are divided on", [_place(each) for each in found.divided])
     say_list("people and the judge differ on", [_differing(each) for each in found.differing])
     say()
@@ -101,10 +103,6 @@ def _between(interval: Interval, value: str) -> str:
 def _place(item: Open | Differing) -> str:
     name = item.id if item.id == f"line {item.line}" else f"{item.id} (line {item.line})"
     return f"{name}, rubric {item.rubric_id}" if item.rubric_id is not None else name
-
-
-def _open(item: Open) -> str:
-    return f"{_place(item)}: {item.reason}"
 
 
 def _differing(item: Differing) -> str:
