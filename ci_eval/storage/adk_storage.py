@@ -14,11 +14,11 @@ with its rules for ids and its messages.
 import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Protocol
+from typing import IO
 
 from ci_eval.records.errors import UsageError
 from ci_eval.run_files.run_file import replacing
@@ -75,12 +75,9 @@ def check_id(eval_set_id: str) -> None:
 
 def id_from(name: str) -> str:
     """Return the default id of an evalset in a file named `name`."""
-    stem = name
-    for suffix in (EVALSET_SUFFIX, ".test.json", *_FILES):
-        if stem.endswith(suffix):
-            stem = stem.removesuffix(suffix)
-            break
-    return re.sub(r"[^a-zA-Z0-9_]+", "_", stem).strip("_") or "evalset"
+    suffixes = (EVALSET_SUFFIX, ".test.json", *_FILES)
+    suffix = next((each for each in suffixes if name.endswith(each)), "")
+    return re.sub(r"[^a-zA-Z0-9_]+", "_", name.removesuffix(suffix)).strip("_") or "evalset"
 
 
 # --- Evalsets ---------------------------------------------------------------------------------
@@ -114,27 +111,6 @@ def evalset_place(given: str) -> Place:
 
 
 # --- Results ----------------------------------------------------------------------------------
-
-
-class History(Protocol):
-    """Storage of evaluation results."""
-
-    def check(self, app: str) -> None:
-        """Check, before anything is spent, that results of `app` can be stored.
-
-        Raises:
-            UsageError: they cannot.
-
-        """
-
-    def result_id(self, full: str, name: str) -> str:
-        """Return the id of the result `name`; `full` also has the agent and the evalset."""
-
-    def writing(self, app: str, name: str) -> AbstractContextManager[IO[str]]:
-        """Return a context manager that writes the result `name` of `app` atomically."""
-
-    def shown(self, app: str, name: str) -> str:
-        """Return the path or address of the result `name` of `app`, for messages."""
 
 
 @dataclass(frozen=True)
@@ -203,3 +179,11 @@ class BucketHistory:
     def _object(self, app: str, name: str) -> str:
         check_segment(name, "eval_set_result_id")
         return f"{app}/{_RESULTS}/{name}{RESULT_SUFFIX}"
+
+
+History = FolderHistory | BucketHistory
+"""Storage of evaluation results.
+
+`check` raises a `UsageError`, before anything is spent, if results of the app cannot be stored.
+Of the arguments of `result_id`, `full` also has the agent and the evalset.
+"""

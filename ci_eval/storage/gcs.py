@@ -133,33 +133,30 @@ class Storage:
 
 @cache
 def _client(endpoint: str, project: str | None, *, anonymous: bool) -> Any:
-    """Return a client; finding credentials may take requests."""
+    """Return a client; finding credentials may take requests.
+
+    Raises:
+        google.auth.exceptions.DefaultCredentialsError: there are no credentials.
+
+    """
     with warnings.catch_warnings():
         # Warnings about the Python version and about user credentials; neither helps our users.
         warnings.simplefilter("ignore")
+        import google.auth
         from google.auth.credentials import AnonymousCredentials
         from google.cloud import storage  # type: ignore[import-untyped]  # it has none
 
         more: dict[str, Any] = {"client_options": {"api_endpoint": endpoint}} if endpoint else {}
         if anonymous:
             more["credentials"] = AnonymousCredentials()  # type: ignore[no-untyped-call]  # as above
-        client = storage.Client(project=project or (None if anonymous else _project()), **more)
+        if not project and not anonymous:
+            # The project of the credentials, or the library's placeholder for an unknown one.
+            project = google.auth.default()[1] or "<none>"
+        client = storage.Client(project=project or None, **more)
         # This cache serves tracing, which we do not use; its threads would keep sending requests
         # after a timeout.  Otherwise only an environment variable switches it off.
         client._bucket_metadata_cache = None  # noqa: SLF001  # see above
         return client
-
-
-def _project() -> str:
-    """Return the project of the credentials, or the library's placeholder for an unknown one.
-
-    Raises:
-        google.auth.exceptions.DefaultCredentialsError: there are no credentials.
-
-    """
-    import google.auth
-
-    return google.auth.default()[1] or "<none>"
 
 
 class Bucket:
@@ -171,10 +168,8 @@ class Bucket:
         )
 
         self._bucket = bucket
-        self._call_options: dict[str, Any] = {
-            "timeout": timeout_s,
-            "retry": DEFAULT_RETRY.with_timeout(timeout_s),
-        }
+        retry = DEFAULT_RETRY.with_timeout(timeout_s)
+        self._call_options: dict[str, Any] = {"timeout": timeout_s, "retry": retry}
 
     def place(self, name: str) -> Place:
         """Return the address of the object `name`."""
@@ -188,11 +183,9 @@ class Bucket:
 
         """
         shown = str(self.place(prefix))
+        options = {"prefix": prefix or None, "max_results": most + 1, **self._call_options}
         with _translated_errors(shown, missing="no such bucket"):
-            blobs = self._bucket.list_blobs(
-                prefix=prefix or None, max_results=most + 1, **self._call_options
-            )
-            found = [self._entry(blob) for blob in blobs]
+            found = [self._entry(blob) for blob in self._bucket.list_blobs(**options)]
         if len(found) > most:
             message = f"holds more than {most} objects; use a narrower pattern"
             raise UsageError(problems=[Problem(message, shown)])
@@ -292,10 +285,9 @@ class Bucket:
         found = self.find(entry.place.name)
         if found is None:
             return False
+        options = {"if_generation_match": entry.generation, **self._call_options}
         with _translated_errors(str(entry.place)):
-            self._bucket.delete_blob(
-                entry.place.name, if_generation_match=entry.generation, **self._call_options
-            )
+            self._bucket.delete_blob(entry.place.name, **options)
         return True
 
     def _entry(self, blob: Any) -> Entry:
@@ -359,9 +351,8 @@ def _translated_errors(shown: str, *, missing: str = "no such object") -> Iterat
     except (requests.RequestException, auth.TransportError, api.RetryError) as exc:
         raise error(f"Cloud Storage cannot be reached: {_root_cause(exc)}") from exc
     except (auth.GoogleAuthError, api.Unauthorized) as exc:
-        raise error(
-            f"the Google Cloud credentials were refused: {_detail(exc)}", _LOGIN_HINT
-        ) from exc
+        message = f"the Google Cloud credentials were refused: {_detail(exc)}"
+        raise error(message, _LOGIN_HINT) from exc
     except api.Forbidden as exc:
         raise error(f"the credentials lack a permission: {_detail(exc)}") from exc
     except api.NotFound as exc:

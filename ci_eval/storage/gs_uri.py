@@ -76,11 +76,8 @@ def fits_object(name: str, pattern: str) -> bool:
     at = _skip_globstars({0}, steps)
     for part in name.split("/"):
         inner = {place for place in at if place < len(steps) and steps[place] == "**"}
-        passed = {
-            place + 1
-            for place in at - inner
-            if place < len(steps) and fnmatchcase(part, steps[place])
-        }
+        plain = (place for place in at - inner if place < len(steps))
+        passed = {place + 1 for place in plain if fnmatchcase(part, steps[place])}
         at = _skip_globstars(inner | passed, steps)
     return len(steps) in at
 

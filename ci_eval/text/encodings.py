@@ -224,10 +224,8 @@ class Reading:
         at = size = 0
         for found in self._escaped.finditer(self._text):
             begin, end = found.span()
-            for part, span in (
-                (self._text[at:begin], (at, begin)),
-                (_decoded(found), (begin, end)),
-            ):
+            verbatim = self._text[at:begin]
+            for part, span in ((verbatim, (at, begin)), (_decoded(found), (begin, end))):
                 if part:
                     self._begins.append(size)
                     self._parts.append(span)

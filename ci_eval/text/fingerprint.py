@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Any
 
 from ci_eval.records.model import EvalCase, Json
 
@@ -19,15 +20,9 @@ def of_question(case: EvalCase) -> str:
 
 def of_case(case: EvalCase) -> str:
     """Return the fingerprint of a case's messages and expectations, without its metadata."""
-    asked = case.model_dump(
-        mode="json",
-        exclude_defaults=True,
-        exclude={
-            **dict.fromkeys(_BESIDE, True),
-            "conversation": {"__all__": _INCIDENTAL},
-        },
-    )
-    return fingerprint(asked)
+    beside: dict[str, Any] = dict.fromkeys(_BESIDE, True)
+    beside["conversation"] = {"__all__": _INCIDENTAL}
+    return fingerprint(case.model_dump(mode="json", exclude_defaults=True, exclude=beside))
 
 
 _BESIDE = ("creation_timestamp", "tags", "name", "description", "rerun_on_resume")

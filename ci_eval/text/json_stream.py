@@ -8,15 +8,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.text.json_text import (
-    MAX_DEPTH,
-    NotJsonError,
-    Places,
-    decode,
-    parse_json,
-    refuse_many,
-    skip,
-)
+from ci_eval.text import json_text
 from ci_eval.text.yaml_files import MAX_WALKED, Loc, reading
 
 MAX_ELEMENT_CHARS = 64 * 1024 * 1024
@@ -24,6 +16,10 @@ MAX_ELEMENT_CHARS = 64 * 1024 * 1024
 _CHUNK = 1 << 20
 _LONGEST_WORD = 16
 """Any JSON token but a string is known to be invalid after this many characters."""
+
+
+Refuse = Callable[[str, int], None]
+"""Reports an error in a line of the given number."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +38,14 @@ class Element:
         return self.line - 1 + self._places.line(loc)
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(self.text)
+    def _places(self) -> json_text.Places:
+        return json_text.Places(self.text)
 
 
 class JsonFile:
     """A JSON document whose long arrays are streamed, not loaded."""
 
-    def __init__(self, path: Path, *, shown: str, max_depth: int = MAX_DEPTH) -> None:
+    def __init__(self, path: Path, *, shown: str, max_depth: int = json_text.MAX_DEPTH) -> None:
         self._path = path
         self._shown = shown
         self._max_depth = max_depth
@@ -78,7 +74,7 @@ class JsonFile:
 
 
 def walk_lines(
-    path: Path, *, shown: str, refuse: Callable[[str, int], None], max_depth: int = MAX_DEPTH
+    path: Path, *, shown: str, refuse: Refuse, max_depth: int = json_text.MAX_DEPTH
 ) -> Iterator[Element]:
     """Yield the value of each line of a JSON Lines file.
 
@@ -96,8 +92,8 @@ def walk_lines(
                 raise UsageError(problems=[Problem(message, shown, number)])
             if line.strip():
                 try:
-                    value = parse_json(line, max_depth=max_depth)
-                except NotJsonError as exc:
+                    value = json_text.parse_json(line, max_depth=max_depth)
+                except json_text.NotJsonError as exc:
                     refuse(str(exc), number)
                 else:
                     yield Element(value, number, line)
@@ -165,7 +161,7 @@ class _Cursor:
     def peek(self) -> str:
         """Return the next character that is not whitespace; empty at the end."""
         while True:
-            self._pass_to(skip(self._text, self._at))
+            self._pass_to(json_text.skip(self._text, self._at))
             if self._at < len(self._text):
                 return self._text[self._at]
             if not self._more():
@@ -182,29 +178,28 @@ class _Cursor:
 
     def elements(self) -> Iterator[Element]:
         """Consume a list, yielding its elements."""
-        self.take("[")
-        if self.peek() == "]":
-            self.take("]")
-            return
-        while True:
+        for _ in self._items("[", "]"):
             yield self.value()
-            if self.take(",]") == "]":
-                return
 
     def members(self) -> Iterator[str]:
         """Consume an object, yielding its names; the caller consumes each value."""
-        self.take("{")
-        if self.peek() == "}":
-            self.take("}")
-            return
-        while True:
+        for _ in self._items("{", "}"):
             if self.peek() != '"':
                 self.refuse("expected a name in double quotes")
             name = self.value().value
             self.take(":")
             yield name
-            if self.take(",}") == "}":
-                return
+
+    def _items(self, opening: str, closing: str) -> Iterator[None]:
+        """Consume a list or an object, except for its items, before each of which it yields."""
+        self.take(opening)
+        if self.peek() == closing:
+            self.take(closing)
+            return
+        more = ","
+        while more == ",":
+            yield
+            more = self.take("," + closing)
 
     def value(self) -> Element:
         """Consume a value and return it."""
@@ -212,11 +207,11 @@ class _Cursor:
         while True:
             held = len(self._text) - self._at
             try:
-                value, end = decode(self._text, self._at, max_depth=self._max_depth)
+                value, end = json_text.decode(self._text, self._at, max_depth=self._max_depth)
                 # A number at the end of the window may continue after it.
                 if end <= len(self._text) - _LONGEST_WORD or not self._more():
                     break
-            except NotJsonError as exc:
+            except json_text.NotJsonError as exc:
                 near_end = exc.position > len(self._text) - _LONGEST_WORD
                 if not (exc.unfinished or near_end) or not self._more():
                     self._pass_to(exc.position)
@@ -231,8 +226,8 @@ class _Cursor:
     def _refuse_many(self, held: int) -> None:
         """Refuse an unfinished value if its first `held` characters hold too many values."""
         try:
-            refuse_many(self._text, self._at, self._at + held)
-        except NotJsonError as exc:
+            json_text.refuse_many(self._text, self._at, self._at + held)
+        except json_text.NotJsonError as exc:
             self.refuse(str(exc))
 
     def refuse(self, message: str) -> NoReturn:

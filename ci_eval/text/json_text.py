@@ -152,25 +152,21 @@ def refuse_many(text: str, at: int, end: int) -> None:
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_ESCAPE = re.compile(r"\\(?:u[dD](?:([89abAB])|[c-fC-F])..|.)", re.DOTALL)
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F].."  # a surrogate pair
+    r"|(?P<half>u[dD][89a-fA-F]..)|.)",
+    re.DOTALL,
+)
 
 
 def _refuse_surrogates(text: str, at: int, end: int) -> None:
     """Refuse an escaped surrogate without its other half."""
     if not _SURROGATE.search(text, at, end):
         return
-    pair: re.Match[str] | None = None
     for found in _ESCAPE.finditer(text, at, end):
-        completes = pair is not None and pair.end() == found.start()
-        is_half, is_first = len(found[0]) > 2, found[1] is not None
-        if pair and not (completes and is_half and not is_first):
-            break
-        if is_half and not is_first and not pair:
-            pair = found
-            break
-        pair = found if is_first else None
-    if pair:
-        raise NotJsonError(f"{pair[0]} is an unpaired surrogate (half a character)", pair.start())
+        if found["half"]:
+            message = f"{found[0]} is an unpaired surrogate (half a character)"
+            raise NotJsonError(message, found.start())
 
 
 # --- Line numbers -----------------------------------------------------------------------------

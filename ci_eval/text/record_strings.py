@@ -3,110 +3,78 @@
 Fields with fixed values (`Literal`) are left out: a record with others would be invalid.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal, cast, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 _LONG = 10_000_000
 """Integers of at least this size are treated as texts, because they may be a whole secret."""
 
 
+Kind = Literal["key", "value"]
+
+
 class Leaves:
     """The texts of a record, including keys, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, record: Any) -> None:
         self.texts: list[str] = []
         self.values: list[int] = []
         """Indices of the texts that are not keys."""
-        self._next = 0
+        _changed(record, self._add)
 
-    def visit(self, value: Any) -> None:
-        """Add the texts of `value`, a record or part of one."""
-        kind = type(value)
-        if kind is str:
-            self._add(value)
-        elif kind is tuple or kind is list:
-            for each in value:
-                self.visit(each)
-        elif hasattr(kind, "model_fields"):
-            for name in _free_fields(cast("Hashable", kind)):
-                self.visit(getattr(value, name))
-            if value.__pydantic_extra__:
-                self.visit_json(value.__pydantic_extra__)
-        elif isinstance(value, Mapping):
-            for key, each in value.items():
-                self._visit_key(key)
-                self.visit(each) if hasattr(type(each), "model_fields") else self.visit_json(each)
+    def rebuilt(self, record: Any) -> Any:
+        """Return `record` with the current `texts`."""
+        texts = iter(self.texts)
+        return _changed(record, lambda _text, _kind: next(texts))
 
-    def visit_json(self, value: Any) -> None:
-        """Add the texts of a JSON value, including long integers."""
-        if _is_long(value):
-            self._add(str(value))
-        elif isinstance(value, list | tuple):
-            for each in value:
-                self.visit_json(each)
-        else:
-            self.visit(value)
-
-    def _visit_key(self, key: Any) -> None:
-        if type(key) is str:
-            self.texts.append(key)
-
-    def _add(self, text: str) -> None:
-        self.values.append(len(self.texts))
+    def _add(self, text: str, kind: Kind) -> str:
+        if kind == "value":
+            self.values.append(len(self.texts))
         self.texts.append(text)
-
-    def rebuilt(self, value: Any) -> Any:
-        """Return `value` with the current `texts`; walks in the same order as `visit`."""
-        kind = type(value)
-        if kind is str:
-            return self._take()
-        if kind is tuple or kind is list:
-            return kind([self.rebuilt(each) for each in value])
-        if hasattr(kind, "model_fields"):
-            update = {
-                name: self.rebuilt(getattr(value, name))
-                for name in _free_fields(cast("Hashable", kind))
-            }
-            if value.__pydantic_extra__:
-                update |= self.rebuilt_json(value.__pydantic_extra__)
-            return value.model_copy(update=update)
-        return self._rebuilt_mapping(value) if isinstance(value, Mapping) else value
-
-    def rebuilt_json(self, value: Any) -> Any:
-        """Return a JSON value likewise; walks in the same order as `visit_json`."""
-        if _is_long(value):
-            text = self._take()
-            return value if text == str(value) else text
-        if isinstance(value, list | tuple):
-            return type(value)([self.rebuilt_json(each) for each in value])
-        return self.rebuilt(value)
-
-    def _rebuilt_mapping(self, value: Mapping[Any, Any]) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
-        for key, each in value.items():
-            name = self._take() if type(key) is str else key
-            while name in found:  # several keys are replaced by the same name
-                name += "'"
-            is_record = hasattr(type(each), "model_fields")
-            found[name] = self.rebuilt(each) if is_record else self.rebuilt_json(each)
-        return found
-
-    def _take(self) -> str:
-        self._next += 1
-        return self.texts[self._next - 1]
+        return text
 
 
-def _is_long(value: Any) -> bool:
-    return type(value) is int and abs(value) >= _LONG
+Change = Callable[[str, Kind], str]
+"""Returns the new text for a text."""
+
+
+def _changed(value: Any, change: Change, *, is_json: bool = False) -> Any:
+    """Return `value`, a record or part of one, with every text changed.
+
+    In JSON, long integers are texts, too.
+    """
+    kind: Any = type(value)
+    if kind is str:
+        return change(value, "value")
+    if is_json and kind is int and abs(value) >= _LONG:
+        text = change(str(value), "value")
+        return value if text == str(value) else text
+    if kind is tuple or kind is list:
+        return kind([_changed(each, change, is_json=is_json) for each in value])
+    if hasattr(kind, "model_fields"):
+        update = {name: _changed(getattr(value, name), change) for name in _free_fields(kind)}
+        if value.__pydantic_extra__:
+            update |= _changed(value.__pydantic_extra__, change)
+        return value.model_copy(update=update)
+    return _changed_items(value, change) if isinstance(value, Mapping) else value
+
+
+def _changed_items(value: Mapping[Any, Any], change: Change) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for key, each in value.items():
+        name = change(key, "key") if type(key) is str else key
+        while name in found:  # several keys are replaced by the same name
+            name += "'"
+        found[name] = _changed(each, change, is_json=True)
+    return found
 
 
 @cache
 def _free_fields(kind: Any) -> tuple[str, ...]:
     """Return the fields of a record that may hold any text."""
-    return tuple(
-        name for name, field in kind.model_fields.items() if not _is_literal(field.annotation)
-    )
+    fields = kind.model_fields.items()
+    return tuple(name for name, field in fields if not _is_literal(field.annotation))
 
 
 def _is_literal(annotation: Any) -> bool:

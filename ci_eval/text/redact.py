@@ -8,6 +8,7 @@ reversing or encrypting, cannot be detected: redaction helps against accidents a
 
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -92,11 +93,8 @@ class Secrets:
         """
         if not self or not self._may_be_in(record.model_dump(exclude_defaults=True)):
             return record
-        leaves = Leaves()
-        leaves.visit(record)
-        if not self._clean(leaves):
-            return record
-        return cast("M", leaves.rebuilt(record))
+        leaves = Leaves(record)
+        return cast("M", leaves.rebuilt(record)) if self._clean(leaves) else record
 
     def _may_be_in(self, plain: Mapping[str, Any]) -> bool:
         """Return True if a dumped record may contain a secret; a fast check."""
@@ -104,23 +102,19 @@ class Secrets:
         every: list[str] = []
         gathered(plain, values, every)
         text = squeezed("".join([*values, "\0", *every]))
-        for anchor in self._anchors:
-            if anchor in text:
-                return True
-        long = [each for each in every if len(each) >= MIN_CUT]
-        return any(map(self._cut_off, long))
+        return any(anchor in text for anchor in self._anchors) or any(map(self._cut_off, every))
 
     def _clean(self, leaves: Leaves) -> bool:
         """Redact the texts in `leaves`; return True if anything changed."""
+        found: defaultdict[int, list[Span]] = defaultdict(list)
         every = range(len(leaves.texts))
-        found = {at: span for at, span in self._within(leaves.texts, every, "\0") if span}
         # A secret may be split over consecutive texts, with or without keys between them.
-        for kind in (leaves.values, every):
-            for at, spans in self._within(leaves.texts, kind, ""):
-                found[at] = [*found.get(at, []), *spans]
+        for chosen, between in ((every, "\0"), (leaves.values, ""), (every, "")):
+            for at, spans in self._within(leaves.texts, chosen, between):
+                found[at] += spans
         for at, text in enumerate(leaves.texts):
             if cut := self._cut_off(text):
-                found[at] = [*found.get(at, []), *cut]
+                found[at] += cut
         for at, spans in found.items():
             leaves.texts[at] = _replaced(leaves.texts[at], spans)
         return bool(found)

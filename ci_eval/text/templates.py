@@ -144,10 +144,8 @@ def workflow_command(
 ) -> str:
     """Return the command with which a GitHub runner annotates `line` of `file`."""
     place = {"file": file, "line": str(line or "") if file else "", "title": title}
-    properties = ",".join(
-        f"{name}={command_property(value)}" for name, value in place.items() if value
-    )
-    return f"::{level} {properties}::{command_data(message)}"
+    known = [f"{name}={command_property(value)}" for name, value in place.items() if value]
+    return f"::{level} {','.join(known)}::{command_data(message)}"
 
 
 # --- Numbers --------------------------------------------------------------------------------
@@ -260,12 +258,10 @@ def dollars(amount: float) -> str:
     >>> dollars(12.3), dollars(0.0213), dollars(0.000004)
     ('$12.30', '$0.0213', '$0.000004')
     """
-    return f"${amount:.2f}" if amount >= 1 or not amount else f"${_significant(amount)}"
-
-
-def _significant(amount: float) -> str:
+    if amount >= 1 or not amount:
+        return f"${amount:.2f}"
     digits = max(2, 2 - math.floor(math.log10(amount)))
-    return f"{amount:.{digits}f}".rstrip("0").ljust(4, "0")
+    return "$" + f"{amount:.{digits}f}".rstrip("0").ljust(4, "0")
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -326,12 +322,9 @@ def source(name: str) -> str:
 def prepare() -> None:
     """Compile all templates in advance, because compiling takes longer than rendering."""
     found = environment()
-    for name in found.list_templates(filter_func=_is_document):
-        found.get_template(name)
-
-
-def _is_document(name: str) -> bool:
-    return name.endswith(".j2") and "/" not in name  # subfolders hold prompts
+    for name in found.list_templates(["j2"]):
+        if "/" not in name:  # subfolders hold prompts
+            found.get_template(name)
 
 
 @cache

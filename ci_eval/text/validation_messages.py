@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Tag, ValidationError
 
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.yaml_files import Loc
+from ci_eval.text.yaml_files import Loc, dotted
 
 _EXPECTED = {
     "string": "text",
@@ -66,6 +66,12 @@ def errors_in(error: ValidationError, model: type[BaseModel]) -> Iterator[Fault]
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[Loc, str]]:
     """Yield the location and the message of each error in a value of `model`."""
     return ((each.loc, each.message) for each in errors_in(error, model))
+
+
+def described(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
+    """Yield each error in a value of `model` as `location: message`."""
+    for loc, message in explain(error, model):
+        yield f"{dotted(loc)}: {message}" if loc else message
 
 
 def _message(detail: Any, model: type[BaseModel], loc: Loc) -> str:
@@ -126,18 +132,11 @@ def _tagged(annotation: Any, tag: str) -> Any:
     """Return the member of a union that has `tag`."""
     if Tag(tag) in getattr(annotation, "__metadata__", ()):
         return annotation
-    for inner in typing.get_args(annotation):
-        found = _tagged(inner, tag)
-        if found:
-            return found
-    return None
+    found = (_tagged(inner, tag) for inner in typing.get_args(annotation))
+    return next(filter(None, found), None)
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    for inner in typing.get_args(annotation):
-        found = _model_in(inner)
-        if found:
-            return found
-    return None
+    return next(filter(None, map(_model_in, typing.get_args(annotation))), None)

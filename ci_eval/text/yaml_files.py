@@ -35,6 +35,7 @@ MAX_LINES = 64 << 30
 _MAX_BITS = 1023
 """The maximum size of an integer, so that it is finite as a float."""
 _CHUNK = 1 << 20
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_text(path: Path, *, shown: str, most: int = MAX_TEXT) -> str:
@@ -90,14 +91,10 @@ def _not_utf8(path: Path, shown: str) -> Problem:
                 decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as exc:
                 line += exc.object.count(b"\n", 0, exc.start)
-                is_utf16 = line == 1 and _is_utf16(exc.object)
+                is_utf16 = line == 1 and exc.object.startswith(_UTF16_MARKS)
                 hint = "; the file seems to be UTF-16" if is_utf16 else ""
                 return Problem(f"byte {exc.object[exc.start]:#04x} is not UTF-8{hint}", shown, line)
             line += chunk.count(b"\n")
-
-
-def _is_utf16(data: bytes) -> bool:
-    return data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
 def dotted(loc: Loc) -> str:
