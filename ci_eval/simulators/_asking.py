@@ -28,6 +28,11 @@ async def answered(panel: Panel, question: Question, read: Callable[[str], T], *
     return found.value
 
 
-def unchanged(text: str) -> str:
-    """Return `text`: every answer is a valid message."""
-    return text
+async def next_message(panel: Panel, question: Question) -> str:
+    """Ask `question`, and return the answer: any text is a valid message.
+
+    Raises:
+        TrialError: there is no answer.
+
+    """
+    return await answered(panel, question, str, what="what comes next")

@@ -14,7 +14,6 @@ from ci_eval.records.model import (
     IntermediateData,
     Invocation,
     Json,
-    Part,
 )
 from ci_eval.text.sanitize import one_line
 
@@ -56,16 +55,13 @@ def _author(invocation: Invocation) -> str:
 def _message(author: str, content: Content | None, *, calls: bool) -> Iterator[str]:
     for part in (content.parts if content else None) or ():
         if part.text and not part.thought:
-            yield f"{_named(author)}: {_indented(part.text)}"
+            indented = "\n  ".join(part.text.splitlines())
+            yield f"{_named(author)}: {indented}"
         elif calls:
-            yield from _of_tools(author, part)
-
-
-def _of_tools(author: str, part: Part) -> Iterator[str]:
-    if part.function_call:
-        yield _called(author, part.function_call)
-    if part.function_response:
-        yield _returned(part.function_response)
+            if part.function_call:
+                yield _called(author, part.function_call)
+            if part.function_response:
+                yield _returned(part.function_response)
 
 
 def _called(author: str, call: FunctionCall) -> str:
@@ -83,7 +79,3 @@ def _json(value: Json) -> str:
 
 def _named(author: str) -> str:
     return one_line(author, _NAME_CHARS) or _AGENT
-
-
-def _indented(text: str) -> str:
-    return "\n  ".join(text.splitlines())

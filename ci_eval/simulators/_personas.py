@@ -39,12 +39,7 @@ def shown(persona: Persona) -> ShownPersona:
 
 
 def _shown(behavior: Behavior) -> ShownBehavior:
-    return ShownBehavior(
-        behavior.name,
-        behavior.description,
-        behavior.behavior_instructions,
-        behavior.violation_rubrics,
-    )
+    return ShownBehavior(*(getattr(behavior, name) for name in ShownBehavior._fields))
 
 
 def _listed(lines: tuple[str, ...]) -> str:

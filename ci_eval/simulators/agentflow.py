@@ -9,7 +9,7 @@ from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.scenarios import goals_of, max_turns_of
-from ci_eval.simulators._asking import answered, unchanged
+from ci_eval.simulators._asking import answered, next_message
 from ci_eval.simulators._history import USER, written
 from ci_eval.text.json_text import parse_json
 
@@ -84,8 +84,7 @@ class AgentFlow(Simulator):
             goals=list(left),
             conversation=conversation,
         )
-        said = await answered(panel, question, unchanged, what="what comes next")
-        return Content.of_text(said, role=USER)
+        return Content.of_text(await next_message(panel, question), role=USER)
 
 
 async def _open_goals(goals: Sequence[str], conversation: str, panel: Panel) -> list[str]:

@@ -8,9 +8,9 @@ from pydantic import field_validator
 from ci_eval.formats.personas import STOP_SIGNAL, persona_of, persona_text
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Panel, Simulator, simulator
-from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.model import Content, ConversationScenario, EvalCase, Invocation
 from ci_eval.records.questions import Question, Wording
-from ci_eval.simulators._asking import answered, unchanged
+from ci_eval.simulators._asking import next_message
 from ci_eval.simulators._history import USER, written
 from ci_eval.simulators._personas import shown
 
@@ -80,17 +80,15 @@ class LlmBacked(Simulator):
         scenario = case.conversation_scenario
         if scenario is None:
             return None
+        said = scenario.starting_prompt
         if so_far:
-            question = self._question(case, so_far, panel)
-            said = await answered(panel, question, unchanged, what="what comes next")
-        else:
-            said = scenario.starting_prompt
+            said = await next_message(panel, self._question(scenario, so_far, panel))
         return None if STOP_SIGNAL in said.lower() else Content.of_text(said, role=USER)
 
-    def _question(self, case: EvalCase, so_far: Sequence[Invocation], panel: Panel) -> Question:
-        scenario = case.conversation_scenario
-        plan = scenario.conversation_plan if scenario else ""
-        persona = persona_of(scenario.user_persona) if scenario else None
+    def _question(
+        self, scenario: ConversationScenario, so_far: Sequence[Invocation], panel: Panel
+    ) -> Question:
+        plan, persona = scenario.conversation_plan, persona_of(scenario.user_persona)
         history = written(so_far, calls=self.include_function_calls)
         if self.custom_instructions is None:
             whom = persona_text(persona) if persona else ""
