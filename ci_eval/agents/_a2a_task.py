@@ -6,23 +6,12 @@ servers do not report them, so there is no trajectory.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 
 from pydantic import Field
 from pydantic.alias_generators import to_snake
 
-from ci_eval.agents._a2a_wire import (
-    ENDED,
-    INPUT_REQUIRED,
-    STOPPED,
-    Artifact,
-    ArtifactUpdate,
-    Message,
-    Status,
-    StatusUpdate,
-    Task,
-    Update,
-    as_parts,
-)
+from ci_eval.agents import _a2a_wire as wire
 from ci_eval.formats.events import AGENT, USER, parts_of
 from ci_eval.records.model import (
     Content,
@@ -35,6 +24,7 @@ from ci_eval.records.model import (
     Stored,
 )
 
+_Metadata = Mapping[str, Json] | None
 _ADK_PREFIX = "adk_"
 """The prefix of names in ADK's metadata."""
 
@@ -48,7 +38,7 @@ class Received(Stored):
     """The ids of tool calls."""
     answers: set[str] = Field(default_factory=set)
     """The ids of the calls that were answered."""
-    artifacts: dict[str, Artifact] = Field(default_factory=dict)
+    artifacts: dict[str, wire.Artifact] = Field(default_factory=dict)
     """The latest version of each artifact."""
 
 
@@ -60,8 +50,8 @@ class Progress:
         self._before = dict(received.artifacts)
         self._events: list[InvocationEvent] = []
         self._is_captured = False
-        self._status = Status()
-        self._answer: Message | None = None
+        self._status = wire.Status()
+        self._answer: wire.Message | None = None
         self.task_id: str | None = None
         self.context_id: str | None = None
 
@@ -73,33 +63,32 @@ class Progress:
     @property
     def is_settled(self) -> bool:
         """Whether the task has ended or waits for input."""
-        return self.state in ENDED | STOPPED
+        return self.state in wire.SETTLED
 
     @property
     def status_text(self) -> str:
         """The agent's message about the state."""
         message = self._status.message
-        return Content(parts=as_parts(message.parts)).text if message else ""
+        return Content(parts=wire.as_parts(message.parts)).text if message else ""
 
-    def add(self, update: Update) -> None:
+    def add(self, update: wire.Update) -> None:
         """Add an update from the agent."""
         self._note(update.metadata)
         self.context_id = update.context_id or self.context_id
-        if isinstance(update, Message):
-            self._answer = update
-            self.task_id = update.task_id
-            return
-        self.task_id = update.id if isinstance(update, Task) else update.task_id
-        if isinstance(update, Task):
-            for message in update.history:
-                self._add_message(message)
-            for artifact in update.artifacts:
-                self._add_artifact(artifact)
-            self._set_status(update.status)
-        elif isinstance(update, StatusUpdate):
-            self._set_status(update.status, update.metadata)
-        else:
-            self._add_artifact(self._merged(update))
+        self.task_id = update.id if isinstance(update, wire.Task) else update.task_id
+        match update:
+            case wire.Message():
+                self._answer = update
+            case wire.Task():
+                for message in update.history:
+                    self._add_message(message)
+                for artifact in update.artifacts:
+                    self._add_artifact(artifact)
+                self._set_status(update.status)
+            case wire.StatusUpdate():
+                self._set_status(update.status, update.metadata)
+            case wire.ArtifactUpdate():
+                self._add_artifact(self._merged(update))
 
     def invocation(self, asked: Content, seconds: float) -> Invocation:
         """Return the invocation for the message `asked`."""
@@ -115,12 +104,12 @@ class Progress:
 
     # --- Updates --------------------------------------------------------------------------------
 
-    def _set_status(self, status: Status, metadata: Mapping[str, Json] | None = None) -> None:
+    def _set_status(self, status: wire.Status, metadata: _Metadata = None) -> None:
         self._status = status
         if status.message:
             self._add_message(status.message, metadata)
 
-    def _add_message(self, message: Message, metadata: Mapping[str, Json] | None = None) -> None:
+    def _add_message(self, message: wire.Message, metadata: _Metadata = None) -> None:
         """Add a message of the agent, if it is new."""
         if message.role == USER or message.message_id in self._received.messages:
             return
@@ -128,13 +117,13 @@ class Progress:
             self._received.messages.add(message.message_id)
         self._note(message.metadata)
         known = {**(metadata or {}), **(message.metadata or {})}
-        self._add_event(as_parts(message.parts), known)
+        self._add_event(wire.as_parts(message.parts), known)
 
-    def _add_artifact(self, artifact: Artifact) -> None:
+    def _add_artifact(self, artifact: wire.Artifact) -> None:
         self._note(artifact.metadata)
         self._received.artifacts[artifact.artifact_id] = artifact
 
-    def _merged(self, update: ArtifactUpdate) -> Artifact:
+    def _merged(self, update: wire.ArtifactUpdate) -> wire.Artifact:
         earlier = self._received.artifacts.get(update.artifact.artifact_id)
         if not update.append or earlier is None:
             return update.artifact
@@ -164,7 +153,7 @@ class Progress:
         known |= {identity} if identity else set()
         return True
 
-    def _note(self, metadata: Mapping[str, Json] | None) -> None:
+    def _note(self, metadata: _Metadata) -> None:
         """Detect a server of ADK, which reports every call, so that no call means none was made."""
         self._is_captured |= any(key.startswith(_ADK_PREFIX) for key in metadata or ())
 
@@ -174,9 +163,9 @@ class Progress:
         """Return the events, and the response."""
         final: tuple[Part, ...] = ()
         if self._answer:
-            final = as_parts(self._answer.parts)
+            final = wire.as_parts(self._answer.parts)
         for artifact in self._new_artifacts():
-            parts = tuple(_joined(as_parts(artifact.parts)))
+            parts = tuple(_joined(wire.as_parts(artifact.parts)))
             # A text before a call is not the response yet.
             cut = 1 + max((at for at, part in enumerate(parts) if _is_tool(part)), default=-1)
             if cut:
@@ -190,7 +179,7 @@ class Progress:
             final = parts_of(last) if last else ()
         return list(_without(events, final)), final
 
-    def _new_artifacts(self) -> Iterator[Artifact]:
+    def _new_artifacts(self) -> Iterator[wire.Artifact]:
         """Yield the artifacts that are new or changed since the message."""
         for name, artifact in self._received.artifacts.items():
             earlier = self._before.get(name)
@@ -203,22 +192,17 @@ class Progress:
         yield from (call for call in calls if call)
         if not any(calls):
             identity = f"{self.task_id}-{len(self._received.messages)}"
-            yield FunctionCall(id=identity, name=INPUT_REQUIRED, args={"message": self.status_text})
+            question = {"message": self.status_text}
+            yield FunctionCall(id=identity, name=wire.INPUT_REQUIRED, args=question)
 
 
 def _joined(parts: tuple[Part, ...]) -> Iterator[Part]:
     """Yield the parts of an artifact, with consecutive texts joined."""
-    texts: list[str] = []
-    for part in parts:
-        if part.text is not None and not part.thought:
-            texts.append(part.text)
-            continue
-        if texts:
-            yield Part(text="".join(texts))
-            texts.clear()
-        yield part
-    if texts:
-        yield Part(text="".join(texts))
+    for is_said, group in groupby(parts, lambda part: part.text is not None and not part.thought):
+        if is_said:
+            yield Part(text="".join(part.text or "" for part in group))
+        else:
+            yield from group
 
 
 def _is_tool(part: Part) -> bool:

@@ -21,10 +21,9 @@ JSONRPC = "JSONRPC"
 JSON_TYPE = "application/json"
 INPUT_REQUIRED = "input_required"
 """The name of the pending call for an agent that requires input in any form."""
-ENDED = frozenset({"completed", "failed", "canceled", "rejected"})
-"""The states of an ended task."""
-STOPPED = frozenset({"input-required", "auth-required"})
-"""The states of a task that waits for input."""
+_ENDED = ("completed", "failed", "canceled", "rejected")
+SETTLED = frozenset({*_ENDED, "input-required", "auth-required"})
+"""The states of a task that has ended, or waits for input."""
 
 
 class _Wire(Stored):
@@ -33,15 +32,15 @@ class _Wire(Stored):
     )
 
 
-def _as_state(value: Any) -> Any:
-    """Return a state in the spelling of 0.3; 1.0 has `TASK_STATE_INPUT_REQUIRED`."""
+def _in_old_spelling(value: Any) -> Any:
+    """Return a state or a role in the spelling of 0.3; 1.0 has `TASK_STATE_INPUT_REQUIRED`."""
     if not isinstance(value, str):
         return value
-    return value.removeprefix("TASK_STATE_").lower().replace("_", "-")
+    name = value.removeprefix("TASK_STATE_").removeprefix("ROLE_")
+    return name.lower().replace("_", "-")
 
 
-def _as_role(value: Any) -> Any:
-    return value.removeprefix("ROLE_").lower() if isinstance(value, str) else value
+_Name = Annotated[str, BeforeValidator(_in_old_spelling)]
 
 
 class _File(_Wire):
@@ -118,21 +117,24 @@ def _picked(data: Mapping[str, Json], *keys: str) -> dict[str, Json]:
     return {key: data[key] for key, kind in found if isinstance(data.get(key), kind)}
 
 
-class Message(_Wire):
+class _Update(_Wire):
+    context_id: str | None = None
+    metadata: dict[str, Json] | None = None
+
+
+class Message(_Update):
     """A message of the user or the agent."""
 
     message_id: str = ""
-    context_id: str | None = None
     task_id: str | None = None
-    role: Annotated[str, BeforeValidator(_as_role)] = "agent"
+    role: _Name = "agent"
     parts: tuple[WirePart, ...] = ()
-    metadata: dict[str, Json] | None = None
 
 
 class Status(_Wire):
     """The status of a task."""
 
-    state: Annotated[str, BeforeValidator(_as_state)] = "unknown"
+    state: _Name = "unknown"
     message: Message | None = None
 
 
@@ -144,34 +146,28 @@ class Artifact(_Wire):
     metadata: dict[str, Json] | None = None
 
 
-class Task(_Wire):
+class Task(_Update):
     """An agent's work on a message."""
 
     id: str
-    context_id: str | None = None
     status: Status = Status()
     artifacts: tuple[Artifact, ...] = ()
     history: tuple[Message, ...] = ()
-    metadata: dict[str, Json] | None = None
 
 
-class StatusUpdate(_Wire):
+class StatusUpdate(_Update):
     """A change of a task's status."""
 
     task_id: str
-    context_id: str | None = None
     status: Status
-    metadata: dict[str, Json] | None = None
 
 
-class ArtifactUpdate(_Wire):
+class ArtifactUpdate(_Update):
     """A new artifact, or a piece of one."""
 
     task_id: str
-    context_id: str | None = None
     artifact: Artifact
     append: bool | None = None
-    metadata: dict[str, Json] | None = None
 
 
 Update = Task | Message | StatusUpdate | ArtifactUpdate
@@ -328,19 +324,13 @@ class Card(_Wire):
             named = ", ".join(sorted({each.binding for each in offers})) or "nothing"
             raise ValueError(f"offers {named}; ci-eval only supports {JSONRPC}")
         best = max(supported, key=lambda each: _version(each) is V10)
-        return Interface(
-            best.url, _version(best), best.tenant, streams=bool(self.capabilities.streaming)
-        )
+        streams = bool(self.capabilities.streaming)
+        return Interface(best.url, _version(best), best.tenant, streams)
 
     def _offers(self) -> Iterator[_Offer]:
         yield from self.supported_interfaces
-        if self.url:
-            yield _Offer(
-                url=self.url,
-                transport=self.preferred_transport,
-                protocol_version=self.protocol_version,
-            )
-        for each in self.additional_interfaces:
+        own = [_Offer(url=self.url, transport=self.preferred_transport)] if self.url else []
+        for each in (*own, *self.additional_interfaces):
             yield each.model_copy(update={"protocol_version": self.protocol_version})
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -36,13 +37,13 @@ class Place(NamedTuple):
         return f"/apps/{quote(self.app, safe='')}/users/{quote(self.user, safe='')}/sessions"
 
 
+@dataclass(frozen=True)
 class Api:
     """The API server at `address`; every request has `headers`."""
 
-    def __init__(self, net: Net, address: str, headers: Mapping[str, str]) -> None:
-        self._net = net
-        self._address = address
-        self._headers = headers
+    net: Net
+    address: str
+    headers: Mapping[str, str]
 
     async def apps(self) -> list[str] | None:
         """Return the names of the apps; `None` if the server does not list them.
@@ -80,7 +81,7 @@ class Api:
 
         """
         body = {"sessionId": place.session, "state": dict(state)}
-        (await self._net.send(self._request("POST", place.sessions, body))).json()
+        (await self.net.send(self._request("POST", place.sessions, body))).json()
 
     async def state(self, place: Place) -> dict[str, Json] | None:
         """Return the state of the session; `None` if it does not exist.
@@ -90,7 +91,7 @@ class Api:
 
         """
         request = self._request("GET", place.path)
-        response = await self._net.send(request)
+        response = await self.net.send(request)
         if response.status in _ABSENT:
             return None
         session = response.json()
@@ -124,7 +125,7 @@ class Api:
     async def _streamed(self, body: Mapping[str, Json]) -> AsyncGenerator[dict[str, Any], None]:
         request = self._request("POST", "/run_sse", body)
         number, last = 0, ""
-        async with self._net.stream(request) as stream, aclosing(stream.events()) as sent:
+        async with self.net.stream(request) as sent:
             async for data in sent:
                 number += 1
                 if number > MAX_EVENTS:
@@ -138,7 +139,7 @@ class Api:
 
     async def _whole(self, body: Mapping[str, Json]) -> list[dict[str, Any]]:
         request = self._request("POST", "/run", body)
-        response = await self._net.send(request)
+        response = await self.net.send(request)
         if response.status == 500:
             raise TrialError("raised", f"the run failed: {request.shown} answered {response.shown}")
         events = response.json()
@@ -148,11 +149,11 @@ class Api:
         return [_event(request, event) for event in events]
 
     async def _optional(self, path: str) -> Json:
-        response = await self._net.send(self._request("GET", path))
+        response = await self.net.send(self._request("GET", path))
         return None if response.status in _ABSENT else response.json()
 
     def _request(self, method: str, path: str, body: Json = None) -> Request:
-        return Request(method, self._address + path, body, self._headers)
+        return Request(method, self.address + path, body, self.headers)
 
 
 def is_taken(error: TrialError) -> bool:

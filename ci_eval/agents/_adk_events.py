@@ -24,8 +24,7 @@ from ci_eval.records.model import (
     Json,
     Part,
 )
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described
 
 Rules = Literal["adk", "adk@2.3"]
 """The version whose rules apply; 2.3 keeps neither the final event nor token usage."""
@@ -127,9 +126,8 @@ def _read_one(number: int, event: Json) -> _Event:
     try:
         return _Event.model_validate(event)
     except ValidationError as exc:
-        loc, why = next(iter(explain(exc, _Event)))
-        message = ": ".join(filter(None, (dotted(loc), why)))
-        raise TrialError("protocol", f"event {number} of the agent: {message}") from None
+        why = next(described(exc, _Event))
+        raise TrialError("protocol", f"event {number} of the agent: {why}") from None
 
 
 def _final(events: Iterable[_Event], rules: Rules) -> _Event | None:
@@ -160,10 +158,8 @@ def _has_text(event: _Event) -> bool:
 def _is_kept(event: _Event, rules: Rules) -> bool:
     if event.grounding_metadata is not None and rules == "adk":
         return True
-    return any(
-        part.function_call or part.function_response or part.text or part.inline_data
-        for part in event.parts
-    )
+    kept = ("function_call", "function_response", "text", "inline_data")
+    return any(getattr(part, name) for part in event.parts for name in kept)
 
 
 def _shown(event: _Event, final: _Event | None, rules: Rules) -> InvocationEvent:

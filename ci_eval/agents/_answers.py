@@ -1,17 +1,16 @@
 """Reading replies from the responses of an `http` agent."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import BeforeValidator
 
 from ci_eval.agents._expressions import Expression, ExpressionError, Nothing, value_of
-from ci_eval.agents._reply import Reply, ReplyCall, to_invocation
+from ci_eval.agents._reply import Reply, ReplyCall
 from ci_eval.formats.events import as_args
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Invocation, Json, Record
+from ci_eval.records.model import Json, Record
 from ci_eval.runtime.http import Request
 from ci_eval.runtime.workers.wire import shown
 
@@ -44,26 +43,6 @@ CallsAt = Annotated[_CallsAt, BeforeValidator(_as_calls, json_schema_input_type=
 """An expression for a list of calls, or expressions for the list and its fields."""
 
 
-class Paths(Protocol):
-    """Expressions that locate data in an answer."""
-
-    @property
-    def response(self) -> str | None:
-        """The response text."""
-
-    @property
-    def tool_calls(self) -> CallsAt | None:
-        """The tool calls."""
-
-    @property
-    def usage(self) -> str | None:
-        """The token usage and cost."""
-
-    @property
-    def stream(self) -> str | None:
-        """The kind of stream, if the answer is one."""
-
-
 @dataclass(frozen=True)
 class Reading:
     """Reads one answer."""
@@ -71,19 +50,20 @@ class Reading:
     request: Request
     answer: Json
 
-    def reply(self, paths: Paths) -> dict[str, Json]:
-        """Return the reply in the format of a `command` agent.
+    def reply(
+        self, response: str | None, tool_calls: CallsAt | None, usage: str | None
+    ) -> dict[str, Json]:
+        """Return the reply in the format of a `command` agent, with the values at the expressions.
 
         Raises:
             TrialError: a value is missing, or has the wrong type.
 
         """
-        where = paths.response or ("answer.text" if paths.stream else None)
-        reply: dict[str, Json] = {"response": self._text(where)} if where else self._default_reply()
-        if paths.tool_calls is not None:
-            reply["tool_calls"] = self._calls(paths.tool_calls)
-        if paths.usage is not None:
-            reply["usage"] = self._usage(paths.usage)
+        reply = {"response": self._text(response)} if response else self._default_reply()
+        if tool_calls is not None:
+            reply["tool_calls"] = self._calls(tool_calls)
+        if usage is not None:
+            reply["usage"] = self._usage(usage)
         return reply
 
     def state(self, where: str) -> dict[str, Json] | None:
@@ -136,7 +116,7 @@ class Reading:
         message = f"{self.request.shown} answered {self._shown}, which has no 'response'; {hint}"
         raise TrialError("protocol", message)
 
-    def _text(self, where: str) -> str:
+    def _text(self, where: str) -> Json:
         found = self._found(where)
         if found is None:
             raise self._unexpected(where, found, "the text of the answer")
@@ -184,23 +164,6 @@ class Reading:
     @property
     def _shown(self) -> str:
         return self.request.quoted(json.dumps(self.answer, ensure_ascii=False))
-
-
-def invocation_of(
-    message: Content, reply: Mapping[str, Json], *, seconds: float, number: int
-) -> Invocation:
-    """Convert `reply` to an invocation, as `to_invocation` does.
-
-    If the reply does not say which tools were called, there is no trajectory.
-
-    Raises:
-        TrialError: the reply has an unexpected format.
-
-    """
-    found = to_invocation(message, dict(reply), seconds=seconds, number=number)
-    if reply.get("tool_calls") is None:
-        return found.model_copy(update={"intermediate_data": None})
-    return found
 
 
 def _known_fields(call: Json) -> dict[str, Json]:

@@ -45,11 +45,8 @@ class _Choice(Stored):
     finish_reason: str | None = None
 
 
-class _InputDetails(Stored):
+class _Details(Stored):
     cached_tokens: int | None = None
-
-
-class _OutputDetails(Stored):
     reasoning_tokens: int | None = None
 
 
@@ -57,8 +54,8 @@ class _Usage(Stored):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
 
 
 class _Completion(Stored):
@@ -110,16 +107,15 @@ def _parts(text: str, calls: tuple[_Call, ...]) -> Iterator[Part]:
 
 def _counted(usage: _Usage) -> dict[str, Json]:
     """Return the token counts under Gemini's names, as in traces."""
-    thoughts = (usage.completion_tokens_details or _OutputDetails()).reasoning_tokens
+    cached = (usage.prompt_tokens_details or _Details()).cached_tokens
+    thoughts = (usage.completion_tokens_details or _Details()).reasoning_tokens
     written = usage.completion_tokens
     counted = {
         "prompt_token_count": usage.prompt_tokens,
         # Gemini counts thoughts separately, OpenAI as a part of the output.
         "candidates_token_count": None if written is None else max(0, written - (thoughts or 0)),
         "thoughts_token_count": thoughts,
-        "cached_content_token_count": (
-            usage.prompt_tokens_details or _InputDetails()
-        ).cached_tokens,
+        "cached_content_token_count": cached,
         "total_token_count": usage.total_tokens,
     }
     return {name: count for name, count in counted.items() if count is not None}
@@ -152,14 +148,10 @@ def messages(contents: Iterable[Content]) -> Iterator[dict[str, Json]]:
 
 
 def _of_model(content: Content) -> dict[str, Json]:
-    calls = [
-        {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": json.dumps(call.args)},
-        }
-        for call in calls_of(content)
-    ]
+    calls = []
+    for call in calls_of(content):
+        function = {"name": call.name, "arguments": json.dumps(call.args)}
+        calls.append({"id": call.id, "type": "function", "function": function})
     said = {"role": "assistant", "content": content.text or None}
     return {**said, "tool_calls": calls} if calls else said
 

@@ -141,10 +141,8 @@ def asked_for(form: Json) -> set[str]:
     """Return the names of the values that the texts in `form` refer to."""
     from jinja2.meta import find_undeclared_variables
 
-    found: set[str] = set()
-    for text in _texts(form):
-        found |= find_undeclared_variables(_environment("texts").parse(text))
-    return found
+    parsed = map(_environment("texts").parse, _texts(form))
+    return set[str]().union(*map(find_undeclared_variables, parsed))
 
 
 def _texts(form: Json) -> Iterator[str]:
@@ -164,9 +162,8 @@ def _checked(form: Json, known: frozenset[str]) -> None:
         raise ValueError(f"is not a valid template: {one_line(str(exc), SHOWN_CHARS)}") from None
     if unknown:
         name = min(unknown)
-        raise ValueError(
-            f"refers to {name!r}, which is not available here{did_you_mean(name, known)}"
-        )
+        hint = did_you_mean(name, known)
+        raise ValueError(f"refers to {name!r}, which is not available here{hint}")
 
 
 def _template(form: Json) -> Json:

@@ -7,13 +7,12 @@ in another process, and how often canned results were used.  The session is `{"i
 "user_id", "state", "tool_mocks"?, "memento"?}`; its last state is the final state.
 """
 
-from abc import abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from ci_eval.agents._request import opening, session_ids
 from ci_eval.plugins.points import Agent, RunningAgent, Session
@@ -27,22 +26,31 @@ from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
 
-class Framework(UnderPython, Agent):
-    """An agent of a framework, in its own worker processes."""
+def _named(value: str) -> str:
+    module, _, name = value.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise ValueError(f"expected 'module:name', such as 'app.agents:support', found {value!r}")
+    return value
 
-    adapter: ClassVar[str]
-    """The adapter's file in `ci_eval/runtime/workers/adapters`."""
+
+ObjectName = Annotated[str, AfterValidator(_named)]
+"""A module and an object in it; modules are imported from the folder of the configuration."""
+
+
+class Framework(UnderPython, Agent):
+    """An agent of a framework, in its own worker processes.
+
+    Its adapter's file, and the field with the target, have the name of its type.  The other fields
+    that a subclass adds are the adapter's options.
+    """
 
     workers: int = Field(default=1, ge=1, le=256)
     """Number of worker processes; more than one only helps if Python code is the bottleneck."""
 
-    @abstractmethod
-    def target(self, context: RunContext) -> str:
-        """Return the target for the adapter: the agent, as its framework names it."""
-
-    def options(self) -> Mapping[str, Json]:
-        """Return the adapter's options."""
-        return {}
+    @property
+    def target(self) -> str:
+        """The target for the adapter: the agent, as its framework names it."""
+        return str(getattr(self, self.type_name))
 
     def invocation(self, message: Content, reply: Mapping[str, Json], seconds: float) -> Invocation:
         """Convert the adapter's reply to `message`, which took `seconds`, to an invocation.
@@ -65,9 +73,10 @@ class Framework(UnderPython, Agent):
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Start the workers; leaving the context stops them."""
-        adapter = Adapter(self.adapter, self.options())
-        target = self.target(context)
-        async with self.pool_of(target, context, adapter=adapter, workers=self.workers) as pool:
+        options = type(self).model_fields.keys() - Framework.model_fields.keys() - {self.type_name}
+        adapter = Adapter(self.type_name, self.model_dump(mode="json", include=options))
+        pooled = self.pool_of(self.target, context, adapter=adapter, workers=self.workers)
+        async with pooled as pool:
             yield _Running(self, pool, session_ids(context))
 
 
@@ -82,9 +91,8 @@ def validated(fields: Mapping[str, Json], message: Content) -> Invocation:
         return Invocation.model_validate({**fields, "user_content": message})
     except ValidationError as exc:
         loc, why = next(iter(explain(exc, Invocation)))
-        raise TrialError(
-            "protocol", f"the agent's framework returned invalid data at {dotted(loc)}: {why}"
-        ) from None
+        what = f"the agent's framework returned invalid data at {dotted(loc)}: {why}"
+        raise TrialError("protocol", what) from None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -85,15 +84,16 @@ class ModelSession(Session):
         raise TrialError("raised", message)
 
     async def _answer(self, turn: "_Turn") -> ModelResponse:
+        started = time.perf_counter()
         try:
-            with turn.asking():
-                response = await self.ask()
+            response = await self.ask()
         except TrialError as exc:
             if exc.seen:  # an incomplete response costs tokens, too
                 turn.add(exc.seen)
             raise
-        content = turn.add(response)
-        if content:
+        finally:
+            turn.model_s += time.perf_counter() - started
+        if content := turn.add(response):
             self.said.append(content)
         return response
 
@@ -133,28 +133,18 @@ class _Turn:
     costs: list[float | None] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
 
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Measure the duration of a model request."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.model_s += time.perf_counter() - started
-
     def add(self, response: ModelResponse) -> Content | None:
         """Add a response of the model, and return its content; `None` if it is empty."""
         content = response.content if response.content and response.content.parts else None
-        self.events.append(
-            InvocationEvent(
-                author=AGENT,
-                content=content,
-                usage_metadata=response.usage_metadata,
-                model_version=response.model_version,
-                grounding_metadata=response.grounding_metadata,
-                finish_reason=response.finish_reason,
-            )
+        event = InvocationEvent(
+            author=AGENT,
+            content=content,
+            usage_metadata=response.usage_metadata,
+            model_version=response.model_version,
+            grounding_metadata=response.grounding_metadata,
+            finish_reason=response.finish_reason,
         )
+        self.events.append(event)
         models = filter(None, (self.model, response.model_version))
         self.costs.append(_cost(models, response.usage_metadata))
         return content

@@ -9,8 +9,11 @@ from ci_eval.records.model import Record
 from ci_eval.runtime.environments import refused
 from ci_eval.runtime.http import address
 
+Faults = Iterator[tuple[str, str]]
+"""The field and the message of each error in a configuration."""
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _SENDABLE = re.compile(r"[ -~\t]*")
+_UNSENDABLE = "has a line break or a character that is not allowed in a header"
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A valid name of a header (RFC 9110, 5.1)."""
 
@@ -22,13 +25,26 @@ class NetworkAgent(Record):
     """HTTP headers of every request. `${NAME}` stands for the environment variable `NAME`, such as
     an API key; no other variables are read, and messages never show their values."""
 
+    def wrong_headers(self, env: Mapping[str, str]) -> Faults:
+        """Yield the errors in the headers."""
+        for name, text in self.headers.items():
+            if not _NAME.fullmatch(name):
+                yield "headers", f"{name!r} is not a valid name of a header"
+            yield from _wrong_variables("headers", text, env)
+            if not _SENDABLE.fullmatch(text):
+                yield "headers", f"{name!r} {_UNSENDABLE}"
+
+    def filled_headers(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers with variables inserted."""
+        return {name: with_variables(text, env) for name, text in self.headers.items()}
+
 
 def with_variables(text: str, env: Mapping[str, str]) -> str:
     """Insert the environment variables that `text` names."""
     return _VARIABLE.sub(lambda found: env.get(found[1], "").strip(), text)
 
 
-def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Faults:
     """Yield the errors in an address that may name variables, each with `field`."""
     yield from _wrong_variables(field, text, env)
     if all(env.get(name) for name in _VARIABLE.findall(text)):
@@ -39,30 +55,12 @@ def wrong_address(field: str, text: str, env: Mapping[str, str]) -> Iterator[tup
             yield field, f"expected an address such as {example!r}, found {text!r}"
 
 
-def wrong_headers(headers: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the errors in headers."""
-    for name, text in headers.items():
-        if not _NAME.fullmatch(name):
-            yield "headers", f"{name!r} is not a valid name of a header"
-        yield from _wrong_variables("headers", text, env)
-        if not _SENDABLE.fullmatch(text):
-            yield (
-                "headers",
-                f"{name!r} has a line break or a character that is not allowed in a header",
-            )
-
-
-def filled_headers(headers: Mapping[str, str], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers with variables inserted."""
-    return {name: with_variables(text, env) for name, text in headers.items()}
-
-
-def _wrong_variables(field: str, text: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _wrong_variables(field: str, text: str, env: Mapping[str, str]) -> Faults:
     for name in _VARIABLE.findall(text):
         yield from wrong_variable(field, name, env)
 
 
-def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Faults:
     """Yield why the variable `name` cannot be sent."""
     never = list(refused({name: None}))
     for message in never:
@@ -71,4 +69,4 @@ def wrong_variable(field: str, name: str, env: Mapping[str, str]) -> Iterator[tu
     if not value and not never:
         yield field, f"the environment variable {name!r} is not set"
     if not _SENDABLE.fullmatch(value):
-        yield field, f"{name!r} has a line break or a character that is not allowed in a header"
+        yield field, f"{name!r} {_UNSENDABLE}"

@@ -1,6 +1,7 @@
 """Common options of agents that are a model with an instruction and canned tools."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -70,13 +71,12 @@ class Prompted(Record):
     @field_validator("tools")
     @classmethod
     def _names_differ(cls, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        names = [tool.name for tool in tools]
-        for name in dict.fromkeys(names):
-            if names.count(name) > 1:
+        for name, count in Counter(tool.name for tool in tools).items():
+            if count > 1:
                 raise ValueError(f"two tools are named {name!r}")
         return tools
 
-    def wrong_prompt(self, context: RunContext) -> Iterator[tuple[str, str]]:
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the instruction and the canned results."""
         try:
             self.instruction_text(context)
@@ -156,18 +156,15 @@ class CannedTools:
         """
         found = self._canned.find(call.name or "", call.args or {})
         if found is None:
-            raise TrialError(
-                "unmocked",
-                f"the model called {_shown(call)}, which has no canned result; add one to "
+            args = ", ".join(f"{name}={value!r}" for name, value in (call.args or {}).items())
+            shown = f"{one_line(call.name or '', SHOWN_CHARS)}({one_line(args, SHOWN_CHARS)})"
+            message = (
+                f"the model called {shown}, which has no canned result; add one to "
                 "`results` of the agent or `tool_mocks` of the case (this agent never really calls "
-                "tools)",
+                "tools)"
             )
+            raise TrialError("unmocked", message)
         response: dict[str, Any] = as_response(found.result)
         if found.error is not None:
             response = {"error": found.error}
         return FunctionResponse(id=call.id, name=call.name, response=response)
-
-
-def _shown(call: FunctionCall) -> str:
-    args = ", ".join(f"{name}={value!r}" for name, value in (call.args or {}).items())
-    return f"{one_line(call.name or '', SHOWN_CHARS)}({one_line(args, SHOWN_CHARS)})"

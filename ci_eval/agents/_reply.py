@@ -20,8 +20,7 @@ from ci_eval.records.model import (
     Record,
 )
 from ci_eval.runtime.workers.wire import shown
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described
 
 EXPECTED = (
     'expected a text, or {"response": text, "tool_calls": [{"name", "args", "result"?}], '
@@ -86,9 +85,7 @@ def to_invocation(message: Content, reply: Json, *, seconds: float, number: int 
     try:
         checked = Reply.model_validate(reply)
     except ValidationError as exc:
-        wrong = "; ".join(
-            ": ".join(filter(None, (dotted(loc), message))) for loc, message in explain(exc, Reply)
-        )
+        wrong = "; ".join(described(exc, Reply))
         raise unexpected(f"answered {shown(reply)}: {wrong}") from None
     prefix = "" if number == 1 else f"{number}."
     waits_for = tuple(
@@ -121,17 +118,9 @@ def _trajectory(
     # Only events can hold the usage.
     called = tuple(Part(function_call=call) for call in calls)
     answered = tuple(Part(function_response=response) for response in responses)
-    usage = {
-        "prompt_token_count": used.input_tokens,
-        "candidates_token_count": used.output_tokens,
-    }
-    events = [
-        InvocationEvent(
-            author=AGENT,
-            content=Content(role="model", parts=called) if called else None,
-            usage_metadata=usage,
-        )
-    ]
+    usage = {"prompt_token_count": used.input_tokens, "candidates_token_count": used.output_tokens}
+    content = Content(role="model", parts=called) if called else None
+    events = [InvocationEvent(author=AGENT, content=content, usage_metadata=usage)]
     if answered:
         content = Content(role="user", parts=answered)
         events.append(InvocationEvent(author=AGENT, content=content))

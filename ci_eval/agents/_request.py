@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Json, Part
+from ci_eval.records.model import Content, Json, Part, SessionInput
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 
@@ -44,10 +44,8 @@ def opening(trial: Trial, session_id: str) -> dict[str, Any]:
 
     Its id is `session_id`, unless the case names one.
     """
-    given = trial.case.session_input
-    if given is None:
-        user_id = "ci-eval"
-        return {"id": session_id, "app_name": trial.key.agent, "user_id": user_id, "state": {}}
+    default = SessionInput(app_name=trial.key.agent, user_id="ci-eval")
+    given = trial.case.session_input or default
     return {
         "id": given.session_id or session_id,
         "app_name": given.app_name,
@@ -84,8 +82,5 @@ def refuse_tool_mocks(trial: Trial, agent_type: str) -> None:
 def turn_of(asked: Json, reply: Json) -> Json:
     """Return the entry of `history` for a message and the reply to it."""
     fields = reply if isinstance(reply, dict) else {"response": reply}
-    return {
-        "message": asked,
-        "response": fields.get("response"),
-        "tool_calls": fields.get("tool_calls") or [],
-    }
+    calls = fields.get("tool_calls") or []
+    return {"message": asked, "response": fields.get("response"), "tool_calls": calls}

@@ -4,19 +4,20 @@ import asyncio
 import os
 import re
 import socket
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from itertools import count, islice
-from typing import Annotated, ClassVar
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
+from ci_eval.agents._network import Faults, NetworkAgent, wrong_address
 from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.model import Record
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
-from ci_eval.runtime.http import Net, Request, StatusError
+from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
+from ci_eval.runtime.http import Net, Request, StatusError, connecting
 from ci_eval.runtime.paths import PathText
 from ci_eval.runtime.processes import Child, Launch, output_tail
 
@@ -48,11 +49,7 @@ UrlPath = Annotated[str, AfterValidator(_url_path)]
 """A path on a server; it begins with a slash."""
 
 
-class Startable(Record):
-    """A server that can be started for the run, and is then stopped at its end."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
-
+class _Startable(Record):
     launched: tuple[str, ...] | None = Field(default=None, alias="start", min_length=1)
     """The program to start for the run, and its arguments, run without a shell; `{port}` is
     replaced by a free port. It is stopped at the end with its child processes. Default: the
@@ -68,11 +65,22 @@ class Startable(Record):
     cwd: PathText = "."
     """Working directory of the started server, relative to the folder of the configuration."""
 
+
+class ServedAgent(NetworkAgent, _Startable):
+    """An agent on a server that can be started for the run, and is then stopped at its end."""
+
     def missing(self, env: Mapping[str, str]) -> str:
         """Return the declared variables that are not set, as text."""
         return unset(self.env, env)
 
-    def wrong_start(self, address: str | None, context: RunContext) -> Iterator[tuple[str, str]]:
+    def wrong_access(self, field: str, address: str | None, context: RunContext) -> Faults:
+        """Yield the errors in the `address` under `field`, the headers and the server's options."""
+        if address is not None:
+            yield from wrong_address(field, address.replace(PORT, "1"), context.env)
+        yield from self.wrong_headers(context.env)
+        yield from self.wrong_start(address, context)
+
+    def wrong_start(self, address: str | None, context: RunContext) -> Faults:
         """Yield the errors in the options that start the server at `address`."""
         if self.launched is None:
             if address is None or PORT in address:
@@ -81,7 +89,7 @@ class Startable(Record):
             return
         for message in refused(self.env):
             yield "env", message
-        if not find_program(self.launched[0], root=context.root, env=self._environment(context)):
+        if not find_agent_program(self.launched[0], context, self.env):
             yield "start", f"there is no program {self.launched[0]!r}"
         texts = (*self.launched, *(value or "" for value in self.env.values()))
         if PORT in (address or PORT) and not any(PORT in each for each in texts):
@@ -91,42 +99,34 @@ class Startable(Record):
             yield "cwd", f"there is no folder {self.cwd!r}"
 
     @asynccontextmanager
-    async def served(
-        self, address: str | None, context: RunContext, net: Net
-    ) -> AsyncIterator["Server"]:
+    async def served(self, address: str | None, context: RunContext) -> AsyncIterator["Server"]:
         """Provide the server at `address`; if it was started, stop it at the end."""
-        server = Server(self, address or f"http://127.0.0.1:{PORT}", context, net)
-        server.begin()
-        try:
-            yield server
-        finally:
-            await server.stop()
+        async with connecting(context.env) as net:
+            server = Server(self, address or f"http://127.0.0.1:{PORT}", context, net)
+            server.begin()
+            try:
+                yield server
+            finally:
+                await server.stop()
 
     def launch(self, port: int, context: RunContext) -> Launch:
         """Return how to start the server on `port`."""
         name, *arguments = self.launched or ("",)
-        env = self._environment(context)
-        given = {key: value for key, value in self.env.items() if value is not None}
-        # If it was removed after the check, starting it fails with the system's error.
-        program = find_program(name, root=context.root, env=env) or name
-        return Launch(
-            argv=(program, *(each.replace(PORT, str(port)) for each in arguments)),
-            env=env | {key: value.replace(PORT, str(port)) for key, value in given.items()},
-            cwd=context.root / self.cwd,
-        )
-
-    def _environment(self, context: RunContext) -> dict[str, str]:
-        return agent_environment(context.env, self.env)
+        argv = (name, *(each.replace(PORT, str(port)) for each in arguments))
+        env = {key: value and value.replace(PORT, str(port)) for key, value in self.env.items()}
+        return Launch.of(argv, context, env, self.cwd)
 
 
 class Server:
     """A server; one that we started is restarted if it ends."""
 
-    def __init__(self, options: Startable, address: str, context: RunContext, net: Net) -> None:
+    def __init__(self, options: ServedAgent, address: str, context: RunContext, net: Net) -> None:
+        self.net = net
+        self.headers = options.filled_headers(context.env)
+        """The headers of every request."""
         self._options = options
         self._address = address
         self._context = context
-        self._net = net
         self._child: Child | None = None
         self._starting: asyncio.Task[str] | None = None
         self._exited = asyncio.Event()
@@ -223,9 +223,8 @@ class Server:
                 return
             if asyncio.get_running_loop().time() > deadline:
                 await child.stop()
-                message = (
-                    f"the server was not ready after {self._options.start_timeout_s:g} s: {why}"
-                )
+                limit_s = self._options.start_timeout_s
+                message = f"the server was not ready after {limit_s:g} s: {why}"
                 raise TrialError("start", f"{message}{child.stderr_tail}")
             await asyncio.sleep(_POLL_S)
 
@@ -236,7 +235,7 @@ class Server:
             return "" if await _listens(host, port) else f"nothing listens on port {port}"
         try:
             async with asyncio.timeout(_READY_TIMEOUT_S):
-                response = await self._net.send(Request("GET", address + self._options.ready))
+                response = await self.net.send(Request("GET", address + self._options.ready))
         except TimeoutError:
             return f"{self._options.ready} did not answer within {_READY_TIMEOUT_S:g} s"
         except TrialError as exc:

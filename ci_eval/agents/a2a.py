@@ -4,38 +4,23 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar, Literal
 from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
+from ci_eval.agents import _a2a_wire as wire
 from ci_eval.agents._a2a_task import Progress, Received
-from ci_eval.agents._a2a_wire import (
-    INPUT_REQUIRED,
-    Card,
-    Interface,
-    Task,
-    Update,
-    Version,
-    read_update,
-)
-from ci_eval.agents._network import (
-    NetworkAgent,
-    filled_headers,
-    with_variables,
-    wrong_address,
-    wrong_headers,
-)
+from ci_eval.agents._network import with_variables
 from ci_eval.agents._request import refuse_tool_mocks, session_ids
-from ci_eval.agents._server import PORT, Server, Startable, UrlPath
+from ci_eval.agents._server import ServedAgent, Server, UrlPath
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import FailureKind, TrialError
-from ci_eval.records.model import Content, FunctionCall, Invocation, Json
+from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, StatusError, connecting, is_local, shown_address
+from ci_eval.runtime.http import Request, StatusError, is_local, shown_address
 from ci_eval.runtime.retry import Backoff
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
@@ -55,7 +40,7 @@ _FAILURES: Mapping[str, str] = {
 
 
 @agent("a2a")
-class A2A(NetworkAgent, Startable, Agent):
+class A2A(ServedAgent, Agent):
     """An agent reached by the Agent2Agent protocol, version 0.3 or 1.0, over JSON-RPC.
 
     Its card names the address for messages, the version, and whether answers are streamed.  All
@@ -87,34 +72,36 @@ class A2A(NetworkAgent, Startable, Agent):
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the address, the headers and the options to start the server."""
-        yield from wrong_address("a2a", self.a2a.replace(PORT, "1"), context.env)
-        yield from self.wrong_start(self.a2a, context)
-        yield from wrong_headers(self.headers, context.env)
+        yield from self.wrong_access("a2a", self.a2a, context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Start the server, if configured; leaving the context stops it."""
-        address = with_variables(self.a2a, context.env)
-        headers = filled_headers(self.headers, context.env)
-        async with connecting(context.env) as net, self.served(address, context, net) as server:
-            peer = _Peer(self, net, server, headers)
-            yield _Running(self, peer, session_ids(context))
+        async with self.served(with_variables(self.a2a, context.env), context) as server:
+            yield _Running(self, server, session_ids(context))
 
 
-class _Peer:
+class _Running:
     """Connection to the agent."""
 
-    def __init__(self, how: A2A, net: Net, server: Server, headers: Mapping[str, str]) -> None:
+    def __init__(self, agent: A2A, server: Server, names: Iterator[str]) -> None:
+        self.agent = agent
         self.server = server
-        self._how = how
-        self._net = net
+        self._names = names
+        """The names of the conversations."""
         self._address = ""
-        self._headers = headers
-        self._found: Interface | None = None
+        self._found: wire.Interface | None = None
         self._lock = asyncio.Lock()
         self._numbers = count(1)
 
-    async def interface(self) -> Interface:
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
+        del alone  # conversations never disturb each other
+        refuse_tool_mocks(trial, self.agent.type_name)
+        async with self.server.watched():
+            found = await self._interface()
+        return _Conversation(self, found, next(self._names), memento or {})
+
+    async def _interface(self) -> wire.Interface:
         """Return the interface that the card names.
 
         Raises:
@@ -128,7 +115,7 @@ class _Peer:
                 self._found = await self._read_card()
             return self._found
 
-    async def call(self, method: str, params: Mapping[str, Json]) -> Update:
+    async def call(self, method: str, params: Mapping[str, Json]) -> wire.Update:
         """Call `method`, and return its result.
 
         Raises:
@@ -136,9 +123,11 @@ class _Peer:
 
         """
         request = await self._request(method, params)
-        return _result(request, (await self._net.send(request)).json())
+        return _result(request, (await self.server.net.send(request)).json())
 
-    async def stream(self, method: str, params: Mapping[str, Json]) -> AsyncGenerator[Update, None]:
+    async def stream(
+        self, method: str, params: Mapping[str, Json]
+    ) -> AsyncGenerator[wire.Update, None]:
         """Call `method`, and yield its results as they arrive.
 
         Raises:
@@ -146,7 +135,7 @@ class _Peer:
 
         """
         request = await self._request(method, params)
-        async with self._net.stream(request) as stream, aclosing(stream.events()) as events:
+        async with self.server.net.stream(request) as events:
             async for data in events:
                 try:
                     body = parse_json(data)
@@ -157,39 +146,40 @@ class _Peer:
                 yield _result(request, body)
 
     async def _request(self, method: str, params: Mapping[str, Json]) -> Request:
-        found = await self.interface()
+        found = await self._interface()
         if found.tenant:
             params = {**params, "tenant": found.tenant}
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         accept = "text/event-stream" if method == found.version.stream else "application/json"
-        headers = {"Accept": accept, **found.version.headers, **self._headers}
+        headers = {"Accept": accept, **found.version.headers, **self.server.headers}
         return Request("POST", found.url, body, headers)
 
-    async def _read_card(self) -> Interface:
-        request = Request("GET", self._address + self._how.card, headers=self._headers)
+    async def _read_card(self) -> wire.Interface:
+        net, card = self.server.net, self.agent.card
+        request = Request("GET", self._address + card, headers=self.server.headers)
         try:
-            body = (await self._net.send(request)).json()
+            body = (await net.send(request)).json()
         except StatusError as exc:
-            if exc.response.status != 404 or self._how.card != CARD:
+            if exc.response.status != 404 or card != CARD:
                 raise
             request = request._replace(url=self._address + OLD_CARD)
-            response = await self._net.send(request)
+            response = await net.send(request)
             if response.status == 404:
                 raise exc from None
             body = response.json()
         return self._followed(request, _interface(request, body))
 
-    def _followed(self, request: Request, found: Interface) -> Interface:
+    def _followed(self, request: Request, found: wire.Interface) -> wire.Interface:
         """Return `found` with the address to use.
 
         Raises:
             TrialError: it is on another host, which must not get our headers with a possible key.
 
         """
-        if self._how.endpoint:
-            return found._replace(url=self._address + self._how.endpoint)
+        if self.agent.endpoint:
+            return found._replace(url=self._address + self.agent.endpoint)
         url = urljoin(self._address + "/", found.url)
-        if self._headers and not _is_same_host(url, self._address):
+        if self.server.headers and not _is_same_host(url, self._address):
             message = f"the card at {request.shown} names another host, {shown_address(url)}"
             hint = "`headers` are not sent there; use that address, or set `endpoint`"
             raise TrialError("start", f"{message}: {hint}")
@@ -201,9 +191,9 @@ def _is_same_host(one: str, other: str) -> bool:
     return len(hosts) == 1 or (is_local(one) and is_local(other))
 
 
-def _interface(request: Request, body: Json) -> Interface:
+def _interface(request: Request, body: Json) -> wire.Interface:
     try:
-        return Card.model_validate(body).interface()
+        return wire.Card.model_validate(body).interface()
     except ValidationError:
         what = request.quoted(str(body))
         message = f"{request.shown} is not an agent card: {what}"
@@ -212,46 +202,28 @@ def _interface(request: Request, body: Json) -> Interface:
         raise TrialError("start", f"the agent card at {request.shown} {exc}") from None
 
 
-def _result(request: Request, body: Json) -> Update:
+def _result(request: Request, body: Json) -> wire.Update:
     """Return the result in a JSON-RPC response."""
-    error = body.get("error") if isinstance(body, dict) else None
-    if isinstance(error, dict):
+    answer = body if isinstance(body, dict) else {}
+    if isinstance(error := answer.get("error"), dict):
         why = request.quoted(f"{error.get('message')} {error.get('data') or ''}".strip())
         message = f"{request.shown} answered the error {error.get('code')}: {why}"
         raise TrialError("raised", message)
-    result = body.get("result") if isinstance(body, dict) else None
     try:
-        return read_update(result)
+        return wire.read_update(answer.get("result"))
     except ValueError as exc:
         what = request.quoted(str(body))
         raise TrialError("protocol", f"{request.shown} answered {what}, which {exc}") from None
-
-
-@dataclass(frozen=True)
-class _Running:
-    """The agent, ready for conversations."""
-
-    agent: A2A
-    peer: _Peer
-    names: Iterator[str]
-    """The names of the conversations."""
-
-    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
-        del alone  # conversations never disturb each other
-        refuse_tool_mocks(trial, self.agent.type_name)
-        async with self.peer.server.watched():
-            found = await self.peer.interface()
-        return _Conversation(self, found, next(self.names), memento or {})
 
 
 class _Conversation(Session):
     """One conversation with the agent."""
 
     def __init__(
-        self, running: _Running, found: Interface, name: str, memento: Mapping[str, Json]
+        self, running: _Running, found: wire.Interface, name: str, memento: Mapping[str, Json]
     ) -> None:
         self._running = running
-        self._version: Version = found.version
+        self._version: wire.Version = found.version
         how = running.agent.stream
         self._streams = found.streams if how == "auto" else how
         self._name = name
@@ -267,7 +239,7 @@ class _Conversation(Session):
 
     @property
     def output(self) -> str:
-        return self._running.peer.server.output
+        return self._running.server.output
 
     async def send(self, message: Content) -> Invocation:
         identity = f"{self._name}-{next(self._numbers)}"
@@ -275,7 +247,7 @@ class _Conversation(Session):
         progress = Progress(self._received)
         started = time.perf_counter()
         try:
-            async with self._running.peer.server.watched():
+            async with self._running.server.watched():
                 await self._work(asked, progress)
             self._remember(progress)
             _require_success(progress)
@@ -283,19 +255,20 @@ class _Conversation(Session):
             exc.seen = progress.invocation(message, time.perf_counter() - started)
             raise
         found = progress.invocation(message, time.perf_counter() - started)
-        if self._running.agent.input_required == "user" and _is_question(found.waits_for):
+        waits_for_user = self._running.agent.input_required == "user"
+        if waits_for_user and any(call.name == wire.INPUT_REQUIRED for call in found.waits_for):
             return found.model_copy(update={"waits_for": ()})
         return found
 
     async def _work(self, asked: dict[str, Json], progress: Progress) -> None:
         """Send the message, and wait until its task is settled."""
-        peer, version = self._running.peer, self._version
+        peer, version = self._running, self._version
         if self._streams:
             async with aclosing(peer.stream(version.stream, {"message": asked})) as updates:
                 async for update in updates:
                     progress.add(update)
                     # A whole task may have the state before our message.
-                    if progress.is_settled and not isinstance(update, Task):
+                    if progress.is_settled and not isinstance(update, wire.Task):
                         break
         else:
             progress.add(await peer.call(version.send, {"message": asked}))
@@ -307,19 +280,14 @@ class _Conversation(Session):
             progress.add(await peer.call(version.get, {"id": progress.task_id}))
 
     def _remember(self, progress: Progress) -> None:
-        self._ids = {**self._ids, "contextId": progress.context_id or ""}
-        self._ids["taskId"] = (progress.task_id or "") if progress.state == "input-required" else ""
-        self._ids = {key: value for key, value in self._ids.items() if value}
+        task = progress.task_id if progress.state == "input-required" else None
+        ids = {"contextId": progress.context_id, "taskId": task}
+        self._ids = {key: value for key, value in ids.items() if value}
 
 
 def _require_success(progress: Progress) -> None:
-    if progress.state not in _FAILURES:
-        return
-    failure = _FAILURES[progress.state]
-    detail = one_line(progress.status_text, SAID_CHARS)
-    kind: FailureKind = "unsupported" if progress.state == "auth-required" else "raised"
-    raise TrialError(kind, f"{failure}: {detail}" if detail else failure)
-
-
-def _is_question(calls: tuple[FunctionCall, ...]) -> bool:
-    return any(call.name == INPUT_REQUIRED for call in calls)
+    if progress.state in _FAILURES:
+        failure = _FAILURES[progress.state]
+        detail = one_line(progress.status_text, SAID_CHARS)
+        kind: FailureKind = "unsupported" if progress.state == "auth-required" else "raised"
+        raise TrialError(kind, f"{failure}: {detail}" if detail else failure)

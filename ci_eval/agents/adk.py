@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
@@ -38,22 +38,11 @@ class Adk(Framework):
     the model as `{"error": message}`.
     """
 
-    adapter: ClassVar[str] = "adk"
-
     adk: str = Field(min_length=1)
     """The agent's folder, as for `adk eval`, relative to the folder of the configuration, or a
     module, such as `shop.agents.weather`."""
     agent: str | None = Field(default=None, min_length=1)
     """The name of a sub-agent to run instead of the root agent."""
-
-    def target(self, context: RunContext) -> str:
-        """Return the folder or the module."""
-        del context
-        return self.adk
-
-    def options(self) -> Mapping[str, Json]:
-        """Return the name of the sub-agent."""
-        return {"agent": self.agent}
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the folder, the interpreter and the environment."""

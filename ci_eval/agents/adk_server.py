@@ -4,22 +4,17 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ci_eval.agents._adk_api import Api, Place, is_taken
 from ci_eval.agents._adk_events import Rules, refuse_silence, to_invocation
-from ci_eval.agents._network import (
-    NetworkAgent,
-    filled_headers,
-    with_variables,
-    wrong_address,
-    wrong_headers,
-)
+from ci_eval.agents._network import with_variables
 from ci_eval.agents._request import opening, refuse_tool_mocks, session_ids
-from ci_eval.agents._server import PORT, Server, Startable, UrlPath
+from ci_eval.agents._server import ServedAgent, Server, UrlPath
 from ci_eval.formats.events import calls_of
 from ci_eval.formats.gemini_stream import MADE_BY_US, Aggregator, ModelResponse
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
@@ -27,7 +22,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import SHOWN_CHARS, Net, connecting
+from ci_eval.runtime.http import SHOWN_CHARS
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean
 
@@ -38,7 +33,7 @@ OLD = (2, 3)
 
 
 @agent("adk_server")
-class AdkServer(NetworkAgent, Startable, Agent):
+class AdkServer(ServedAgent, Agent):
     """An agent of Google ADK behind an API server: `adk api_server`, `adk web`, or your own.
 
     Name the address of a running server, or start one for the run with `start`, such as
@@ -52,8 +47,6 @@ class AdkServer(NetworkAgent, Startable, Agent):
     with the events received before.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
-
     adk_server: str | None
     """The address, such as `http://127.0.0.1:8000`. With `start` it may be empty, or have `{port}`;
     `${NAME}` stands for an environment variable, as in `headers`."""
@@ -66,46 +59,32 @@ class AdkServer(NetworkAgent, Startable, Agent):
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the address, the headers and the options to start the server."""
-        yield from self.wrong_start(self.adk_server, context)
-        yield from wrong_headers(self.headers, context.env)
-        if self.adk_server is not None:
-            address = self.adk_server.replace(PORT, "1")
-            yield from wrong_address("adk_server", address, context.env)
+        yield from self.wrong_access("adk_server", self.adk_server, context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Start the server, if configured; leaving the context stops it."""
         address = self.adk_server and with_variables(self.adk_server, context.env)
-        async with connecting(context.env) as net, self.served(address, context, net) as server:
-            yield _Running(self, context, net, server)
-
-
-class _About(NamedTuple):
-    """The app and the rules of a server."""
-
-    app: str
-    rules: Rules
+        async with self.served(address, context) as server:
+            yield _Running(self, server, session_ids(context))
 
 
 class _Running:
     """Connection to an API server."""
 
-    def __init__(self, options: AdkServer, context: RunContext, net: Net, server: Server) -> None:
+    def __init__(self, agent: AdkServer, server: Server, ids: Iterator[str]) -> None:
+        self.agent = agent
         self.server = server
-        self.is_streamed = options.stream
-        self._wanted = options.app
-        self._net = net
-        self._headers = filled_headers(options.headers, context.env)
-        self._is_ours = options.launched is not None
-        self._session_ids = session_ids(context)
-        self._about: _About | None = None
+        self._session_ids = ids
+        self._about: tuple[str, Rules] | None = None
+        """The app, and the rules of the server's version of ADK."""
         self._lock = asyncio.Lock()
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # all conversations share the server
         refuse_tool_mocks(trial, "adk_server")
         async with self.server.watched():
-            api = Api(self._net, await self.server.address(), self._headers)
+            api = Api(self.server.net, await self.server.address(), self.server.headers)
             try:
                 async with asyncio.timeout(OPEN_S):
                     return await self._open(api, trial, memento)
@@ -114,30 +93,25 @@ class _Running:
                 raise TrialError("connection", message) from None
 
     async def _open(self, api: Api, trial: Trial, memento: Json) -> Session:
-        about = await self._describe(api)
+        app, rules = await self._describe(api)
         if memento is None:
             session = opening(trial, next(self._session_ids))
             user = session["user_id"] if trial.case.session_input else session["id"]
-            place = Place(about.app, user, session["id"])
+            place = Place(app, user, session["id"])
             await _begin(api, place, session["state"], trial)
-            return _Conversation(self, api, place, about.rules)
+            return _Conversation(self, api, place, rules)
         place = Place(*memento["place"])
         if await api.state(place) is None:
             message = f"the server no longer has the session {place.session!r}"
             raise TrialError("start", f"{message}; run without --resume")
-        return _Conversation(self, api, place, about.rules, pending=memento["asked"])
+        return _Conversation(self, api, place, rules, memento["asked"])
 
-    @property
-    def keeps_sessions(self) -> bool:
-        """Whether sessions outlive the run."""
-        return not self._is_ours
-
-    async def _describe(self, api: Api) -> _About:
+    async def _describe(self, api: Api) -> tuple[str, Rules]:
         async with self._lock:
             if self._about is None:
                 version = await api.version()
                 rules: Rules = "adk@2.3" if version and version <= OLD else "adk"
-                self._about = _About(_chosen(self._wanted, await api.apps()), rules)
+                self._about = _chosen(self.agent.app, await api.apps()), rules
             return self._about
 
 
@@ -176,38 +150,36 @@ async def _begin(api: Api, place: Place, state: dict[str, Json], trial: Trial) -
 # --- Conversations ----------------------------------------------------------------------------
 
 
+@dataclass
 class _Conversation(Session):
     """One session on the server."""
 
-    def __init__(
-        self, running: _Running, api: Api, place: Place, rules: Rules, pending: Json = None
-    ) -> None:
-        self._running = running
-        self._api = api
-        self._place = place
-        self._rules = rules
-        self._pending: dict[str, list[str]] = dict(pending or {})
-        """The ids of event and invocation of each pending call."""
-        self._is_whole = True
-        """Whether every run was received to its end."""
+    running: _Running
+    api: Api
+    place: Place
+    rules: Rules
+    pending: dict[str, list[str]] = field(default_factory=dict)
+    """The ids of event and invocation of each pending call."""
+    is_whole: bool = True
+    """Whether every run was received to its end."""
 
     @property
     def memento(self) -> Json:
-        if not self._running.keeps_sessions:
+        if self.running.agent.launched is not None:  # our server loses its sessions with the run
             return None
-        return {"place": list(self._place), "asked": self._pending}
+        return {"place": list(self.place), "asked": self.pending}
 
     @property
     def output(self) -> str:
-        return self._running.server.output
+        return self.running.server.output
 
     async def send(self, message: Content) -> Invocation:
-        self._is_whole = False
-        received = _Received(message, self._rules)
+        self.is_whole = False
+        received = _Received(message, self.rules)
         body = self._body(message)
-        events = self._api.run(body, streaming=self._running.is_streamed)
+        events = self.api.run(body, streaming=self.running.agent.stream)
         try:
-            async with self._running.server.watched():
+            async with self.running.server.watched():
                 async with aclosing(events):
                     async for event in events:
                         received.add(event)
@@ -215,33 +187,33 @@ class _Conversation(Session):
         except TrialError as exc:
             exc.seen = exc.seen or received.seen()
             raise
-        self._is_whole = True
+        self.is_whole = True
         self._note_pending(received.events, found)
         return found
 
     async def close(self) -> dict[str, Json] | None:
-        if not self._is_whole:
+        if not self.is_whole:
             return None
-        async with self._running.server.watched():
-            return await self._api.state(self._place)
+        async with self.running.server.watched():
+            return await self.api.state(self.place)
 
     def _body(self, message: Content) -> dict[str, Json]:
         sent = message.model_dump(mode="json", by_alias=True, exclude_none=True)
         body = {
-            "appName": self._place.app,
-            "userId": self._place.user,
-            "sessionId": self._place.session,
+            "appName": self.place.app,
+            "userId": self.place.user,
+            "sessionId": self.place.session,
             "newMessage": sent,
         }
         answers = (part.function_response for part in message.parts or ())
         for each in answers:
-            if each and each.id in self._pending:
-                body["functionCallEventId"], body["invocationId"] = self._pending[each.id]
+            if each and each.id in self.pending:
+                body["functionCallEventId"], body["invocationId"] = self.pending[each.id]
         return body
 
     def _note_pending(self, events: list[dict[str, Any]], found: Invocation) -> None:
         waiting = {call.id for call in found.waits_for}
-        self._pending = {
+        self.pending = {
             call["id"]: [str(event.get("id", "")), str(event.get("invocationId", ""))]
             for event in events
             for part in (event.get("content") or {}).get("parts") or ()
@@ -284,12 +256,10 @@ class _Received:
             raise TrialError("connection", "the stream ended in the middle of a model response")
         last = found.events[-1].content if found.events else None
         waiting = {call.id for call in found.waits_for}
-        for call in calls_of(last):
-            if call.id not in waiting and found.final_response is None:
-                shown = one_line(call.name or "", SHOWN_CHARS)
-                raise TrialError(
-                    "connection", f"the run ended before the call of {shown!r} returned"
-                )
+        open_calls = [call for call in calls_of(last) if call.id not in waiting]
+        if open_calls and found.final_response is None:
+            shown = one_line(open_calls[0].name or "", SHOWN_CHARS)
+            raise TrialError("connection", f"the run ended before the call of {shown!r} returned")
         return found
 
     def seen(self) -> Invocation | None:

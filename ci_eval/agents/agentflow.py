@@ -1,16 +1,14 @@
 """Graphs of AgentFlow as agents."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
-from ci_eval.agents._framework import Framework
-from ci_eval.agents._object_name import ObjectName
+from ci_eval.agents._framework import Framework, ObjectName
 from ci_eval.plugins.points import agent
 from ci_eval.records.model import Json
 from ci_eval.records.trials import Trial
-from ci_eval.runtime.context import RunContext
 
 
 @agent("agentflow")
@@ -25,8 +23,6 @@ class AgentFlow(Framework):
     `interrupt(value=…)`, at a breakpoint to `interrupt(node=…)`, at a remote tool to the call.
     """
 
-    adapter: ClassVar[str] = "agentflow"
-
     agentflow: ObjectName
     """The graph, such as `app.graph:graph`, compiled or not, or a sync or async function without
     arguments that returns it. Modules are imported from the folder of the configuration, which is
@@ -34,15 +30,6 @@ class AgentFlow(Framework):
     config: Mapping[str, Json] = Field(default_factory=dict)
     """The config that the graph is invoked with, such as `recursion_limit`; `session_input.config`
     of a case adds to it."""
-
-    def target(self, context: RunContext) -> str:
-        """Return the name of the graph."""
-        del context
-        return self.agentflow
-
-    def options(self) -> Mapping[str, Json]:
-        """Return the graph's config."""
-        return {"config": dict(self.config)}
 
     def opening(self, trial: Trial, session_id: str) -> dict[str, Any]:
         """Return the session, with the config that AgentFlow's files give a case."""

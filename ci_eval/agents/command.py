@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
+from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
 from ci_eval.runtime.paths import PathText
 from ci_eval.runtime.processes import Child, Excerpt, Launch
 from ci_eval.runtime.workers.wire import encode, read_json, shown
@@ -59,7 +60,7 @@ class Command(Agent):
         """Yield the errors in the program, the folder and the environment."""
         for message in refused(self.env):
             yield "env", message
-        if not self._find_program(context):
+        if not find_agent_program(self.command[0], context, self.env):
             yield "command", f"there is no program {self.command[0]!r}"
         if not (context.root / self.cwd).is_dir():
             yield "cwd", f"there is no folder {self.cwd!r}"
@@ -71,40 +72,28 @@ class Command(Agent):
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Accept conversations; leaving the context ends all processes."""
-        # If it was removed after the check, starting it fails with the system's error.
-        program = self._find_program(context) or self.command[0]
-        launch = Launch(
-            argv=(program, *self.command[1:]),
-            env=agent_environment(context.env, self.env),
-            cwd=context.root / self.cwd,
-        )
-        commands = _Commands(launch, per=self.per, ids=session_ids(context))
+        launch = Launch.of(self.command, context, self.env, self.cwd)
+        commands = _Commands(launch, self.per, session_ids(context))
         try:
             yield commands
         finally:
             await commands.stop()
 
-    def _find_program(self, context: RunContext) -> str | None:
-        env = agent_environment(context.env, self.env)
-        return find_program(self.command[0], root=context.root, env=env)
 
-
+@dataclass(frozen=True)
 class _Commands:
     """Conversations, each with its own processes."""
 
-    def __init__(
-        self, launch: Launch, *, per: Literal["session", "message"], ids: Iterator[str]
-    ) -> None:
-        self._launch = launch
-        self._per = per
-        self._ids = ids
-        self._processes: set[_Process] = set()
+    launch: Launch
+    per: Literal["session", "message"]
+    ids: Iterator[str]
+    processes: set["_Process"] = field(default_factory=set)
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # it always is
         refuse_tool_mocks(trial, "command")
-        session = opening(trial, next(self._ids))
-        if self._per == "session":
+        session = opening(trial, next(self.ids))
+        if self.per == "session":
             return _Conversation(self, session, [], await self.start())
         if memento:
             return _Conversation(self, memento["session"], memento["history"], None)
@@ -112,16 +101,16 @@ class _Commands:
 
     async def start(self) -> "_Process":
         process = _Process()
-        await process.child.start(self._launch)
-        self._processes.add(process)
+        await process.child.start(self.launch)
+        self.processes.add(process)
         return process
 
     async def end(self, process: "_Process", *, grace_s: float = 0.0) -> None:
         await process.child.stop(grace_s=grace_s)
-        self._processes.discard(process)
+        self.processes.discard(process)
 
     async def stop(self) -> None:
-        await asyncio.gather(*map(self.end, self._processes))
+        await asyncio.gather(*map(self.end, self.processes))
 
 
 class _Process:
@@ -175,58 +164,53 @@ class _Process:
         return unexpected(what, self.child.stderr_tail)
 
 
+@dataclass
 class _Conversation(Session):
-    """One conversation; `process` is `None` if each message gets its own process."""
+    """One conversation."""
 
-    def __init__(
-        self,
-        commands: _Commands,
-        session: dict[str, Json],
-        history: list[Json],
-        process: _Process | None,
-    ) -> None:
-        self._commands = commands
-        self._session = session
-        self._history = history
-        self._process = process
-        self._written = Excerpt()
+    commands: _Commands
+    session: dict[str, Json]
+    history: list[Json]
+    process: _Process | None
+    """`None` if each message gets its own process."""
+    written: Excerpt = field(default_factory=Excerpt)
 
     @property
     def memento(self) -> Json:
-        if self._process:
+        if self.process:
             return None
-        return {"session": self._session, "history": self._history}
+        return {"session": self.session, "history": self.history}
 
     @property
     def output(self) -> str:
-        return self._written.text
+        return self.written.text
 
     async def send(self, message: Content) -> Invocation:
         asked = as_asked(message)
-        question = {"message": asked, "history": self._history, "session": self._session}
+        question = {"message": asked, "history": self.history, "session": self.session}
         started = time.perf_counter()
-        process = self._process or await self._commands.start()
+        process = self.process or await self.commands.start()
         try:
-            reply = await process.ask(question, last=self._process is None)
+            reply = await process.ask(question, last=self.process is None)
         except BaseException:
             await self._end(process)
             raise
-        if self._process is None:
+        if self.process is None:
             await self._end(process)
         seconds = time.perf_counter() - started
-        number = len(self._history) + 1
+        number = len(self.history) + 1
         invocation = to_invocation(message, reply, seconds=seconds, number=number)
-        self._history.append(turn_of(asked, reply))
+        self.history.append(turn_of(asked, reply))
         return invocation
 
     async def close(self) -> dict[str, Json] | None:
-        if self._process:
-            await self._end(self._process, grace_s=GRACE_S)
+        if self.process:
+            await self._end(self.process, grace_s=GRACE_S)
         return None
 
     async def _end(self, process: _Process, *, grace_s: float = 0.0) -> None:
-        await self._commands.end(process, grace_s=grace_s)
-        self._written.feed(process.child.stderr.text.encode())
+        await self.commands.end(process, grace_s=grace_s)
+        self.written.feed(process.child.stderr.text.encode())
 
 
 def _parsed(line: bytes) -> Json:

@@ -1,23 +1,17 @@
 """Google's models as agents, with an instruction and canned tools."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from ci_eval.agents._model_session import ModelSession, fresh_ids
 from ci_eval.agents._prompted import Prompted
 from ci_eval.agents._retrying import retried
-from ci_eval.formats.gemini_stream import (
-    MADE_BY_US,
-    Aggregator,
-    ModelResponse,
-    read_response,
-    with_ids,
-)
+from ci_eval.formats import gemini_stream
 from ci_eval.llm.providers.gemini import GeminiAccess, GeminiClient, GeminiSettings, reaching
 from ci_eval.llm.providers.gemini import generation_config as google_config
 from ci_eval.llm.providers.settings import checked
@@ -70,8 +64,6 @@ class Gemini(Prompted, GeminiAccess, Agent):
     content, and otherwise an error with the model's reason.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
-
     gemini: str = Field(min_length=1)
     """The model, such as `gemini-2.5-flash`."""
     settings: Mapping[str, Json] = Field(default_factory=dict)
@@ -85,10 +77,6 @@ class Gemini(Prompted, GeminiAccess, Agent):
     def _settings_fit(cls, settings: Mapping[str, Json]) -> Mapping[str, Json]:
         checked(_Settings, settings, REFUSED, whom="an agent")
         return settings
-
-    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
-        """Yield the errors in the instruction and the canned results."""
-        yield from self.wrong_prompt(context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
@@ -104,9 +92,8 @@ class Gemini(Prompted, GeminiAccess, Agent):
             TrialError: the settings are invalid.
 
         """
-        given: dict[str, Any] = checked(_Settings, self.settings, REFUSED).model_dump(
-            exclude_none=True
-        )
+        settings = checked(_Settings, self.settings, REFUSED)
+        given: dict[str, Any] = settings.model_dump(exclude_none=True)
         if self.tools:
             declared = [tool.declared("parameters_json_schema") for tool in self.tools]
             given["tools"] = [{"function_declarations": declared}]
@@ -146,12 +133,11 @@ class _Running:
         """
         if self._config is None:
             self._config = self.agent.config()
-        update = {"system_instruction": instruction or None}
-        return self._config.model_copy(update=update)
+        return self._config.model_copy(update={"system_instruction": instruction or None})
 
     async def ask(
         self, contents: "list[types.Content]", config: "types.GenerateContentConfig", new_id: NewId
-    ) -> ModelResponse:
+    ) -> gemini_stream.ModelResponse:
         """Return the model's response, with retries.
 
         Raises:
@@ -168,28 +154,27 @@ class _Running:
 
     async def _ask_once(
         self, contents: "list[types.Content]", config: "types.GenerateContentConfig", new_id: NewId
-    ) -> ModelResponse:
+    ) -> gemini_stream.ModelResponse:
         model = self.agent.gemini
         if self.agent.stream:
             return await self._streamed(contents, config, new_id)
         body = await self._client.generate(model, contents, config)
         try:
-            found = read_response(parse_json(body))
+            found = gemini_stream.read_response(parse_json(body))
         except (NotJsonError, TrialError) as exc:
             raise self._client.failures(model).unreadable(ValueError(str(exc)), body) from exc
-        content = found.content and with_ids(found.content, new_id)
+        content = found.content and gemini_stream.with_ids(found.content, new_id)
         return found.model_copy(update={"content": content})
 
     async def _streamed(
         self, contents: "list[types.Content]", config: "types.GenerateContentConfig", new_id: NewId
-    ) -> ModelResponse:
+    ) -> gemini_stream.ModelResponse:
         model = self.agent.gemini
-        made = Aggregator(new_id)
-        chunks = self._client.stream(model, contents, config)
+        made = gemini_stream.Aggregator(new_id)
         try:
-            async with aclosing(chunks):
+            async with aclosing(self._client.stream(model, contents, config)) as chunks:
                 async for chunk in chunks:
-                    made.add(read_response(chunk))
+                    made.add(gemini_stream.read_response(chunk))
         except JudgeError as exc:
             exc.seen = made.close()
             raise
@@ -216,10 +201,10 @@ class _Conversation(ModelSession):
         agent = running.agent
         super().__init__(agent, agent.gemini, running.template, trial, memento)
         self._running = running
-        self._new_id = partial(next, fresh_ids(MADE_BY_US, self.said))
+        self._new_id = partial(next, fresh_ids(gemini_stream.MADE_BY_US, self.said))
         self._config = running.config(self.instruction)
 
-    async def ask(self) -> ModelResponse:
+    async def ask(self) -> gemini_stream.ModelResponse:
         sent = [_sendable(each) for each in self.said]
         return await self._running.ask(sent, self._config, self._new_id)
 
@@ -236,7 +221,7 @@ def _sendable(content: Content) -> "types.Content":
     given = content.model_dump(mode="json", exclude_none=True)
     for part in given.get("parts", ()):
         for key in ("function_call", "function_response"):
-            if str(part.get(key, {}).get("id", "")).startswith(MADE_BY_US):
+            if str(part.get(key, {}).get("id", "")).startswith(gemini_stream.MADE_BY_US):
                 del part[key]["id"]
     try:
         # Bytes are only decoded from base64 when parsed from text.

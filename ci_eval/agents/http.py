@@ -4,37 +4,24 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import Field
 
-from ci_eval.agents._answers import CallsAt, Reading, invocation_of
-from ci_eval.agents._expressions import (
-    Expression,
-    ExpressionError,
-    Form,
-    Template,
-    asked_for,
-    filled,
-    filled_address,
-)
-from ci_eval.agents._network import (
-    NetworkAgent,
-    filled_headers,
-    with_variables,
-    wrong_address,
-    wrong_headers,
-)
+from ci_eval.agents import _expressions as expressions
+from ci_eval.agents._answers import CallsAt, Reading
+from ci_eval.agents._network import with_variables
+from ci_eval.agents._reply import to_invocation
 from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
-from ci_eval.agents._server import PORT, Server, Startable
+from ci_eval.agents._server import ServedAgent, Server
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, connecting
+from ci_eval.runtime.http import Request
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 DEFAULT_BODY: Mapping[str, Json] = {
@@ -50,7 +37,7 @@ END = "[DONE]"
 
 
 @agent("http")
-class Http(NetworkAgent, Startable, Agent):
+class Http(ServedAgent, Agent):
     """An HTTP service that gets one request per message, in any JSON format.
 
     The address and the texts of the body are templates: `{{ message }}` is the user's message (a
@@ -71,43 +58,40 @@ class Http(NetworkAgent, Startable, Agent):
     requests are only retried by `run.retries`.
     """
 
-    http: Template
+    http: expressions.Template
     """The address, such as `https://example.com/chat/{{ session.id }}`; inserted values are
     percent-encoded. `${NAME}` stands for an environment variable, as in `headers`, and `{port}` for
     the port of a started server."""
     method: Literal["POST", "PUT", "PATCH", "GET"] = "POST"
     """The HTTP method; `GET` sends no body."""
-    body: Form = Field(default_factory=lambda: dict(DEFAULT_BODY))
+    body: expressions.Form = Field(default_factory=lambda: dict(DEFAULT_BODY))
     """The JSON body of the request; default: `{"message", "history", "session"}`, as for a
     command."""
-    response: Expression | None = None
+    response: expressions.Expression | None = None
     """The response text in the answer; other values are converted to JSON."""
     tool_calls: CallsAt | None = None
     """The tool calls in the answer: a list of `{"name", "args", "result"?}` or in OpenAI's format;
     or `{each, name, args, result}`, with expressions for the fields of each. If it finds nothing,
     the tool calls are unknown; `answer.calls or []` means that there were none."""
-    usage: Expression | None = None
+    usage: expressions.Expression | None = None
     """The object with `input_tokens` and `output_tokens` (or `prompt_tokens` and
     `completion_tokens`) and `cost_usd`. Tokens are only counted if the tool calls are known, as a
     trace stores them together."""
-    state: Expression | None = None
+    state: expressions.Expression | None = None
     """The session state, an object; the last one is the final state."""
-    session: Expression | None = None
+    session: expressions.Expression | None = None
     """The session id in the first answer; until then `session.id` is null."""
     stream: Literal["sse"] | None = None
     """`sse`: the answer is a stream of server-sent events. `answer` is then `{"text", "events"}`:
     the joined text, and the data of each event, parsed if it is JSON."""
-    delta: Expression = "event.delta"
+    delta: expressions.Expression = "event.delta"
     """The piece of text in each `event` of a stream, if any."""
     timeout_s: float | None = Field(default=None, gt=0)
     """Timeout of one answer in seconds; default: that of the trial."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the address, the headers and the options to start the server."""
-        plain = re.sub("{{.*?}}", "x", self.http).replace(PORT, "1")
-        yield from wrong_address("http", plain, context.env)
-        yield from self.wrong_start(self.http, context)
-        yield from wrong_headers(self.headers, context.env)
+        yield from self.wrong_access("http", re.sub("{{.*?}}", "x", self.http), context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
@@ -115,19 +99,9 @@ class Http(NetworkAgent, Startable, Agent):
         address = with_variables(self.http, context.env)
         found = _ORIGIN.match(address)
         origin = found[0] if found else ""
-        endpoint = _Endpoint(
-            address.removeprefix(origin), filled_headers(self.headers, context.env)
-        )
-        async with connecting(context.env) as net, self.served(origin, context, net) as server:
-            yield _Running(self, net, server, endpoint, session_ids(context))
-
-
-class _Endpoint(NamedTuple):
-    """Path and headers of requests."""
-
-    path: str
-    """A template."""
-    headers: Mapping[str, str]
+        path = address.removeprefix(origin)
+        async with self.served(origin, context) as server:
+            yield _Running(self, server, path, session_ids(context))
 
 
 @dataclass(frozen=True)
@@ -135,14 +109,14 @@ class _Running:
     """Connection to the service."""
 
     agent: Http
-    net: Net
     server: Server
-    endpoint: _Endpoint
+    path: str
+    """The template for the path of a request."""
     session_ids: Iterator[str]
 
     async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         del alone  # conversations never disturb each other
-        asked = asked_for([self.agent.http, self.agent.body])
+        asked = expressions.asked_for([self.agent.http, self.agent.body])
         if "tool_mocks" not in asked:
             refuse_tool_mocks(trial, self.agent.type_name)
         await self.server.address()  # the start of the server does not count as time of the trial
@@ -175,10 +149,13 @@ class _Conversation(Session):
         async with self._running.server.watched():
             answer = await self._answer(request)
         took = time.perf_counter() - started
-        reading = Reading(request, answer)
-        reply = reading.reply(self._agent)
+        reading, agent = Reading(request, answer), self._agent
+        text = agent.response or ("answer.text" if agent.stream else None)
+        reply = reading.reply(text, agent.tool_calls, agent.usage)
         before = self._known["history"]
-        invocation = invocation_of(message, reply, seconds=took, number=len(before) + 1)
+        invocation = to_invocation(message, reply, seconds=took, number=len(before) + 1)
+        if reply.get("tool_calls") is None:  # unknown, which is not the same as none
+            invocation = invocation.model_copy(update={"intermediate_data": None})
         history = [*before, turn_of(asked, reply)]
         self._known = {**self._known, "history": history}
         self._update_session(reading)
@@ -192,15 +169,14 @@ class _Conversation(Session):
         return self._running.server.output
 
     async def _request(self, asked: Json) -> Request:
-        agent, endpoint = self._agent, self._running.endpoint
+        agent, server = self._agent, self._running.server
         data = {**self._known, "message": asked, "messages": _messages(self._known, asked)}
         try:
-            path = filled_address(endpoint.path, data)
-            body = None if agent.method == "GET" else filled(agent.body, data)
-        except ExpressionError as exc:
+            path = expressions.filled_address(self._running.path, data)
+            body = None if agent.method == "GET" else expressions.filled(agent.body, data)
+        except expressions.ExpressionError as exc:
             raise TrialError("unsupported", f"the request cannot be created: {exc}") from exc
-        url = await self._running.server.address() + path
-        return Request(agent.method, url, body, endpoint.headers)
+        return Request(agent.method, await server.address() + path, body, server.headers)
 
     async def _answer(self, request: Request) -> Json:
         """Return the answer: JSON or text."""
@@ -209,11 +185,10 @@ class _Conversation(Session):
             async with asyncio.timeout(limit):
                 if self._agent.stream:
                     return await self._streamed(request)
-                response = await self._running.net.send(request)
+                response = await self._running.server.net.send(request)
         except TimeoutError:
-            raise TrialError(
-                "timeout", f"{request.shown} did not answer within {limit:g} s"
-            ) from None
+            message = f"{request.shown} did not answer within {limit:g} s"
+            raise TrialError("timeout", message) from None
         if response.headers.get("Content-Type", "").startswith("text/plain"):
             response.require_success()
             return response.text
@@ -221,11 +196,8 @@ class _Conversation(Session):
 
     async def _streamed(self, request: Request) -> Json:
         events: list[Json] = []
-        async with (
-            self._running.net.stream(request) as stream,
-            aclosing(stream.events()) as stream_events,
-        ):
-            async for data in stream_events:
+        async with self._running.server.net.stream(request) as stream:
+            async for data in stream:
                 if len(events) == MAX_EVENTS:
                     message = f"{request.shown} sent more than {MAX_EVENTS:,} events"
                     raise TrialError("protocol", message)

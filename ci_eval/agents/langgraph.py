@@ -1,15 +1,12 @@
 """Graphs of LangGraph as agents."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from pydantic import Field
 
-from ci_eval.agents._framework import Framework
-from ci_eval.agents._object_name import ObjectName
+from ci_eval.agents._framework import Framework, ObjectName
 from ci_eval.plugins.points import agent
 from ci_eval.records.model import Json
-from ci_eval.runtime.context import RunContext
 
 
 @agent("langgraph")
@@ -24,8 +21,6 @@ class LangGraph(Framework):
     graph waits for an answer to `interrupt(value=…)`, at a breakpoint to `interrupt(before=[…])`.
     """
 
-    adapter: ClassVar[str] = "langgraph"
-
     langgraph: ObjectName
     """The graph, such as `app.graph:graph`, compiled or not, or a sync or async function without
     arguments that returns it. Modules are imported from the folder of the configuration, which is
@@ -37,12 +32,3 @@ class LangGraph(Framework):
     last message."""
     config: Mapping[str, Json] = Field(default_factory=dict)
     """The config that the graph is invoked with: `recursion_limit`, `configurable` …"""
-
-    def target(self, context: RunContext) -> str:
-        """Return the name of the graph."""
-        del context
-        return self.langgraph
-
-    def options(self) -> Mapping[str, Json]:
-        """Return the state keys of input and output, and the graph's config."""
-        return {"input": self.input, "output": self.output, "config": dict(self.config)}

@@ -1,15 +1,9 @@
 """Agents of the OpenAI Agents SDK."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from pydantic import Field
 
-from ci_eval.agents._framework import Framework
-from ci_eval.agents._object_name import ObjectName
+from ci_eval.agents._framework import Framework, ObjectName
 from ci_eval.plugins.points import agent
-from ci_eval.records.model import Json
-from ci_eval.runtime.context import RunContext
 
 
 @agent("openai_agents")
@@ -22,8 +16,6 @@ class OpenAIAgents(Framework):
     The SDK's tracing is disabled.
     """
 
-    adapter: ClassVar[str] = "openai_agents"
-
     openai_agents: ObjectName
     """The agent, such as `app.agents:triage`, or a sync or async function without arguments that
     returns it. Modules are imported from the folder of the configuration, which is also the
@@ -33,12 +25,3 @@ class OpenAIAgents(Framework):
     default: the dictionary itself. The final state is the context as JSON."""
     max_turns: int = Field(default=10, ge=1)
     """The most model calls for one message."""
-
-    def target(self, context: RunContext) -> str:
-        """Return the name of the agent."""
-        del context
-        return self.openai_agents
-
-    def options(self) -> Mapping[str, Json]:
-        """Return the context function and the limit."""
-        return {"context": self.context, "max_turns": self.max_turns}

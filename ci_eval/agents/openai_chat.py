@@ -1,7 +1,7 @@
 """Models with OpenAI's chat API as agents, with an instruction and canned tools."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from ci_eval.agents._completions import Assembly, messages, read
 from ci_eval.agents._model_session import ModelSession, fresh_ids
-from ci_eval.agents._network import NetworkAgent, filled_headers, wrong_headers, wrong_variable
+from ci_eval.agents._network import NetworkAgent, wrong_variable
 from ci_eval.agents._prompted import Prompted
 from ci_eval.agents._retrying import retried
 from ci_eval.formats.events import calls_of
@@ -39,6 +39,9 @@ def _without_reserved(settings: dict[str, Json]) -> dict[str, Json]:
     return settings
 
 
+_Settings = Annotated[dict[str, Json], AfterValidator(_without_reserved)]
+
+
 @agent("openai_chat")
 class OpenAIChat(Prompted, NetworkAgent, Agent):
     """A model with OpenAI's chat API, an instruction, and tools with canned results.
@@ -60,9 +63,7 @@ class OpenAIChat(Prompted, NetworkAgent, Agent):
     api_key_env: str | None = Field(default=None, min_length=1)
     """The environment variable with the API key; default: `OPENAI_API_KEY` for OpenAI, and no key
     for other services."""
-    settings: Annotated[dict[str, Json], AfterValidator(_without_reserved)] = Field(
-        default_factory=dict
-    )
+    settings: _Settings = Field(default_factory=dict)
     """Other parameters of a request, such as `{temperature: 0, max_completion_tokens: 500}`."""
     stream: bool = False
     """Whether responses are streamed, and then joined."""
@@ -71,13 +72,13 @@ class OpenAIChat(Prompted, NetworkAgent, Agent):
         """Yield the errors in the key, the headers, the instruction and the results."""
         if self._key_name:
             yield from wrong_variable("api_key_env", self._key_name, context.env)
-        yield from wrong_headers(self.headers, context.env)
-        yield from self.wrong_prompt(context)
+        yield from self.wrong_headers(context.env)
+        yield from super().check(context)
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[RunningAgent]:
         """Open the connections; leaving the context closes them."""
-        headers = filled_headers(self.headers, context.env)
+        headers = self.filled_headers(context.env)
         if self._key_name:
             headers["Authorization"] = f"Bearer {context.env.get(self._key_name, '').strip()}"
         async with connecting(context.env) as net:
@@ -143,7 +144,7 @@ class _Running:
         if not self.agent.stream:
             return (await self.net.send(request)).json()
         assembly = Assembly()
-        async with self.net.stream(request) as stream, aclosing(stream.events()) as events:
+        async with self.net.stream(request) as events:
             async for data in events:
                 with suppress(NotJsonError):  # `[DONE]`, and keep-alive messages
                     assembly.add(parse_json(data))

@@ -1,13 +1,7 @@
 """Agents of Pydantic AI."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
-from ci_eval.agents._framework import Framework
-from ci_eval.agents._object_name import ObjectName
+from ci_eval.agents._framework import Framework, ObjectName
 from ci_eval.plugins.points import agent
-from ci_eval.records.model import Json
-from ci_eval.runtime.context import RunContext
 
 
 @agent("pydantic_ai")
@@ -20,8 +14,6 @@ class PydanticAI(Framework):
     deferred call for its tool's result.  A canned `error` is raised as `ToolFailed`.
     """
 
-    adapter: ClassVar[str] = "pydantic_ai"
-
     pydantic_ai: ObjectName
     """The agent, such as `app.agents:support`, or a sync or async function without arguments that
     returns it. Modules are imported from the folder of the configuration, which is also the
@@ -29,12 +21,3 @@ class PydanticAI(Framework):
     deps: ObjectName | None = None
     """A function that gets the session state, a dictionary, and returns the dependencies of the
     run; default: the dictionary itself. The final state is the dependencies as JSON."""
-
-    def target(self, context: RunContext) -> str:
-        """Return the name of the agent."""
-        del context
-        return self.pydantic_ai
-
-    def options(self) -> Mapping[str, Json]:
-        """Return the function for the dependencies."""
-        return {"deps": self.deps}

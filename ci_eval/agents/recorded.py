@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, ClassVar, NamedTuple
+from typing import IO, ClassVar
 
 from pydantic import Field, ValidationError
 
@@ -84,18 +84,14 @@ class Recorded(Agent):
             yield contained(context.root, self.recorded)
 
     def _index(self, path: Path, context: RunContext) -> "_Index":
-        remote = is_place(self.recorded)
-        shown = self.recorded if remote else context.shown(self.recorded)
+        shown = self.recorded if is_place(self.recorded) else context.shown(self.recorded)
         with reading(path, shown=shown):
             stat = path.stat()
         return _read_index(path, shown, stat.st_mtime_ns, stat.st_size)
 
 
-class _Place(NamedTuple):
-    """Location of a conversation: an offset in the file, or the conversation itself."""
-
-    offset: int
-    value: Recording | None = None
+_Place = int | Recording
+"""Location of a conversation: an offset in the file, or the conversation itself."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ class _Index:
         """Add conversations."""
         for each in found:
             if each.eval_id is not None:
-                self.put((None, each.evalset, each.eval_id, each.repeat or 0), _Place(0, each))
+                self.put((None, each.evalset, each.eval_id, each.repeat or 0), each)
                 continue
             if each.session:
                 self.by_session.setdefault(each.session, []).append(each)
@@ -152,7 +148,7 @@ class _Index:
         turns = trial.case.conversation or ()
         texts = tuple(turn.user for turn in turns)
         unnamed = self.by_session.get(key.case) or self.by_texts.get(texts) or []
-        return _Place(0, unnamed[key.repeat]) if key.repeat < len(unnamed) else None
+        return unnamed[key.repeat] if key.repeat < len(unnamed) else None
 
 
 @lru_cache(maxsize=8)
@@ -228,7 +224,7 @@ def _index_lines(path: Path, shown: str) -> _Index:
                 if line.strip():
                     found = _recording(line)
                     key = numbering.number(found, found.agent, index.by_case)
-                    index.put(key, _Place(offset))
+                    index.put(key, offset)
             except ValidationError as exc:
                 for loc, message in explain(exc, _Line):
                     problems.append(Problem(message, shown, number, dotted(loc)))
@@ -264,23 +260,19 @@ class _Replay:
     shown: str
     index: _Index
 
-    async def open(
-        self, trial: Trial, *, alone: bool = False, memento: Json = None
-    ) -> "_RecordedSession":
+    async def open(self, trial: Trial, *, alone: bool = False, memento: Json = None) -> Session:
         """Return the recorded conversation for `trial`."""
         del alone, memento
-        place = self.index.find(trial, self.shown)
-        if place is None:
+        found = self.index.find(trial, self.shown)
+        if found is None:
             key = trial.key
             raise TrialError("not_recorded", self._missing(key.evalset, key.case, key.repeat))
-        found = place.value or self._read(place.offset)
+        if isinstance(found, int):
+            self.file.seek(found)
+            found = _recording(self.file.readline(MAX_LINE_BYTES))
         if found.error is not None:
             raise TrialError(failure_kind(found.error_kind), found.error)
-        return _RecordedSession(found.invocations or (), found.final_state)
-
-    def _read(self, offset: int) -> Recording:
-        self.file.seek(offset)
-        return _recording(self.file.readline(MAX_LINE_BYTES))
+        return _RecordedSession(found)
 
     def _missing(self, evalset: str, case: str, repeat: int) -> str:
         again = f" (repeat {repeat})" if repeat else ""
@@ -301,19 +293,16 @@ _MATCHING = (
 )
 
 
+@dataclass(frozen=True)
 class _RecordedSession(Session):
     """A recorded conversation."""
 
-    def __init__(
-        self, invocations: tuple[Invocation, ...], final_state: dict[str, Json] | None
-    ) -> None:
-        self._invocations = invocations
-        self._final_state = final_state
+    recording: Recording
 
     @property
     def held(self) -> tuple[Invocation, ...]:
         """The recorded conversation."""
-        return self._invocations
+        return self.recording.invocations or ()
 
     async def send(self, message: Content) -> Invocation:
         """Never called for a recording."""
@@ -321,4 +310,4 @@ class _RecordedSession(Session):
 
     async def close(self) -> dict[str, Json] | None:
         """Return the recorded final state."""
-        return self._final_state
+        return self.recording.final_state

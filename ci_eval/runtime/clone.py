@@ -204,9 +204,8 @@ def _git_dir(entry: Path) -> Path | None:
 
 
 def _is_git_dir(path: Path) -> bool:
-    return (path / "HEAD").is_file() and any(
-        (path / name).exists() for name in ("objects", "commondir")
-    )
+    holds_objects = (path / "objects").exists() or (path / "commondir").exists()
+    return holds_objects and (path / "HEAD").is_file()
 
 
 def _read_text(path: Path, limit: int = _MAX_SMALL) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from ci_eval.runtime import isolation
+from ci_eval.runtime.context import RunContext
 
 _INHERITED = (
     # Programs, users, locales.
@@ -54,9 +55,11 @@ it is set, and may be a pattern such as `LANGFUSE_*`.
 """
 
 
-def agent_environment(
-    ours: Mapping[str, str], declared: Mapping[str, str | None]
-) -> dict[str, str]:
+Variables = Mapping[str, str | None]
+"""Variables with their values; `None` passes our own on."""
+
+
+def agent_environment(ours: Mapping[str, str], declared: Variables) -> dict[str, str]:
     """Return an agent's environment: the inherited variables of `ours`, and those `declared`."""
     passed_on = [name for name, value in declared.items() if value is None]
     return {
@@ -76,7 +79,12 @@ def find_program(name: str, *, root: Path, env: Mapping[str, str]) -> str | None
     return shutil.which(name, path=env.get("PATH", ""))
 
 
-def refused(declared: Mapping[str, str | None]) -> Iterator[str]:
+def find_agent_program(name: str, context: RunContext, declared: Variables) -> str | None:
+    """Return the program `name` that an agent would start, as `find_program` does."""
+    return find_program(name, root=context.root, env=agent_environment(context.env, declared))
+
+
+def refused(declared: Variables) -> Iterator[str]:
     """Yield the errors in the environment variables that a configuration declares."""
     for name in declared:
         if _matches(name, _NEVER):
@@ -98,7 +106,7 @@ KeyName = Annotated[str, Field(min_length=1), AfterValidator(_checked_key_name)]
 """The variable with a provider's key; never one of those that no agent gets."""
 
 
-def unset(declared: Mapping[str, str | None], ours: Mapping[str, str]) -> str:
+def unset(declared: Variables, ours: Mapping[str, str]) -> str:
     """Return the declared variables that are unset or empty, as text.
 
     A secret is empty in workflows that have no access to it.
@@ -120,6 +128,5 @@ def _is_passed_on(name: str, passed_on: Sequence[str]) -> bool:
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
     name = name.upper()
-    return name in patterns or any(
-        "*" in pattern and fnmatchcase(name, pattern.upper()) for pattern in patterns
-    )
+    wildcards = (each.upper() for each in patterns if "*" in each)
+    return name in patterns or any(fnmatchcase(name, each) for each in wildcards)

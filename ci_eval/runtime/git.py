@@ -116,34 +116,25 @@ class Repository:
 
     def commit(self, name: str) -> str | None:
         """Resolve `name` to a commit, or return `None`."""
-        return (
-            self.query("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            or None
-        )
+        return self._resolved(f"{name}^{{commit}}") or None
 
     def holds(self, name: str) -> bool:
         """Return True if the object exists, even if a partial clone lacks it."""
-        return bool(self.query("rev-parse", "--verify", "--quiet", "--end-of-options", name))
+        return bool(self._resolved(name))
+
+    def _resolved(self, name: str) -> str:
+        return self.query("rev-parse", "--verify", "--quiet", "--end-of-options", name)
 
     def parents(self, commit: str) -> Sequence[str]:
         """Return the parents of a commit, even those that a shallow clone lacks."""
         head = self.query("cat-file", "commit", commit).partition("\n\n")[0]
-        return [
-            line.removeprefix("parent ") for line in head.splitlines() if line.startswith("parent ")
-        ]
+        return re.findall("^parent (.+)$", head, re.MULTILINE)
 
     def first_parents(self, start: str, limit: int) -> tuple[str, ...]:
         """Return `start` and its ancestors along first parents, at most `limit` in all."""
-        return tuple(
-            self.query(
-                "rev-list",
-                "--first-parent",
-                f"--max-count={limit}",
-                "--end-of-options",
-                start,
-                "--",
-            ).split()
-        )
+        most = f"--max-count={limit}"
+        found = self.query("rev-list", "--first-parent", most, "--end-of-options", start, "--")
+        return tuple(found.split())
 
     def copy(self, blob: str, to: Path, *, most: int, remote: bool = False) -> None:
         """Write a blob of at most `most` bytes to a file.

@@ -26,8 +26,6 @@ from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from aiohttp import ClientResponse, ClientSession
 
 _log = logging.getLogger(__name__)
@@ -202,28 +200,20 @@ class EventParser:
             self._data.clear()
 
 
-class Stream:
-    """A streaming response of server-sent events."""
+async def _events(request: Request, response: "ClientResponse") -> AsyncGenerator[str, None]:
+    """Yield the data of each server-sent event.
 
-    def __init__(self, request: Request, response: "ClientResponse") -> None:
-        self.status = response.status
-        self._request = request
-        self._response = response
+    Raises:
+        TrialError: the connection was lost, or the stream is too long.
 
-    async def events(self) -> AsyncGenerator[str, None]:
-        """Yield the data of each event.
-
-        Raises:
-            TrialError: the connection was lost, or the stream is too long.
-
-        """
-        parser = EventParser()
-        async with aclosing(_chunks(self._request, self._response)) as chunks:
-            async for chunk in chunks:
-                for event in parser.feed(chunk):
-                    yield event
-        for event in parser.end():
-            yield event
+    """
+    parser = EventParser()
+    async with aclosing(_chunks(request, response)) as chunks:
+        async for chunk in chunks:
+            for event in parser.feed(chunk):
+                yield event
+    for event in parser.end():
+        yield event
 
 
 async def _chunks(request: Request, response: "ClientResponse") -> AsyncGenerator[bytes, None]:
@@ -275,25 +265,20 @@ def client_session(env: Mapping[str, str], ca_file: str = "") -> "ClientSession"
     Only if `env` names a proxy does it look up proxies and `~/.netrc`, in a thread before each
     request.
     """
+    from ssl import SSLContext, create_default_context
+
     from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
 
+    trusted: SSLContext | bool = True
+    if ca_file:
+        trusted = create_default_context()
+        trusted.load_verify_locations(ca_file)
     return ClientSession(
         timeout=ClientTimeout(total=None, sock_connect=CONNECT_S),
-        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=_ssl_context(ca_file)),
+        connector=TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=trusted),
         cookie_jar=DummyCookieJar(),
         trust_env=any(name.lower().endswith("_proxy") for name in env),
     )
-
-
-def _ssl_context(ca_file: str) -> "SSLContext | bool":
-    """Return the trusted certificates: the system's and those in `ca_file`."""
-    if not ca_file:
-        return True
-    from ssl import create_default_context
-
-    context = create_default_context()
-    context.load_verify_locations(ca_file)
-    return context
 
 
 def is_local(url: str) -> bool:
@@ -323,8 +308,8 @@ class Net:
             return await _whole(request, response)
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        """Send `request`, and stream the response.
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[str]]:
+        """Send `request`, and provide the data of each server-sent event of the response.
 
         Raises:
             StatusError: the request failed.
@@ -339,7 +324,8 @@ class Net:
                 whole.require_success()
                 message = f"{request.shown} answered {whole.shown}, which is not an event stream"
                 raise TrialError("protocol", message)
-            yield Stream(request, response)
+            async with aclosing(_events(request, response)) as events:
+                yield events
 
     @asynccontextmanager
     async def _opened(self, request: Request) -> AsyncIterator["ClientResponse"]:

@@ -5,32 +5,24 @@ import os
 
 def reason(exc: Exception) -> str:
     """Return why a request failed, without the full address that some errors show."""
-    from aiohttp import (
-        ClientConnectorCertificateError,
-        ClientConnectorError,
-        ClientOSError,
-        ClientPayloadError,
-        ClientResponseError,
-        ClientSSLError,
-        InvalidURL,
-    )
+    import aiohttp
 
     match exc:
-        case ClientResponseError():
+        case aiohttp.ClientResponseError():
             why = exc.message
-        case InvalidURL():
+        case aiohttp.InvalidURL():
             why = "the address is invalid"
-        case ClientConnectorCertificateError():
+        case aiohttp.ClientConnectorCertificateError():
             found = exc.certificate_error
             why = f"its certificate is not trusted: {getattr(found, 'verify_message', found)}"
-        case ClientSSLError():
+        case aiohttp.ClientSSLError():
             # Its number is an OpenSSL error, not a system error.
             why = f"the TLS connection failed: {exc.os_error}"
-        case ClientOSError() if (exc.errno or 0) > 0:
+        case aiohttp.ClientOSError() if (exc.errno or 0) > 0:
             why = os.strerror(exc.errno or 0)
-        case ClientPayloadError():
+        case aiohttp.ClientPayloadError():
             why = "the connection was lost during the response"
-        case ClientOSError() if not isinstance(exc, ClientConnectorError):
+        case aiohttp.ClientOSError() if not isinstance(exc, aiohttp.ClientConnectorError):
             why = "the connection was lost"
         case _:
             why = str(exc)

@@ -11,14 +11,16 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime import isolation
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.environments import Declared, agent_environment, find_agent_program
 from ci_eval.runtime.spawning import spawn
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -49,6 +51,16 @@ class Launch:
     """Its complete environment."""
     cwd: Path
     """Its working directory."""
+
+    @classmethod
+    def of(cls, argv: Sequence[str], context: RunContext, env: Declared, cwd: str = ".") -> Self:
+        """Return how to start an agent's program, in a folder of the configuration's.
+
+        A program that does not exist fails with the system's error when it is started.
+        """
+        program = find_agent_program(argv[0], context, env) or argv[0]
+        whole = agent_environment(context.env, env)
+        return cls((program, *argv[1:]), whole, context.root / cwd)
 
 
 class Excerpt:
@@ -82,10 +94,10 @@ class Excerpt:
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
-def output_tail(written: str, limit: int = TAIL_CHARS) -> str:
+def output_tail(written: str) -> str:
     """Return the end of `written`, beginning on a new line; empty if it is."""
     text = written.strip()
-    cut = text[-limit:]
+    cut = text[-TAIL_CHARS:]
     return "\n" + (cut if cut == text else "…" + cut) if text else ""
 
 
@@ -225,10 +237,9 @@ class Child(asyncio.SubprocessProtocol):
         if sys.platform == "win32":  # pragma: no cover  # not tested there
             self._transport.kill()
         else:
-            try:
+            # No process may be left, or (macOS) only zombies.
+            with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._transport.get_pid(), signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                return  # no process is left, or (macOS) only zombies
 
     # --- What asyncio calls -------------------------------------------------------------------
 

@@ -30,6 +30,12 @@ from ci_eval.text.yaml_files import read_text
 
 MAX_SOURCE = 256 * 1024
 """The longest template, in characters."""
+CPU_S = 10
+"""The CPU time for rendering a template, in seconds."""
+WALL_S = 60.0
+"""The elapsed time for it, in seconds; generous for busy machines."""
+MEMORY = 512 * 1024 * 1024
+"""The address space for it, in bytes."""
 _KILL_TIMEOUT_S = 5.0
 """Seconds that a killed child may take to end."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
@@ -52,25 +58,12 @@ class TooLongError(TemplateError):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Resource limits for rendering a template."""
-
-    cpu_s: int = 10
-    """CPU time in seconds."""
-    wall_s: float = 60.0
-    """Elapsed time in seconds; generous for busy machines."""
-    memory: int = 512 * 1024 * 1024
-    """Bytes of address space."""
-
-
-@dataclass(frozen=True)
 class Template:
     """A user template."""
 
     source: str
     shown: str
     """The path that the user sees."""
-    limits: Limits = Limits()
 
     def check(self) -> None:
         """Check the template without rendering it.
@@ -92,13 +85,8 @@ class Template:
         return self._request({"page": page, "most": most})
 
     def _request(self, more: Mapping[str, Json]) -> str:
-        request = {
-            "source": self.source,
-            "memory": self.limits.memory,
-            "cpu_s": self.limits.cpu_s,
-            **more,
-        }
-        answer = _answer(json.dumps(request).encode() + b"\n", self.limits)
+        request = {"source": self.source, "memory": MEMORY, "cpu_s": CPU_S, **more}
+        answer = _answer(json.dumps(request).encode() + b"\n")
         if answer.get("long"):
             raise TooLongError("its output is too long")
         if "text" not in answer:
@@ -132,7 +120,7 @@ def read_template(given: str, context: RunContext) -> Template:
     return found
 
 
-def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
+def _answer(line: bytes) -> dict[str, Any]:
     """Return the response of a child process.
 
     Raises:
@@ -150,13 +138,13 @@ def _answer(line: bytes, limits: Limits) -> dict[str, Any]:
         **isolation.child_options(),
     )
     try:
-        out, _ = child.communicate(line, timeout=limits.wall_s)
+        out, _ = child.communicate(line, timeout=WALL_S)
     except subprocess.TimeoutExpired:
-        raise TemplateError(f"timed out after {limits.wall_s:g} s") from None
+        raise TemplateError(f"timed out after {WALL_S:g} s") from None
     finally:
         _end(child)
     if sys.platform != "win32" and child.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
-        raise TemplateError(f"used more than {limits.cpu_s} s of CPU time")
+        raise TemplateError(f"used more than {CPU_S} s of CPU time")
     try:
         answer = json.loads(out)
     except ValueError:
@@ -193,9 +181,8 @@ def plain(value: Any) -> Json:
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value) or isinstance(value, BaseModel):
-        known = {
-            name: plain(getattr(value, name)) for name in _names(cast("Hashable", type(value)))
-        }
+        names = _names(cast("Hashable", type(value)))
+        known = {name: plain(getattr(value, name)) for name in names}
         return {"record": known, "is": bool(value)}
     if isinstance(value, Mapping):
         return {"keys": {str(name): plain(each) for name, each in value.items()}}

@@ -97,19 +97,10 @@ def _private(context: RunContext) -> Iterator[Path]:
 
 def _git_folders(top: Path) -> Iterator[Path]:
     """Yield every `.git` folder below `top`, such as those of submodules and other checkouts."""
-    waiting = [top]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            with os.scandir(folder) as entries:
-                below = [Path(each.path) for each in entries if each.is_dir(follow_symlinks=False)]
-        except OSError:  # it is gone, or we cannot read it
-            continue
-        for each in below:
-            if each.name.lower() == ".git":
-                yield each
-            else:
-                waiting.append(each)
+    for folder, names, _ in os.walk(top):  # follows no symlinks, and skips what it cannot read
+        for name in [each for each in names if each.lower() == ".git"]:
+            names.remove(name)
+            yield Path(folder, name)
 
 
 def _set_mode(path: Path, *, add: int = 0, remove: int = 0, stack: ExitStack) -> None:

@@ -17,7 +17,6 @@ ENTRY = re.compile(r"^(?:- |  )(?P<ticks>`+) ?(.+?) ?(?P=ticks)<br>$", re.MULTIL
 NOT_TOLD = {
     "… …, which is not JSON: …": "how `the agent …` goes on",
     "returned … MiB of JSON; the limit is 16 MiB": "how `the agent …` goes on",
-    "returned what …": "how `the agent …` goes on",
     "a scenario needs a simulated user, or a recording to score": "a guard; runs "
     "have simulated users",
     "nobody was asked": "only counts what judges would be asked",

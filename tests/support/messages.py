@@ -38,7 +38,6 @@ SEEDS: dict[str, Parameter] = {
                 "UnjudgedCase",
                 "NotJsonError",
                 "ValueError",
-                "runtime/workers/link.py:_error",
             ),
         ),
         (0, "message"),

@@ -59,9 +59,13 @@ def not_loaded(target: str, exc: BaseException, folder: str) -> str:
 
 def in_short(value: Any) -> str:
     """Return the type of `value` and the beginning of its `repr`."""
-    shown = _safely(repr, value)
-    shown = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
+    shown = cut(_safely(repr, value))
     return "None" if value is None else f"{type(value).__name__}: {shown}"
+
+
+def cut(shown: str) -> str:
+    """Return the beginning of a text that a message shows."""
+    return shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
 
 
 def bounded(message: str) -> str:

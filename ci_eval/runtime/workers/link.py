@@ -158,14 +158,11 @@ class Link:
             self._cancelled.pop(number).cancel()
             if not yielded.done():
                 del self._waiting[number]
-                self._stop_blocked_worker(number)
+                message = "its worker was stopped because a trial in it timed out without yielding"
+                self._lose(partial(DisturbedError, message, alone=number in self._blocked))
             is_lost = not yielded.done() or yielded.exception() is not None
         if is_lost and self._lost and number in self._blocked:
             raise self._lost()
-
-    def _stop_blocked_worker(self, number: int) -> None:
-        message = "its worker was stopped because a trial in it timed out without yielding"
-        self._lose(partial(DisturbedError, message, alone=number in self._blocked))
 
     def _lose(self, error: Callable[[], TrialError]) -> None:
         """Kill the worker; pending calls get an `error`."""
@@ -186,7 +183,8 @@ class Link:
             message = read_json(line)
         except ValueError as exc:
             number = _ANSWER.match(line)
-            message = {"id": int(number[1]), **_error(f"returned what {exc}")} if number else None
+            error = {"kind": "protocol", "message": f"returned what {exc}"}
+            message = {"id": int(number[1]), "error": error} if number else None
         try:
             self._take(message)
         except (LookupError, TypeError, asyncio.InvalidStateError):
@@ -195,34 +193,33 @@ class Link:
             self._on_end()
 
     def _take(self, message: Any) -> None:
-        if not isinstance(message, dict):
-            raise TypeError("not a message of a worker")
-        if "ready" in message:
-            self._ready.set_result(None)
-        elif "failed" in message:
-            self._ready.set_exception(TrialError("start", message["failed"]))
-        elif "held" in message:
-            if len(self._conversations) > 1:
-                self._blocked.add(message["id"])
-        elif "error" in message or {"reply", "seconds"} <= message.keys():
-            self._note_output(message)
-            answered = self._waiting.pop(message["id"], None)
-            if answered and not answered.done():
-                answered.set_result(message)
-            self._note_cancelled(message["id"])
-        elif "output" in message:
-            self._note_output(message)
-            self._note_cancelled(message["id"])
-        else:
-            raise TypeError("not a message of a worker")
+        match message:
+            case {"ready": _}:
+                self._ready.set_result(None)
+            case {"failed": why}:
+                self._ready.set_exception(TrialError("start", why))
+            case {"id": number, "held": _}:
+                if len(self._conversations) > 1:
+                    self._blocked.add(number)
+            case {"id": number, "error": _} | {"id": number, "reply": _, "seconds": _}:
+                self._note_output(number, message)
+                answered = self._waiting.pop(number, None)
+                if answered and not answered.done():
+                    answered.set_result(message)
+                self._note_cancelled(number)
+            case {"id": number, "output": _}:
+                self._note_output(number, message)
+                self._note_cancelled(number)
+            case _:
+                raise TypeError("not a message of a worker")
 
     def _note_cancelled(self, number: int) -> None:
         if number in self._cancelled and not self._cancelled[number].done():
             self._cancelled[number].set_result(None)
 
-    def _note_output(self, message: dict[str, Any]) -> None:
-        if message["id"] in self._conversations:
-            self._outputs[message["id"]] = str(message.get("output", ""))
+    def _note_output(self, number: int, message: dict[str, Any]) -> None:
+        if number in self._conversations:
+            self._outputs[number] = str(message.get("output", ""))
 
     def _on_end(self) -> None:
         died = f"the worker {self._child.ending}"
@@ -246,10 +243,6 @@ class Link:
             if name.startswith(self._folder) and "site-packages" not in name:
                 return f" ({name.removeprefix(self._folder)}:{line})"
         return ""
-
-
-def _error(message: str) -> dict[str, Any]:
-    return {"error": {"kind": "protocol", "message": message}}
 
 
 def _checked(answer: dict[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,8 @@ from typing import Any, NamedTuple, cast
 
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json
-from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, agent_environment
 from ci_eval.runtime.processes import Launch
 from ci_eval.runtime.workers.link import Link
-from ci_eval.runtime.workers.wire import encode
 
 WORKER = str(Path(__file__).with_name("worker.py"))
 """The script that a worker runs."""
@@ -34,24 +31,6 @@ class Adapter(NamedTuple):
     def path(self) -> Path:
         """The path of the file."""
         return Path(__file__).parent / "adapters" / f"{self.name}.py"
-
-
-def launch(
-    interpreter: str,
-    target: str,
-    context: RunContext,
-    env: Declared,
-    *,
-    adapter: Adapter | None = None,
-) -> Launch:
-    """Return how to start a worker for `target`: a `module:callable`, or as `adapter` expects."""
-    root = context.root.resolve()
-    adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
-    return Launch(
-        argv=(interpreter, WORKER, str(root), target, *adapted),
-        env=agent_environment(context.env, env),
-        cwd=root,
-    )
 
 
 @dataclass

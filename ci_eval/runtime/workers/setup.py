@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field
 from ci_eval.records.errors import TrialError
 from ci_eval.runtime import isolation, workspace
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, agent_environment, find_program
+from ci_eval.runtime.environments import Declared, find_agent_program
 from ci_eval.runtime.processes import Child, Launch
 from ci_eval.text.sanitize import one_line
 
@@ -147,12 +147,10 @@ class Setup:
     async def _run(self, command: tuple[str, ...]) -> None:
         shown = one_line(shlex.join(command), SHOWN_CHARS)
         self.context.say(f"running setup: {shown}")
-        root, ended = self.context.root, asyncio.Event()
-        env = agent_environment(self.context.env, self.declared)
-        program = find_program(command[0], root=root, env=env) or command[0]
+        ended = asyncio.Event()
         child = Child(None, ended.set)
         try:
-            await child.start(Launch((program, *command[1:]), env, root))
+            await child.start(Launch.of(command, self.context, self.declared))
         except TrialError as exc:
             raise TrialError("start", f"the setup failed: {exc}") from None
         try:
@@ -170,8 +168,7 @@ class Setup:
             return False
         if self.interpreter is None:
             return True
-        env = agent_environment(self.context.env, self.declared)
-        return find_program(self.interpreter, root=self.context.root, env=env) is not None
+        return find_agent_program(self.interpreter, self.context, self.declared) is not None
 
     def _note(self, note: Path) -> None:
         note.parent.mkdir(parents=True, exist_ok=True)

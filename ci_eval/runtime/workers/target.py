@@ -8,12 +8,12 @@ from hashlib import sha256
 from pydantic import Field, field_validator
 
 from ci_eval.records.model import Record
-from ci_eval.runtime import isolation
+from ci_eval.runtime import environments, isolation
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.environments import Declared, agent_environment, find_program, refused, unset
 from ci_eval.runtime.processes import Launch
-from ci_eval.runtime.workers.pool import Adapter, Pool, launch
+from ci_eval.runtime.workers.pool import WORKER, Adapter, Pool
 from ci_eval.runtime.workers.setup import Command, Setup
+from ci_eval.runtime.workers.wire import encode
 
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -31,20 +31,20 @@ class UnderPython(Record):
     but run without a shell, or a list. They run again only after a change of these commands, of
     `interpreter`, of the folder's lock files, requirements or project files, or of files that the
     commands name; `.ci-eval/setup` records this. The timeout for all commands is 30 minutes."""
-    env: Declared = Field(default_factory=dict)
+    env: environments.Declared = Field(default_factory=dict)
     """Additional environment variables: a list of names or patterns to pass on, or names with
     values."""
 
     def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
         """Yield the errors in the interpreter and the environment variables."""
-        for message in refused(self.env):
+        for message in environments.refused(self.env):
             yield "env", message
         if self.interpreter and not self.setup and not self._find_interpreter(context):
             yield "interpreter", f"there is no program {self.interpreter!r}"
 
     def missing(self, env: Mapping[str, str]) -> str:
         """Return the declared variables that are not set, as text."""
-        return unset(self.env, env)
+        return environments.unset(self.env, env)
 
     @asynccontextmanager
     async def pool_of(
@@ -56,7 +56,10 @@ class UnderPython(Record):
         workers: int = 1,
         threads: int | None = None,
     ) -> AsyncIterator[Pool]:
-        """Provide workers for `target` (see `launch`) until the context is left."""
+        """Provide workers for `target` until the context is left.
+
+        It is a `module:callable`, or as `adapter` expects.
+        """
         setup = Setup(self.setup, self.interpreter, self.env, context)
 
         async def prepare() -> Launch:
@@ -64,7 +67,10 @@ class UnderPython(Record):
                 await setup.done()
             # If it was removed after the check, starting it fails with the system's error.
             interpreter = self._find_interpreter(context) or str(self.interpreter)
-            return launch(interpreter, target, context, self.env, adapter=adapter)
+            root = context.root.resolve()
+            adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
+            argv = (interpreter, WORKER, str(root), target, *adapted)
+            return Launch(argv, environments.agent_environment(context.env, self.env), root)
 
         async with setup.in_use():
             pool = Pool(prepare, workers=workers, threads=threads)
@@ -76,8 +82,7 @@ class UnderPython(Record):
     def _find_interpreter(self, context: RunContext) -> str | None:
         if self.interpreter is None:
             return isolation.interpreter(context.env)
-        env = agent_environment(context.env, self.env)
-        return find_program(self.interpreter, root=context.root, env=env)
+        return environments.find_agent_program(self.interpreter, context, self.env)
 
 
 class _Named(Record):

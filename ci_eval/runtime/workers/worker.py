@@ -38,7 +38,7 @@ from contextlib import suppress
 from operator import attrgetter
 from os.path import dirname, join
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import asyncio
@@ -68,7 +68,7 @@ def main() -> int:
     wire = Wire()
     _set_up_process(folder, target)
     try:
-        agent = Agent(_adapted(target, *adapter) if adapter else _callable(target), folder)
+        agent = Agent(_function(target, *adapter), folder)
     except BaseException as exc:  # noqa: BLE001  # a module may raise SystemExit, too
         wire.write({"failed": _faults().not_loaded(target, exc, folder)})
         return 1
@@ -148,19 +148,26 @@ def _load(name: str) -> Any:
     return attrgetter(path)(importlib.import_module(module))
 
 
-def _callable(target: str) -> Callable[..., Any]:
+def _function(target: str, adapter: str = "", options: str = "") -> Callable[..., Any]:
+    """Return the callable, or what `adapter` makes of the target."""
+    if adapter:
+        return runpy.run_path(adapter)["adapted"](target, json.loads(options), _load)  # type: ignore[no-any-return]  # as the adapters say
     found = _load(target)
     if not callable(found):
         raise TypeError(f"it is not callable: {_faults().in_short(found)}")
     return found  # type: ignore[no-any-return]  # just checked
 
 
-def _adapted(target: str, adapter: str, options: str) -> Callable[..., Any]:
-    return runpy.run_path(adapter)["adapted"](target, json.loads(options), _load)  # type: ignore[no-any-return]  # as the adapters say
+class Conversation(NamedTuple):
+    """What the callable gets and writes in one conversation."""
+
+    session: dict[str, Any]
+    history: list[Any]
+    output: Any
 
 
 class Agent:
-    """The callable, and its data about each conversation."""
+    """The callable, and its conversations."""
 
     def __init__(self, function: Callable[..., Any], folder: str) -> None:
         self.function = function
@@ -169,42 +176,40 @@ class Agent:
         self._extras = _extras(function)
         self._close = getattr(function, "close", None)
         self.end = getattr(function, "end", None)
-        self._sessions: dict[int, dict[str, Any]] = {}
-        self._histories: dict[int, list[Any]] = {}
-        self._outputs: dict[int, Any] = {}
+        self._conversations: dict[int, Conversation] = {}
 
     def arguments(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the callable's arguments besides the message."""
         number = request["id"]
         if "session" in request:
-            self._sessions[number] = request["session"]
-            self._histories[number] = request.get("history", [])
-            self._outputs[number] = _output.Output()
-        _output.writing.set(self._outputs[number])
-        known = {"session": self._sessions[number], "history": list(self._histories[number])}
-        return {name: known[name] for name in self._extras}
+            given = request["session"], request.get("history", []), _output.Output()
+            self._conversations[number] = Conversation(*given)
+        known = self._conversations[number]
+        _output.writing.set(known.output)
+        extras = {"session": known.session, "history": list(known.history)}
+        return {name: extras[name] for name in self._extras}
 
     def forget(self, number: int) -> None:
         """Forget a conversation that has ended."""
-        session = self._sessions.pop(number, None)
-        self._histories.pop(number, None)
-        self._outputs.pop(number, None)
-        if self._close and session is not None:
-            self._close(session)
+        ended = self._conversations.pop(number, None)
+        if self._close and ended:
+            self._close(ended.session)
 
     def so_far(self, number: int) -> str:
         """Return the line with the output so far."""
         return _encode({"id": number, "output": self._written(number)})
 
     def _written(self, number: int) -> str:
-        return str(self._outputs[number].text) if number in self._outputs else ""
+        known = self._conversations.get(number)
+        return str(known.output.text) if known else ""
 
     def answer(self, request: dict[str, Any], value: Any, seconds: float) -> str:
         """Return the line with the callable's result."""
         number = request["id"]
         given = {"reply": ("returned", value)}
         if "session" in self._extras:
-            given["state"] = ("left as the session's state", self._sessions[number].get("state"))
+            state = self._conversations[number].session.get("state")
+            given["state"] = ("left as the session's state", state)
         line = f'{{"id":{number},"seconds":{seconds:.6f}'
         for name, (did, part) in given.items():
             try:
@@ -233,7 +238,7 @@ class Agent:
         reply = value if isinstance(value, dict) else {"response": value}
         answer = {"response": reply.get("response"), "tool_calls": reply.get("tool_calls") or []}
         turn = _encode({"message": request["message"], **answer})
-        self._histories[request["id"]].append(json.loads(turn))
+        self._conversations[request["id"]].history.append(json.loads(turn))
 
 
 def _is_async(function: Any) -> bool:

@@ -148,7 +148,7 @@ def test_a_line_that_answers_nothing_is_not_taken_for_the_next_answer(place: Pla
         try:
             await session.send(Content.of_text("hello", role="user"))
             (place.root / "go").touch()
-            await until(lambda: session._process._lines)
+            await until(lambda: session.process._lines)
             await session.send(Content.of_text("and now?", role="user"))
         finally:
             await session.close()
@@ -164,7 +164,7 @@ def test_the_dead_cannot_be_asked(place: Place) -> None:
         session: Any = await running.open(trial())
         try:
             await session.send(Content.of_text("hello", role="user"))
-            await session._process._ended.wait()
+            await session.process._ended.wait()
             await session.send(Content.of_text("and now?", role="user"))
         finally:
             await session.close()

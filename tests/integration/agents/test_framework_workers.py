@@ -11,7 +11,6 @@ from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing,
 from ci_eval.agents._framework import Framework
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.errors import DisturbedError
-from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workers import link
 
 ENV = ["COVERAGE_*"]
@@ -21,11 +20,12 @@ ADAPTER = Path(__file__).with_name("fake_adapter.py")
 class Fake(Framework):
     """An agent of a framework that a file beside this one stands for."""
 
-    adapter: ClassVar[str] = str(ADAPTER.with_suffix(""))
+    type_name: ClassVar[str] = str(ADAPTER.with_suffix(""))
 
     named: str = "agent:made"
 
-    def target(self, context: RunContext) -> str:
+    @property
+    def target(self) -> str:
         return self.named
 
 

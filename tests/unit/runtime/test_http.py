@@ -81,8 +81,8 @@ def failed(reply: bytes, **more: Any) -> TrialError:
 
 
 async def all_events(found: Net, url: str, into: list[str]) -> None:
-    async with found.stream(Request("GET", url)) as stream:
-        async for event in stream.events():
+    async with found.stream(Request("GET", url)) as events:
+        async for event in events:
             into.append(event)  # noqa: PERF401  # what came before an error counts
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from ci_eval.records.model import Status
 from ci_eval.runtime import template_sandbox
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.template_sandbox import (
-    Limits,
     Template,
     TemplateError,
     TooLongError,
@@ -28,8 +28,6 @@ from ci_eval.runtime.template_sandbox import (
 )
 
 pytestmark = pytest.mark.processes
-
-LIMITS = Limits(cpu_s=2, wall_s=300)
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,16 @@ class Summary:
 PAGE = plain(Page(named={"ci/a b": 0.25}, row=Row(0.05, Summary())))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _limits() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(template_sandbox, "CPU_S", 2)
+        patch.setattr(template_sandbox, "WALL_S", 300)
+        yield
+
+
 def filled(source: str, *, page: Any = PAGE, most: int = 10_000) -> str:
-    return Template(source, "own.md.j2", LIMITS).fill(page, most)
+    return Template(source, "own.md.j2").fill(page, most)
 
 
 def refused(source: str) -> str:
@@ -203,10 +209,12 @@ def test_a_tracer_cannot_keep_the_end_of_a_template_back(monkeypatch: pytest.Mon
     assert child.wait() == -signal.SIGKILL
 
 
-def test_a_template_is_not_waited_for_forever() -> None:
-    template = Template(NESTED, "own.md.j2", Limits(cpu_s=300, wall_s=0.5))
+def test_a_template_is_not_waited_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template_sandbox, "CPU_S", 300)
+    monkeypatch.setattr(template_sandbox, "WALL_S", 0.5)
+
     with pytest.raises(TemplateError, match=r"^timed out after 0\.5 s$"):
-        template.fill(PAGE, 10)
+        filled(NESTED, most=10)
 
 
 @pytest.mark.parametrize(

@@ -127,12 +127,12 @@ def _app_and_agent(module: ModuleType) -> tuple[Any, Any]:
         return None, _checked(module.root_agent, "root_agent")
     if not hasattr(module, "get_agent_async"):
         raise ValueError(f"`app` is not an App of google-adk: {type(app).__name__}")
-    found = asyncio.run(_awaited(module.get_agent_async))
+
+    async def created() -> Any:
+        return await module.get_agent_async()
+
+    found = asyncio.run(created())
     return None, _checked(found[0] if isinstance(found, tuple) else found, "get_agent_async")
-
-
-async def _awaited(function: Any) -> Any:
-    return await function()
 
 
 def _checked(found: Any, name: str) -> Any:

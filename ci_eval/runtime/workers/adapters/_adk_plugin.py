@@ -34,9 +34,8 @@ class Run:
     def note_response(self, agent: str, response: Any) -> None:
         """Link the response to the latest request of `agent`."""
         if agent in self._latest:
-            response.custom_metadata = dict(
-                response.custom_metadata or {}, **{REQUEST: self._latest[agent]}
-            )
+            known = response.custom_metadata or {}
+            response.custom_metadata = {**known, REQUEST: self._latest[agent]}
 
     def agent_details(self, events: list[Any]) -> dict[str, Any]:
         """Return the instructions and tools of each author of `events`, at its first response."""
@@ -90,8 +89,7 @@ def plugin() -> Any:
 
         async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
             """Record a request, and enable retries."""
-            run = current.get()
-            if run is not None:
+            if run := current.get():
                 run.note_request(callback_context.agent_name, llm_request)
             config = llm_request.config or types.GenerateContentConfig()
             config.http_options = config.http_options or types.HttpOptions()
@@ -100,8 +98,7 @@ def plugin() -> Any:
 
         async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
             """Record a response."""
-            run = current.get()
-            if run is not None:
+            if run := current.get():
                 run.note_response(callback_context.agent_name, llm_response)
 
         async def before_tool_callback(

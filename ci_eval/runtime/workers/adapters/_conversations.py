@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ci_eval.runtime.workers.adapters import _reporting as reporting
+
+    Load = Callable[[str], Any]
+    """Imports a `module:name`, as `worker.py` does."""
 else:
     from types import SimpleNamespace
 
@@ -120,9 +123,8 @@ def text_of(message: dict[str, Any]) -> str:
     plain = {"text", "thought", "thought_signature"}
     others = sorted({key for part in parts for key in part} - plain)
     if others:
-        raise RefusedError(
-            f"the message has {others[0]!r}; only text can be passed to such an agent"
-        )
+        why = "only text can be passed to such an agent"
+        raise RefusedError(f"the message has {others[0]!r}; {why}")
     return "\n".join(part["text"] for part in parts if part.get("text"))
 
 
@@ -158,7 +160,7 @@ def approval(answer: Any) -> tuple[bool, str | None]:
     return decision, None
 
 
-def context_of(name: str | None, load: Callable[[str], Any]) -> Callable[[Json], Any]:
+def context_of(name: str | None, load: Load) -> Callable[[Json], Any]:
     """Return the function `name`, if given, which turns the session state into tools' context.
 
     Raises:
@@ -169,9 +171,8 @@ def context_of(name: str | None, load: Callable[[str], Any]) -> Callable[[Json],
         return lambda state: state
     found = load(name)
     if not callable(found):
-        raise TypeError(
-            f"expected a function of the session state; found {reporting.in_short(found)}"
-        )
+        shown = reporting.in_short(found)
+        raise TypeError(f"expected a function of the session state; found {shown}")
     return found  # type: ignore[no-any-return]  # just checked
 
 

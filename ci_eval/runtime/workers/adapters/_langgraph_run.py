@@ -20,22 +20,24 @@ else:
     reporting = SimpleNamespace(**runpy.run_path(join(dirname(__file__), "_reporting.py")))
 
 
-class Run:
+class Run(reporting.Observations):
     """Observations of one message."""
 
-    def __init__(self, calls: set[str], before: dict[str, Any]) -> None:
+    def __init__(self, mocks: reporting.Mocks, calls: set[str], before: dict[str, Any]) -> None:
         """Store the ids of the calls so far, to be extended, and the state."""
+        super().__init__(mocks)
+        self.nodes: list[str] = []
         self._calls = calls
         # A node with a subgraph passes on all messages of the subgraph so far.
         self._known = {each.id for each in _messages(before) if each.id}
-        self._events: list[dict[str, Any]] = []
         self._model_events: dict[str, dict[str, Any]] = {}
+        self._models: dict[Any, str] = {}
+        """The nodes of the models that run."""
+        self._tools: dict[Any, tuple[str, dict[str, Any]]] = {}
+        """The nodes and the calls of the tools that run."""
         self._unconfirmed: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         self._seen: list[Any] = []
         self._unnamed: list[tuple[str, Any]] = []
-        self._nodes: list[str] = []
-        self._agents: dict[str, dict[str, Any]] = {}
-        self._watch = reporting.Watch()
         self.last_text: str | None = None
         """The text of the last message, if it calls no tool."""
 
@@ -49,7 +51,7 @@ class Run:
                     self._note(_path(space) + node, written)
 
     def _note(self, node: str, written: Any) -> None:
-        self._nodes.append(node)
+        self.nodes.append(node)
         for message in _messages(written):
             is_new = not any(each is message for each in self._seen)
             if is_new and message.id not in self._known:
@@ -70,74 +72,77 @@ class Run:
 
     def _note_message(self, node: str, message: Any) -> None:
         if message.type == "tool":
-            self._events.append(_answered(node, message))
             self.last_text = text_of(message.content)
+            is_error = message.status == "error"
+            result = {"error": self.last_text} if is_error else _plain(message.content)
+            call_id = message.tool_call_id
+            self.events.append(reporting.answered(node, call_id, message.name, result))
         elif message.type == "ai":
             event = _event(node, message)
             # At the position of the model's call, if any, which is before its tools were called.
             place = self._model_events.get(message.id or "")
             if place is None:
-                self._events.append(event)
+                self.events.append(event)
             else:
                 place.update({**event, "usage_metadata": place["usage_metadata"]})
             self._calls.update(each["id"] or "" for each in message.tool_calls)
             self.last_text = None if message.tool_calls else text_of(message.content)
 
-    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
-        """Return the fields of the invocation, whose last message is `said`."""
+    def reply(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the reply, with the calls of tools that no message contains."""
         for call_id, event, content in self._unconfirmed:
             if call_id not in self._calls:
                 event["content"] = content
-        return {
-            "intermediate_data": reporting.trajectory(self._events, said),
-            "app_details": {"agent_details": self._agents} if self._agents else None,
-            "nodes": self._nodes,
-            "finish_reason": reporting.last_finish_reason(self._events),
-            **self._watch.durations,
-        }
+        return super().reply(*args, **kwargs)
 
     # --- LangChain's callbacks ---
 
     def model_began(self, key: Any, node: str, prompt: list[Any], declared: list[Any]) -> None:
         """Record the start of a model call, with its instructions and tools."""
-        self._watch.begin("model", key)
+        self._models[key] = node
+        self.watch.begin("model", key)
         instructions = [text_of(each.content) for each in prompt if each.type == "system"]
         if instructions or declared:
-            self._agents[node] = {
+            self.agents[node] = {
                 "name": node,
                 "instructions": "\n".join(instructions),
                 "tool_declarations": _declared(declared),
             }
 
-    def model_ended(self, key: Any, node: str, message: Any) -> None:
+    def model_ended(self, key: Any, message: Any) -> None:
         """Record a model's token usage, which counts even if its message is discarded."""
-        self._watch.end(key)
+        self.watch.end(key)
+        node = self._models.pop(key, "")
         if message is not None:
             event = {**_event(node, message), "content": None}
             self._model_events[message.id or ""] = event
-            self._events.append(event)
+            self.events.append(event)
 
     def tool_began(self, key: Any, node: str, call: dict[str, Any]) -> None:
         """Record a tool call, in case no message turns out to contain it."""
-        self._watch.begin("tool", key)
+        self._tools[key] = (node, call)
+        self.watch.begin("tool", key)
         self._note_unconfirmed(call["id"], reporting.event(node, calls=[call]))
 
-    def tool_ended(self, key: Any, node: str, call: dict[str, Any], result: Any) -> None:
+    def tool_ended(self, key: Any, result: Any) -> None:
         """Record a tool's result, for the same case."""
-        self._watch.end(key)
-        self._note_unconfirmed(
-            call["id"], reporting.answered(node, call["id"], call["name"], result)
-        )
+        self.watch.end(key)
+        if key in self._tools:
+            node, call = self._tools.pop(key)
+            event = reporting.answered(node, call["id"], call["name"], result)
+            self._note_unconfirmed(call["id"], event)
 
-    def tool_interrupted(self, key: Any, call: dict[str, Any]) -> None:
+    def tool_interrupted(self, key: Any) -> None:
         """Forget a tool call that will be repeated after an interrupt."""
-        self._watch.end(key)
-        self._unconfirmed = [each for each in self._unconfirmed if each[0] != call["id"]]
+        self.watch.end(key)
+        if key in self._tools:
+            _, call = self._tools.pop(key)
+            self._unconfirmed = [each for each in self._unconfirmed if each[0] != call["id"]]
 
     def _note_unconfirmed(self, call_id: str, event: dict[str, Any]) -> None:
         self._unconfirmed.append((call_id, event, event["content"]))
         event["content"] = None
-        self._events.append(event)
+        self.events.append(event)
 
 
 def _path(space: tuple[str, ...]) -> str:
@@ -197,12 +202,6 @@ def _event(author: str, message: Any) -> dict[str, Any]:
     )
 
 
-def _answered(author: str, message: Any) -> dict[str, Any]:
-    content = message.content
-    result = {"error": text_of(content)} if message.status == "error" else _plain(content)
-    return reporting.answered(author, message.tool_call_id, message.name, result)
-
-
 def _plain(content: Any) -> Any:
     """Return the content of a message; only its text, if it has nothing else."""
     if isinstance(content, list) and any(_block(each) is None for each in content):
@@ -217,7 +216,7 @@ def text_of(content: Any) -> str:
     if isinstance(content, list):
         return "".join(_block(each) or "" for each in content)
     text = getattr(content, "content", None)
-    return reporting.json_text(content) if text is None else text_of(text)
+    return reporting.as_text(content) if text is None else text_of(text)
 
 
 def _block(block: Any) -> str | None:
@@ -231,75 +230,53 @@ def _block(block: Any) -> str | None:
 def _declared(tools: list[Any]) -> list[Any]:
     """Return tool declarations in ADK's format, converted from OpenAI's or unchanged."""
     found = []
-    for each in tools:
-        declared = reporting.as_json(each)
+    for declared in map(reporting.as_json, tools):
         function = declared.get("function") if isinstance(declared, dict) else None
-        if isinstance(function, dict):
-            declared = {"function_declarations": [function]}
-        found.append(declared)
+        is_openai = isinstance(function, dict)
+        found.append({"function_declarations": [function]} if is_openai else declared)
     return found
 
 
 def _callbacks(run: Run) -> Any:
-    """Return a callback handler that reports models and tools to `run`."""
+    """Return a callback handler that reports models and tools to `run`, by LangChain's run ids."""
     from langchain_core.callbacks import AsyncCallbackHandler
+    from langgraph.errors import GraphBubbleUp
 
-    class Handler(_Callbacks, AsyncCallbackHandler):  # type: ignore[misc]  # from another environment
-        pass
+    class Handler(AsyncCallbackHandler):  # type: ignore[misc]  # LangChain is not installed here
+        async def on_chat_model_start(
+            self, _serialized: Any, messages: Any, *, run_id: Any, **more: Any
+        ) -> None:
+            declared = (more.get("invocation_params") or {}).get("tools") or []
+            run.model_began(run_id, _node(more), messages[0], declared)
 
-    return Handler(run)
+        async def on_llm_start(self, *_: Any, run_id: Any, **more: Any) -> None:
+            run.model_began(run_id, _node(more), [], [])
 
+        async def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
+            generated = (response.generations or [[]])[0]
+            message = getattr(generated[0], "message", None) if generated else None
+            run.model_ended(run_id, message)
 
-class _Callbacks:
-    """LangChain's callbacks; tools and models are identified by their run ids."""
+        async def on_llm_error(self, _error: Any, *, run_id: Any, **_: Any) -> None:
+            run.model_ended(run_id, None)
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._tools: dict[Any, tuple[str, dict[str, Any]]] = {}
-        self._models: dict[Any, str] = {}
+        async def on_tool_start(self, serialized: Any, input_str: str, **more: Any) -> None:
+            name = (serialized or {}).get("name") or more.get("name") or "tool"
+            call_id = more.get("tool_call_id") or str(more["run_id"])
+            call = reporting.call(call_id, name, more.get("inputs") or input_str)
+            run.tool_began(more["run_id"], _node(more), call)
 
-    async def on_chat_model_start(
-        self, _serialized: Any, messages: Any, *, run_id: Any, **more: Any
-    ) -> None:
-        node = self._models[run_id] = _node(more)
-        declared = (more.get("invocation_params") or {}).get("tools") or []
-        self._run.model_began(run_id, node, messages[0], declared)
+        async def on_tool_end(self, output: Any, *, run_id: Any, **_: Any) -> None:
+            has_content = hasattr(output, "content")
+            run.tool_ended(run_id, _plain(output.content) if has_content else output)
 
-    async def on_llm_start(
-        self, _serialized: Any, _prompts: Any, *, run_id: Any, **more: Any
-    ) -> None:
-        node = self._models[run_id] = _node(more)
-        self._run.model_began(run_id, node, [], [])
+        async def on_tool_error(self, error: Any, *, run_id: Any, **_: Any) -> None:
+            if isinstance(error, GraphBubbleUp):
+                run.tool_interrupted(run_id)
+            else:
+                run.tool_ended(run_id, {"error": str(error)})
 
-    async def on_llm_end(self, response: Any, *, run_id: Any, **_: Any) -> None:
-        generated = (response.generations or [[]])[0]
-        message = getattr(generated[0], "message", None) if generated else None
-        self._run.model_ended(run_id, self._models.pop(run_id, ""), message)
-
-    async def on_llm_error(self, _error: Any, *, run_id: Any, **_: Any) -> None:
-        self._run.model_ended(run_id, self._models.pop(run_id, ""), None)
-
-    async def on_tool_start(
-        self, serialized: Any, input_str: str, *, run_id: Any, **more: Any
-    ) -> None:
-        name = (serialized or {}).get("name") or more.get("name") or "tool"
-        call_id = more.get("tool_call_id") or str(run_id)
-        call = reporting.call(call_id, name, more.get("inputs") or input_str)
-        self._tools[run_id] = (_node(more), call)
-        self._run.tool_began(run_id, *self._tools[run_id])
-
-    async def on_tool_end(self, output: Any, *, run_id: Any, **_: Any) -> None:
-        if run_id in self._tools:
-            self._run.tool_ended(run_id, *self._tools.pop(run_id), _result(output))
-
-    async def on_tool_error(self, error: Any, *, run_id: Any, **_: Any) -> None:
-        from langgraph.errors import GraphBubbleUp
-
-        node, call = self._tools.pop(run_id, ("", {"id": ""}))
-        if isinstance(error, GraphBubbleUp):
-            self._run.tool_interrupted(run_id, call)
-        elif node:
-            self._run.tool_ended(run_id, node, call, {"error": str(error)})
+    return Handler()
 
 
 def _node(details: dict[str, Any]) -> str:
@@ -308,7 +285,3 @@ def _node(details: dict[str, Any]) -> str:
     spaces = str(metadata.get("langgraph_checkpoint_ns") or "").split("|")
     path = "/".join(each.partition(":")[0] for each in spaces if each)
     return path or str(metadata.get("langgraph_node") or "agent")
-
-
-def _result(output: Any) -> Any:
-    return _plain(output.content) if hasattr(output, "content") else output

@@ -22,8 +22,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import TracebackType
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ci_eval.runtime.workers.canned import Given
 
@@ -66,10 +65,8 @@ def require(*packages: str, least: tuple[int, ...] = ()) -> None:
             needed = ".".join(map(str, least))
             raise ImportError(f"{package} {found} is too old: it must be {needed} or newer")
         return
-    message = f"{packages[0]} is not installed for {sys.executable}"
-    raise ModuleNotFoundError(
-        f"{message}; install it, or set `interpreter` to a Python that has it"
-    )
+    message = f"{packages[0]} is not installed for {sys.executable}; install it"
+    raise ModuleNotFoundError(f"{message}, or set `interpreter` to a Python that has it")
 
 
 # --- Events -----------------------------------------------------------------------------------
@@ -106,10 +103,8 @@ def call(identity: str | None, name: str | None, args: Any) -> dict[str, Json]:
 def answered(author: str, identity: str | None, name: str | None, result: Any) -> dict[str, Json]:
     """Return the event of a tool's response; one that is not an object is put under `result`."""
     response = {"id": identity, "name": name, "response": as_object(result, "result")}
-    return {
-        "author": author,
-        "content": {"role": "user", "parts": [{"function_response": response}]},
-    }
+    content = {"role": "user", "parts": [{"function_response": response}]}
+    return {"author": author, "content": content}
 
 
 def trajectory(events: list[dict[str, Json]], said: str | None) -> dict[str, Json]:
@@ -137,11 +132,6 @@ def failed(kind: str, message: str) -> dict[str, Any]:
     return {"error": {"kind": kind, "message": faults.bounded(" ".join(message.split()))}}
 
 
-def final_response(text: str) -> dict[str, Json]:
-    """Return the content of a final response."""
-    return {"role": "model", "parts": [{"text": text}]}
-
-
 def tokens(
     *, prompt: int | None, output: int | None, reasoning: int | None, cached: int | None
 ) -> dict[str, Json] | None:
@@ -164,9 +154,9 @@ def declaration(name: str, description: str | None, schema: Any) -> dict[str, Js
     return {"function_declarations": [function]}
 
 
-def json_text(value: Any) -> str:
-    """Return `value` as JSON text."""
-    return json.dumps(as_json(value), ensure_ascii=False)
+def as_text(value: Any) -> str:
+    """Return `value`, as JSON if it is not text."""
+    return value if isinstance(value, str) else json.dumps(as_json(value), ensure_ascii=False)
 
 
 def as_object(value: Any, key: str) -> dict[str, Json]:
@@ -296,8 +286,7 @@ class Mocks:
         known = as_object(args, "arguments")
         given: Given | None = self._canned.find(name, known)
         if given is None and not self._calls_unmatched:
-            shown = ", ".join(f"{key}={value!r}" for key, value in known.items())
-            shown = shown if len(shown) <= faults.SHOWN_CHARS else shown[: faults.SHOWN_CHARS] + "…"
+            shown = faults.cut(", ".join(f"{key}={value!r}" for key, value in known.items()))
             self._missing = self._missing or f"{name}({shown})"
             raise UnmockedError(f"no canned result for {name}({shown})")
         return given
@@ -305,9 +294,7 @@ class Mocks:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, _kind: type[BaseException] | None, exc: BaseException | None, _: TracebackType | None
-    ) -> bool:
+    def __exit__(self, _kind: object, exc: BaseException | None, _trace: object) -> bool:
         if isinstance(exc, Exception):
             self._raised = faults.raised(exc, _FOLDER)
         return isinstance(exc, Exception)
@@ -323,3 +310,45 @@ class Mocks:
             f"the agent called {self._missing}, which has no result in the case's `tool_mocks`; "
             "add a result, or set `unmatched: pass`",
         )
+
+
+# --- One message ------------------------------------------------------------------------------
+
+
+class Observations:
+    """What an agent does on one message."""
+
+    def __init__(self, mocks: Mocks) -> None:
+        self.mocks = mocks
+        """The canned results of the conversation."""
+        self.watch = Watch()
+        """The stopwatch of models and tools."""
+        self.events: list[dict[str, Json]] = []
+        self.agents: dict[str, dict[str, Json]] = {}
+        """The instructions and tools of each agent."""
+        self.nodes: list[str] | None = None
+        """The visited nodes of a graph, in order."""
+
+    def reply(
+        self,
+        said: str | None = None,
+        last: str | None = None,
+        *,
+        waits: Sequence[dict[str, Json]] = (),
+        memento: Json = None,
+    ) -> dict[str, Json]:
+        """Return the reply with the final response `said`, which waits for answers to `waits`.
+
+        `last` is the text of the last event, if that is the final response.
+        """
+        final = {"role": "model", "parts": [{"text": said}]} if said else None
+        invocation = {
+            "intermediate_data": trajectory(self.events, last),
+            "app_details": {"agent_details": self.agents} if self.agents else None,
+            "nodes": self.nodes,
+            "finish_reason": last_finish_reason(self.events),
+            "final_response": final,
+            "waits_for": waits,
+            **self.watch.durations,
+        }
+        return {"invocation": invocation, "memento": memento, **self.mocks.reply_fields}

@@ -191,16 +191,12 @@ class Conversation:
         content = types.Content.model_validate(message)
         given = dict(self._names)
         resumes = any(part.function_response for part in content.parts or ())
-        if resumes and self._is_resumable:
+        config = self._runner.resumability_config
+        if resumes and config and config.is_resumable:
             given["invocation_id"] = self._invocation
         async for event in self._runner.run_async(new_message=content, **given):
             self._invocation = event.invocation_id
             events.append(event)
-
-    @property
-    def _is_resumable(self) -> bool:
-        config = self._runner.resumability_config
-        return bool(config and config.is_resumable)
 
 
 def _busy() -> AbstractContextManager[Any]:

@@ -11,6 +11,7 @@ first three again for each invocation, or `{"unexpected": str}` for a result tha
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,23 +35,20 @@ def adapted(
     found = load(target)
     if not callable(found):
         raise TypeError(f"it is not callable: {type(found).__name__}: {found!r:.{SHOWN_CHARS}}")
-    caller = _Class(found) if _is_evaluator(found) else _Function(found)
+    is_evaluator = isinstance(found, type) and hasattr(found, "evaluate_invocations")
+    call = partial(_evaluated if is_evaluator else _called, found)
     result = evaluator.EvaluationResult
 
     async def metric(message: dict[str, Any]) -> dict[str, Any]:
-        return _result(await caller(message), result)
+        return _result(await call(message), result)
 
     def metric_in_a_thread(message: dict[str, Any]) -> Any:
-        value = caller(message)
-        return (
-            _awaited_result(value, result) if inspect.isawaitable(value) else _result(value, result)
-        )
+        value = call(message)
+        awaits = inspect.isawaitable(value)
+        return _awaited_result(value, result) if awaits else _result(value, result)
 
-    return metric if caller.is_async else metric_in_a_thread
-
-
-def _is_evaluator(found: Any) -> bool:
-    return isinstance(found, type) and hasattr(found, "evaluate_invocations")
+    is_async = _is_async(found.evaluate_invocations if is_evaluator else found)
+    return metric if is_async else metric_in_a_thread
 
 
 def _is_async(function: Any) -> bool:
@@ -59,30 +57,18 @@ def _is_async(function: Any) -> bool:
     )
 
 
-class _Function:
-    """Calls a function as ADK's evaluator of custom metrics does: without the threshold."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self.is_async = _is_async(function)
-
-    def __call__(self, message: dict[str, Any]) -> Any:
-        metric = _metric(message["metric"])
-        metric.threshold = None
-        return self._function(metric, *_conversation(message))
+def _called(function: Callable[..., Any], message: dict[str, Any]) -> Any:
+    """Call a function as ADK's evaluator of custom metrics does: without the threshold."""
+    metric = _metric(message["metric"])
+    metric.threshold = None
+    return function(metric, *_conversation(message))
 
 
-class _Class:
-    """Creates an `Evaluator` for each call, as ADK's registry does."""
-
-    def __init__(self, evaluator: Any) -> None:
-        self._evaluator = evaluator
-        self.is_async = _is_async(evaluator.evaluate_invocations)
-
-    def __call__(self, message: dict[str, Any]) -> Any:
-        names = ("actual_invocations", "expected_invocations", "conversation_scenario")
-        given = dict(zip(names, _conversation(message)))
-        return self._evaluator(eval_metric=_metric(message["metric"])).evaluate_invocations(**given)
+def _evaluated(evaluator: Any, message: dict[str, Any]) -> Any:
+    """Create an `Evaluator` for this call, as ADK's registry does."""
+    names = ("actual_invocations", "expected_invocations", "conversation_scenario")
+    given = dict(zip(names, _conversation(message)))
+    return evaluator(eval_metric=_metric(message["metric"])).evaluate_invocations(**given)
 
 
 # --- Arguments --------------------------------------------------------------------------------
@@ -157,13 +143,9 @@ def _result(value: Any, result: type[Any]) -> dict[str, Any]:
         cut = shown if len(shown) <= SHOWN_CHARS else shown[:SHOWN_CHARS] + "…"
         return {"unexpected": "None" if value is None else f"{type(value).__name__}: {cut}"}
     whole = _scored(value.overall_score, value.overall_eval_status, value.overall_rubric_scores)
-    parts = value.per_invocation_results
-    return {
-        **whole,
-        "invocations": [
-            _scored(part.score, part.eval_status, part.rubric_scores) for part in parts
-        ],
-    }
+    results = value.per_invocation_results
+    parts = [_scored(each.score, each.eval_status, each.rubric_scores) for each in results]
+    return {**whole, "invocations": parts}
 
 
 def _scored(score: Any, status: Any, rubrics: Iterable[Any] | None) -> dict[str, Any]:

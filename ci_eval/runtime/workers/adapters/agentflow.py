@@ -13,23 +13,22 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+from contextlib import nullcontext
 from contextvars import ContextVar
+from functools import partial
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ci_eval.runtime.workers.adapters import _conversations as conversations
     from ci_eval.runtime.workers.adapters import _reporting as reporting
+    from ci_eval.runtime.workers.adapters._conversations import Load
 else:
     from types import SimpleNamespace
 
-    def _run_file(name: str) -> Any:
-        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
-
-    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
+    _names = runpy.run_path(join(dirname(__file__), "_conversations.py"))
+    conversations, reporting = SimpleNamespace(**_names), _names["reporting"]
 
 INTERRUPT = "interrupt"
 """The name of the pending call of an interrupted graph."""
@@ -38,9 +37,7 @@ _current: ContextVar[Any] = ContextVar("_current", default=None)
 """The run of the current task."""
 
 
-def adapted(
-    target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> conversations.Conversations:
+def adapted(target: str, options: dict[str, Any], load: Load) -> conversations.Conversations:
     """Return the conversations with the graph `target`.
 
     Raises:
@@ -51,9 +48,7 @@ def adapted(
     reporting.require("10xscale-agentflow", "10xgraph")
     _patch_nodes_and_tools()
     found = conversations.Target(load(target), _compiled, "a graph of AgentFlow, compiled or not")
-    return conversations.Conversations(
-        found, lambda graph, session: _Conversation(graph, session, options)
-    )
+    return conversations.Conversations(found, partial(_Conversation, options=options))
 
 
 def _compiled(found: Any) -> Any:
@@ -87,30 +82,18 @@ class _Conversation:
         await self._restore()
         given = self._given(message)
         run = _Run(self._mocks, self._names)
-        token = _current.set(run)
+        _current.set(run)
         result = None
-        try:
-            with self._mocks:
-                config = dict(self._config)
-                result = await self._graph.ainvoke(given, config, ResponseGranularity.FULL)
-        finally:
-            _current.reset(token)
+        with self._mocks:
+            config = dict(self._config)
+            result = await self._graph.ainvoke(given, config, ResponseGranularity.FULL)
         if result is None:
-            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
+            return run.reply()
         state = result["state"]
         self._session["state"] = self._state(state)
         self._waits = _waits(state)
-        final = reporting.final_response(run.last_text) if run.last_text else None
-        invocation = {
-            **run.invocation_fields(run.last_text),
-            "final_response": final,
-            "waits_for": self._waits,
-        }
-        return {
-            "invocation": invocation,
-            "memento": self._memento(state),
-            **self._mocks.reply_fields,
-        }
+        memento = self._memento(state)
+        return run.reply(run.last_text, run.last_text, waits=self._waits, memento=memento)
 
     def close(self) -> None:
         """Remove the thread from the graph's checkpointer, if that is in memory."""
@@ -140,13 +123,10 @@ class _Conversation:
             self._begun = True
             return {**given, "state": state} if state else given
         if any(each["name"] == INTERRUPT for each in self._waits):
-            return {"resume": next(iter(answers.values()))} if self._is_asking else {}
+            # At a breakpoint, the graph waits for no value, only to be resumed.
+            is_asking = any("value" in each["args"] for each in self._waits)
+            return {"resume": next(iter(answers.values()))} if is_asking else {}
         return {"messages": [_result(key, answer) for key, answer in answers.items()]}
-
-    @property
-    def _is_asking(self) -> bool:
-        """Whether the graph waits for a value; at a breakpoint it only waits to be resumed."""
-        return any("value" in each["args"] for each in self._waits)
 
     def _state(self, state: Any) -> dict[str, Any]:
         own = {"context", "context_summary", "execution_meta"}
@@ -176,8 +156,8 @@ def _result(call_id: str, answer: Any) -> Any:
     """Return the message with the answer to a tool call."""
     from agentflow.core.state import Message, ToolResultBlock
 
-    output = answer if isinstance(answer, str) else reporting.json_text(answer)
-    return Message.tool_message([ToolResultBlock(call_id=call_id, output=output)])
+    block = ToolResultBlock(call_id=call_id, output=reporting.as_text(answer))
+    return Message.tool_message([block])
 
 
 def _waits(state: Any) -> list[dict[str, Any]]:
@@ -202,37 +182,22 @@ def _waits(state: Any) -> list[dict[str, Any]]:
 # --- A run ------------------------------------------------------------------------------------
 
 
-class _Run:
+class _Run(reporting.Observations):
     """Observations of one message."""
 
     def __init__(self, mocks: reporting.Mocks, names: dict[str, str]) -> None:
         """Store the tools' names by the ids of the calls so far, to be extended."""
-        self.mocks = mocks
-        """The canned results of the conversation."""
-        self.watch = reporting.Watch()
-        """The stopwatch of models and tools."""
+        super().__init__(mocks)
+        self.nodes: list[str] = []
         self.last_text: str | None = None
         """The text of the last message, if it calls no tool."""
         self._names = names
-        self._events: list[dict[str, Any]] = []
-        self._nodes: list[str] = []
-        self._agents: dict[str, dict[str, Any]] = {}
-
-    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
-        """Return the fields of the invocation, whose final response is `said`."""
-        return {
-            "intermediate_data": reporting.trajectory(self._events, said),
-            "app_details": {"agent_details": self._agents} if self._agents else None,
-            "nodes": self._nodes,
-            "finish_reason": reporting.last_finish_reason(self._events),
-            **self.watch.durations,
-        }
 
     async def note(self, node: str, agent: Any, result: Any) -> None:
         """Record that `node` has ended, with the messages of its result."""
-        self._nodes.append(node)
+        self.nodes.append(node)
         if hasattr(agent, "system_prompt"):
-            self._agents[node] = await _details(node, agent)
+            self.agents[node] = await _details(node, agent)
         messages = result.get("messages") if isinstance(result, dict) else result
         for message in messages if isinstance(messages, list) else ():
             if getattr(message, "role", "") == "assistant":
@@ -244,25 +209,26 @@ class _Run:
         calls = [_call(each) for each in message.tools_calls or ()]
         self._names.update({each["id"]: each["name"] for each in calls})
         blocks = [each for each in message.content if each.type == "reasoning"]
-        used, text = message.usages, _text(message)
+        text = "".join(each.text for each in message.content if each.type == "text")
         event = reporting.event(
             node,
             text=text,
             thought=message.reasoning or "\n".join(each.summary for each in blocks),
             calls=calls,
-            usage=used and _tokens(used),
+            usage=message.usages and _tokens(message.usages),
             model=message.metadata.get("model"),
             finish=message.metadata.get("finish_reason"),
         )
-        self._events.append(event)
+        self.events.append(event)
         self.last_text = None if calls else text
 
     def _note_results(self, node: str, message: Any) -> None:
         for block in message.content:
             if block.type == "tool_result":
                 name = self._names.get(block.call_id) or message.metadata.get("function_name")
-                result = {"error": _plain(block.output)} if block.is_error else _plain(block.output)
-                self._events.append(reporting.answered(node, block.call_id, name, result))
+                output = _plain(block.output)
+                result = {"error": output} if block.is_error else output
+                self.events.append(reporting.answered(node, block.call_id, name, result))
 
 
 def _call(given: dict[str, Any]) -> dict[str, Any]:
@@ -278,10 +244,6 @@ def _tokens(used: Any) -> dict[str, Any] | None:
         reasoning=used.reasoning_tokens,
         cached=used.cache_read_input_tokens,
     )
-
-
-def _text(message: Any) -> str:
-    return "".join(each.text for each in message.content if each.type == "text")
 
 
 def _plain(output: Any) -> Any:
@@ -324,10 +286,7 @@ def _patch_nodes_and_tools() -> None:
         run = _current.get()
         if run is None:
             return await execute(self, *args, **kwargs)
-        if isinstance(self.func, BaseAgent):
-            with run.watch.during("model"):
-                result = await execute(self, *args, **kwargs)
-        else:
+        with run.watch.during("model") if isinstance(self.func, BaseAgent) else nullcontext():
             result = await execute(self, *args, **kwargs)
         await run.note(self.name, self.func, result)
         return result

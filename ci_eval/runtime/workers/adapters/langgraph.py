@@ -9,24 +9,24 @@ from __future__ import annotations
 import runpy
 from base64 import b64decode, b64encode
 from contextvars import ContextVar
+from functools import partial
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ci_eval.runtime.workers.adapters import _conversations as conversations
     from ci_eval.runtime.workers.adapters import _langgraph_run as running
     from ci_eval.runtime.workers.adapters import _reporting as reporting
+    from ci_eval.runtime.workers.adapters._conversations import Load
 else:
     from types import SimpleNamespace
 
     def _run_file(name: str) -> Any:
         return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
-    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
-    running = _run_file("_langgraph_run.py")
+    conversations, running = _run_file("_conversations.py"), _run_file("_langgraph_run.py")
+    reporting = conversations.reporting
 
 INTERRUPT = "interrupt"
 """The name of the pending call of an interrupted graph."""
@@ -35,9 +35,7 @@ _mocks: ContextVar[Any] = ContextVar("_mocks", default=None)
 """The canned results of the current task's or thread's conversation."""
 
 
-def adapted(
-    target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> conversations.Conversations:
+def adapted(target: str, options: dict[str, Any], load: Load) -> conversations.Conversations:
     """Return the conversations with the graph `target`.
 
     Raises:
@@ -48,13 +46,9 @@ def adapted(
     reporting.require("langgraph", least=(1, 0))
     _patch_tools()
 
-    def convert(found: Any) -> Any:
-        return _compiled(found, options["input"])
-
-    graph = conversations.Target(load(target), convert, "a graph of LangGraph, compiled or not")
-    return conversations.Conversations(
-        graph, lambda graph, session: _Conversation(graph, session, options)
-    )
+    compiled = partial(_compiled, message=options["input"])
+    found = conversations.Target(load(target), compiled, "a graph of LangGraph, compiled or not")
+    return conversations.Conversations(found, partial(_Conversation, options=options))
 
 
 def _compiled(found: Any, message: str) -> Any:
@@ -92,49 +86,37 @@ class _Conversation:
         self._mocks = reporting.Mocks(session)
         memento = session.get("memento") or {}
         # A unique thread: a store may outlive the run, and repeats may share a session id.
-        thread = memento.get("thread") or f"{session['id']}-{uuid4().hex[:8]}"
-        self._config = _config(options["config"], thread, session["user_id"])
+        self._thread = memento.get("thread") or f"{session['id']}-{uuid4().hex[:8]}"
+        self._config = _config(options["config"], self._thread, session["user_id"])
         self._begun = bool(memento)
         for kept in memento.get("checkpoints", ()):
-            _restore(self._graph.checkpointer, thread, kept)
+            _restore(self._graph.checkpointer, self._thread, kept)
         self._calls = set(memento.get("calls", ()))
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send `message`, and return the graph's reply."""
         before = await self._graph.aget_state(self._config)
-        run = running.Run(self._calls, before.values)
+        run = running.Run(self._mocks, self._calls, before.values)
         given = self._given(message, before)
-        token = _mocks.set(self._mocks)
+        _mocks.set(self._mocks)
         is_done = False
-        try:
-            with self._mocks:
-                await run.follow(self._graph, given, self._config)
-                is_done = True
-        finally:
-            _mocks.reset(token)
+        with self._mocks:
+            await run.follow(self._graph, given, self._config)
+            is_done = True
         snapshot = await self._graph.aget_state(self._config)
         self._session["state"] = self._state(snapshot.values)
         if not is_done:
-            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
-        waits = _waits(snapshot)
-        said = run.last_text if waits else self._final_text(run, snapshot.values)
-        final = reporting.final_response(said) if said else None
-        invocation = {
-            **run.invocation_fields(run.last_text),
-            "final_response": final,
-            "waits_for": waits,
-        }
-        return {"invocation": invocation, "memento": self._memento(), **self._mocks.reply_fields}
+            return run.reply()
+        waits, said = _waits(snapshot), run.last_text
+        if not waits and self._output != "messages":
+            found = snapshot.values.get(self._output)
+            said = None if found is None else running.text_of(found)
+        return run.reply(said, run.last_text, waits=waits, memento=self._memento())
 
     def close(self) -> None:
         """Delete the thread, if the checkpointer is in memory."""
         if self._in_memory:
             self._graph.checkpointer.delete_thread(self._thread)
-
-    @property
-    def _thread(self) -> str:
-        thread: str = self._config["configurable"]["thread_id"]
-        return thread
 
     def _given(self, message: dict[str, Any], before: Any) -> Any:
         """Return the input for the graph, whose state is `before`."""
@@ -154,16 +136,9 @@ class _Conversation:
         values = {key: value for key, value in state.items() if key in self._keys}
         return {**values, self._input: said}
 
-    def _final_text(self, run: running.Run, values: dict[str, Any]) -> str | None:
-        if self._output == "messages":
-            return run.last_text
-        found = values.get(self._output)
-        return None if found is None else running.text_of(found)
-
     def _state(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the state as JSON, without messages."""
-        kept = {name: value for name, value in values.items() if name != "messages"}
-        kept = {name: reporting.as_json(value) for name, value in kept.items()}
+        kept = {name: reporting.as_json(values[name]) for name in values if name != "messages"}
         return {**(self._session.get("state") or {}), **kept}
 
     def _memento(self) -> dict[str, Any]:
@@ -206,10 +181,8 @@ def _checkpoints(saver: Any, thread: str) -> list[list[str]]:
     for each in saver.list({"configurable": {"thread_id": thread}}):
         space = each.config["configurable"]["checkpoint_ns"]
         found.setdefault(space, (each.checkpoint, each.metadata, each.pending_writes))
-    written = {space: saver.serde.dumps_typed(kept) for space, kept in found.items()}
-    return [
-        [space, kind, b64encode(data).decode("ascii")] for space, (kind, data) in written.items()
-    ]
+    written = [(space, *saver.serde.dumps_typed(kept)) for space, kept in found.items()]
+    return [[space, kind, b64encode(data).decode("ascii")] for space, kind, data in written]
 
 
 def _restore(saver: Any, thread: str, kept: list[str]) -> None:
@@ -232,47 +205,42 @@ def _patch_tools() -> None:
     run, arun = BaseTool.run, BaseTool.arun
 
     def canned_run(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        canned = _canned_tool(self, tool_input)
-        return run(canned or self, tool_input, *args, **kwargs)
+        return run(_canned_tool(self, tool_input), tool_input, *args, **kwargs)
 
     async def canned_arun(self: Any, tool_input: Any, *args: Any, **kwargs: Any) -> Any:
-        canned = _canned_tool(self, tool_input)
-        return await arun(canned or self, tool_input, *args, **kwargs)
+        return await arun(_canned_tool(self, tool_input), tool_input, *args, **kwargs)
 
     BaseTool.run, BaseTool.arun = canned_run, canned_arun
 
 
 def _canned_tool(tool: Any, tool_input: Any) -> Any:
-    """Return a tool that looks like `tool` but returns the canned result, if any.
+    """Return a tool that looks like `tool` but returns the canned result, or `tool` itself.
 
     LangChain runs it like any other: it checks arguments, handles errors and invokes callbacks.
     """
     mocks = _mocks.get()
     if not mocks:
-        return None
+        return tool
     args = tool_input if isinstance(tool_input, dict) else {"input": tool_input}
     # Values injected by LangGraph, such as the state, are not arguments of the call.
     given = mocks.find(tool.name, {name: args[name] for name in args if name in tool.args})
-    return None if given is None else _CannedTool.of(tool, given)
+    return tool if given is None else _with_outcome(tool, given)
 
 
-class _CannedTool:
-    """Creates tools with a fixed outcome."""
+def _with_outcome(tool: Any, given: Any) -> Any:
+    """Return a tool like `tool` with a fixed outcome."""
+    from langchain_core.tools import BaseTool, ToolException
 
-    @staticmethod
-    def of(tool: Any, given: Any) -> Any:
-        from langchain_core.tools import BaseTool, ToolException
+    class Canned(BaseTool):  # type: ignore[misc]  # LangChain is not installed here
+        def _run(self, *_args: Any, **_kwargs: Any) -> Any:
+            if given.error is not None:
+                raise ToolException(given.error)
+            return given.result
 
-        class Canned(BaseTool):  # type: ignore[misc]  # LangChain is not installed here
-            def _run(self, *_args: Any, **_kwargs: Any) -> Any:
-                if given.error is not None:
-                    raise ToolException(given.error)
-                return given.result
-
-        return Canned(
-            name=tool.name,
-            description=tool.description,
-            args_schema=tool.args_schema,
-            handle_tool_error=tool.handle_tool_error,
-            handle_validation_error=tool.handle_validation_error,
-        )
+    return Canned(
+        name=tool.name,
+        description=tool.description,
+        args_schema=tool.args_schema,
+        handle_tool_error=tool.handle_tool_error,
+        handle_validation_error=tool.handle_validation_error,
+    )

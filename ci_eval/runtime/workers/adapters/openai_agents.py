@@ -9,29 +9,27 @@ from __future__ import annotations
 import copy
 import runpy
 from contextvars import ContextVar
+from functools import partial
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ci_eval.runtime.workers.adapters import _conversations as conversations
     from ci_eval.runtime.workers.adapters import _reporting as reporting
+    from ci_eval.runtime.workers.adapters._conversations import Load
 else:
     from types import SimpleNamespace
 
-    def _run_file(name: str) -> Any:
-        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
-
-    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
+    _names = runpy.run_path(join(dirname(__file__), "_conversations.py"))
+    conversations, reporting = SimpleNamespace(**_names), _names["reporting"]
 
 _current: ContextVar[Any] = ContextVar("_current", default=None)
 """The run of the current task."""
 
 
-def adapted(
-    target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> conversations.Conversations:
+def adapted(target: str, options: dict[str, Any], load: Load) -> conversations.Conversations:
     """Return the conversations with the agent `target`.
 
     Raises:
@@ -46,9 +44,8 @@ def adapted(
     _patch_tools()
     found = conversations.Target(load(target), _agent, "an Agent of the OpenAI Agents SDK")
     context = conversations.context_of(options["context"], load)
-    return conversations.Conversations(
-        found, lambda agent, session: _Conversation(agent, session, options, context)
-    )
+    begin = partial(_Conversation, max_turns=options["max_turns"], context=context)
+    return conversations.Conversations(found, begin)
 
 
 def _agent(found: Any) -> Any:
@@ -60,16 +57,11 @@ def _agent(found: Any) -> Any:
 class _Conversation:
     """The items so far, passed on from run to run."""
 
-    def __init__(
-        self,
-        agent: Any,
-        session: dict[str, Any],
-        options: dict[str, Any],
-        context: Callable[[dict[str, Any]], Any],
-    ) -> None:
+    def __init__(self, agent: Any, session: dict[str, Any], max_turns: int, context: Any) -> None:
+        """Store what the runner needs; `context` returns the tools' context for a state."""
         self._session = session
         self._first = self._agent = agent
-        self._max_turns = options["max_turns"]
+        self._max_turns = max_turns
         self._mocks = reporting.Mocks(session)
         memento = session.get("memento") or {}
         self._context = context(memento.get("state", session["state"]))
@@ -81,37 +73,33 @@ class _Conversation:
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send `message`, and return the agent's reply."""
-        from agents import Runner
+        from agents import RunConfig, Runner
 
         waiting = self._waiting
         run = _Run(self._mocks, waiting["calls"] if waiting else {})
         given = await self._given(message)
-        token = _current.set(run)
+        _current.set(run)
         result = None
-        try:
-            with self._mocks:
-                result = await Runner.run(
-                    self._agent,
-                    given,
-                    context=self._context,
-                    max_turns=self._max_turns,
-                    hooks=run.hooks(),
-                    run_config=_without_traces(),
-                )
-        finally:
-            _current.reset(token)
+        with self._mocks:
+            result = await Runner.run(
+                self._agent,
+                given,
+                context=self._context,
+                max_turns=self._max_turns,
+                hooks=run.hooks(),
+                run_config=RunConfig(tracing_disabled=True),
+            )
         conversations.keep_state(self._session, self._context)
         if result is None:
-            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
+            return run.reply()
         # The result of a resumed run includes everything from before.
         items, responses = (waiting["items"], waiting["responses"]) if waiting else (0, 0)
-        run.note(result.new_items[items:], result.raw_responses[responses:])
+        last = run.note(result.new_items[items:], result.raw_responses[responses:])
         self._save_progress(result)
         waits = [_call(each) for each in result.interruptions]
-        said = None if waits else _text(result.final_output)
-        final = reporting.final_response(said) if said else None
-        invocation = {**run.invocation_fields(said), "final_response": final, "waits_for": waits}
-        return {"invocation": invocation, "memento": self._memento(), **self._mocks.reply_fields}
+        is_final = not waits and result.final_output is not None
+        said = reporting.as_text(result.final_output) if is_final else None
+        return run.reply(said, said and last, waits=waits, memento=self._memento())
 
     async def _given(self, message: dict[str, Any]) -> Any:
         """Return the input for the runner: all messages, or the answers to pending calls."""
@@ -121,9 +109,8 @@ class _Conversation:
         if not answers or self._waiting is None:
             text = conversations.text_of(message)
             return [*self._input, {"role": "user", "content": text}]
-        state = await RunState.from_json(
-            self._first, self._waiting["state"], context_override=self._context
-        )
+        saved = self._waiting["state"]
+        state = await RunState.from_json(self._first, saved, context_override=self._context)
         for each in state.get_interruptions():
             answer = answers.get(_call(each)["id"])
             is_approved, why = conversations.approval(answer)
@@ -170,12 +157,6 @@ def _reachable(agent: Any) -> Iterator[Any]:
     yield from found
 
 
-def _without_traces() -> Any:
-    from agents import RunConfig
-
-    return RunConfig(tracing_disabled=True)
-
-
 def _call(item: Any) -> dict[str, Any]:
     """Return the tool call in an item."""
     return _called(reporting.as_json(item.raw_item))
@@ -183,63 +164,41 @@ def _call(item: Any) -> dict[str, Any]:
 
 def _called(raw: dict[str, Any]) -> dict[str, Any]:
     kind = str(raw.get("type") or "tool")
-    details = {
-        key: raw[key] for key in raw if key not in {"id", "call_id", "status", "type", "name"}
-    }
+    known = {"id", "call_id", "status", "type", "name"}
+    details = {key: raw[key] for key in raw if key not in known}
     name = raw.get("name") or kind.replace("_call", "")  # the provider's tools, named by their kind
     return reporting.call(raw.get("call_id") or raw.get("id"), name, raw.get("arguments", details))
-
-
-def _text(output: Any) -> str:
-    """Return a final output as text; as JSON if it is not text."""
-    if output is None or isinstance(output, str):
-        return output or ""
-    return reporting.json_text(output)
 
 
 _CALLS = {"tool_call_item", "handoff_call_item"}
 """The items that are calls."""
 
 
-class _Run:
-    """Observations of one message."""
+class _Run(reporting.Observations):
+    """Observations of one message: by hooks, until the items of the result replace their events."""
 
     def __init__(self, mocks: reporting.Mocks, names: dict[str, str]) -> None:
         """Store the names of the tools whose calls are answered now."""
-        self.mocks = mocks
-        """The canned results of the conversation."""
-        self._agents: dict[str, dict[str, Any]] = {}
-        self._events: list[dict[str, Any]] = []
-        self._hook_events: list[dict[str, Any]] = []
-        """The events from hooks, for a run without a result."""
-        self._last = ""
+        super().__init__(mocks)
         self._names = dict(names)
-        self._watch = reporting.Watch()
-
-    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
-        """Return the fields of the invocation, whose final response is `said`."""
-        last = self._last if said else None
-        return {
-            "intermediate_data": reporting.trajectory(self._events or self._hook_events, last),
-            "app_details": {"agent_details": self._agents} if self._agents else None,
-            "finish_reason": reporting.last_finish_reason(self._events or self._hook_events),
-            **self._watch.durations,
-        }
 
     def declare(self, agent: str, tools: list[Any]) -> None:
         """Record the tools of an agent."""
-        functions = [each for each in tools if hasattr(each, "params_json_schema")]
-        declared = [
+        self._details(agent)["tool_declarations"] = [
             reporting.declaration(each.name, each.description, each.params_json_schema)
-            for each in functions
+            for each in tools
+            if hasattr(each, "params_json_schema")
         ]
-        self._details(agent)["tool_declarations"] = declared
 
     def _details(self, agent: str) -> dict[str, Any]:
-        return self._agents.setdefault(agent, {"name": agent})
+        return self.agents.setdefault(agent, {"name": agent})
 
-    def note(self, items: list[Any], responses: list[Any]) -> None:
-        """Record all items of a run; the items of one model response are one event."""
+    def note(self, items: list[Any], responses: list[Any]) -> str:
+        """Record all items of a run, and return the text of the last one, if it is a message.
+
+        The items of one model response are one event.
+        """
+        observed, self.events = self.events, []
         used = {id(each): response for response in responses for each in response.output}
         left = list(responses)
         current: Any = None
@@ -251,44 +210,35 @@ class _Run:
                 self._note_output(item)
             elif item.type != "tool_approval_item":
                 if response is None or response is not current:
-                    self._events.append(self._event(item, response))
+                    self.events.append(_event(item.agent, response))
                     left = [each for each in left if each is not response]
-                _add(self._events[-1], item.raw_item)
+                _add(self.events[-1], item.raw_item)
             current = response
-        for each in left:
-            # It had no effect, but its tokens count.
-            self._events.append(reporting.event("agent", usage=_usage(each)))
+        # Those that had no effect; but their tokens count.
+        self.events += [reporting.event("agent", usage=_usage(each)) for each in left]
+        self.events = self.events or observed
         last = reporting.as_json(items[-1].raw_item) if items else {}
-        self._last = _said(last) if last.get("type") == "message" else ""
+        return _said(last) if last.get("type") == "message" else ""
 
     def _note_response(self, agent: Any, response: Any) -> None:
         """Record a model's response."""
-        model = agent.model if isinstance(agent.model, str) else None
-        event = reporting.event(
-            agent.name, usage=_usage(response), model=model, finish=_finish(response)
-        )
-        self._hook_events.append(event)
+        event = _event(agent, response)
+        self.events.append(event)
         for raw in response.output:
-            _add(self._hook_events[-1], raw)
-
-    def _event(self, item: Any, response: Any) -> dict[str, Any]:
-        model = item.agent.model if isinstance(item.agent.model, str) else None
-        usage = _usage(response) if response else None
-        finish = _finish(response) if response else None
-        return reporting.event(item.agent.name, usage=usage, model=model, finish=finish)
+            _add(event, raw)
 
     def _note_output(self, item: Any) -> None:
         raw = reporting.as_json(item.raw_item)
         output = getattr(item, "output", raw.get("output"))
         agent = getattr(item, "source_agent", item.agent).name
         identity = raw.get("call_id")
-        self._events.append(reporting.answered(agent, identity, self._names.get(identity), output))
+        self.events.append(reporting.answered(agent, identity, self._names.get(identity), output))
 
     def hooks(self) -> Any:
         """Return hooks that record models and tools."""
         from agents import RunHooks
 
-        run, watch = self, self._watch
+        run, watch = self, self.watch
 
         class Hooks(RunHooks):  # type: ignore[misc]  # the SDK is not installed here
             async def on_llm_start(
@@ -307,9 +257,17 @@ class _Run:
             async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
                 call_id = getattr(context, "tool_call_id", tool.name)
                 watch.end(call_id)
-                run._hook_events.append(reporting.answered(agent.name, call_id, tool.name, result))
+                run.events.append(reporting.answered(agent.name, call_id, tool.name, result))
 
         return Hooks()
+
+
+def _event(agent: Any, response: Any) -> dict[str, Any]:
+    """Return the event of a model's response, if any, without its output."""
+    model = agent.model if isinstance(agent.model, str) else None
+    usage = _usage(response) if response else None
+    finish = _finish(response) if response else None
+    return reporting.event(agent.name, usage=usage, model=model, finish=finish)
 
 
 def _add(event: dict[str, Any], given: Any) -> None:

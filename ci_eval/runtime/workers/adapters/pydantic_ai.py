@@ -8,6 +8,7 @@ canned results.
 from __future__ import annotations
 
 import runpy
+from functools import partial
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +17,15 @@ if TYPE_CHECKING:
 
     from ci_eval.runtime.workers.adapters import _conversations as conversations
     from ci_eval.runtime.workers.adapters import _reporting as reporting
+    from ci_eval.runtime.workers.adapters._conversations import Load
 else:
     from types import SimpleNamespace
 
-    def _run_file(name: str) -> Any:
-        return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
-
-    conversations, reporting = _run_file("_conversations.py"), _run_file("_reporting.py")
+    _names = runpy.run_path(join(dirname(__file__), "_conversations.py"))
+    conversations, reporting = SimpleNamespace(**_names), _names["reporting"]
 
 
-def adapted(
-    target: str, options: dict[str, Any], load: Callable[[str], Any]
-) -> conversations.Conversations:
+def adapted(target: str, options: dict[str, Any], load: Load) -> conversations.Conversations:
     """Return the conversations with the agent `target`.
 
     Raises:
@@ -38,9 +36,7 @@ def adapted(
     reporting.require("pydantic-ai-slim", least=(2, 0))
     found = conversations.Target(load(target), _agent, "an Agent of Pydantic AI")
     deps = conversations.context_of(options["deps"], load)
-    return conversations.Conversations(
-        found, lambda agent, session: _Conversation(agent, session, deps)
-    )
+    return conversations.Conversations(found, partial(_Conversation, deps=deps))
 
 
 def _agent(found: Any) -> Any:
@@ -52,9 +48,7 @@ def _agent(found: Any) -> Any:
 class _Conversation:
     """The messages so far, passed on from run to run."""
 
-    def __init__(
-        self, agent: Any, session: dict[str, Any], deps: Callable[[dict[str, Any]], Any]
-    ) -> None:
+    def __init__(self, agent: Any, session: dict[str, Any], deps: Callable[..., Any]) -> None:
         from pydantic_ai.messages import ModelMessagesTypeAdapter
 
         self._agent = agent
@@ -62,9 +56,8 @@ class _Conversation:
         self._mocks = reporting.Mocks(session)
         memento = session.get("memento") or {}
         self._deps = deps(memento.get("state", session["state"]))
-        self._history: list[Any] = ModelMessagesTypeAdapter.validate_python(
-            memento.get("history", [])
-        )
+        history = memento.get("history", [])
+        self._history: list[Any] = ModelMessagesTypeAdapter.validate_python(history)
         self._waits: dict[str, str] = memento.get("waits", {})
 
     async def send(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -84,13 +77,11 @@ class _Conversation:
         conversations.keep_state(self._session, self._deps)
         run.note(messages[len(self._history) :] if result is None else result.new_messages())
         if result is None:
-            return {"invocation": run.invocation_fields(), **self._mocks.reply_fields}
+            return run.reply()
         self._history = result.all_messages()
         waits = self._waiting(result.output)
-        said = None if waits else _text(result.output)
-        final = reporting.final_response(said) if said else None
-        invocation = {**run.invocation_fields(said), "final_response": final, "waits_for": waits}
-        return {"invocation": invocation, "memento": self._memento(), **self._mocks.reply_fields}
+        said = None if waits else reporting.as_text(result.output)
+        return run.reply(said, said, waits=waits, memento=self._memento())
 
     def _given(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the input for the agent: a text, or answers to pending calls."""
@@ -132,36 +123,20 @@ def _call(part: Any) -> dict[str, Any]:
     return reporting.call(part.tool_call_id, part.tool_name, part.args)
 
 
-def _text(output: Any) -> str:
-    """Return an output as text; as JSON if it is not text."""
-    return output if isinstance(output, str) else reporting.json_text(output)
-
-
-class _Run:
+class _Run(reporting.Observations):
     """Observations of one message."""
 
     def __init__(self, agent: str, mocks: reporting.Mocks) -> None:
+        super().__init__(mocks)
         self._agent = agent
-        self._mocks = mocks
-        self._details: dict[str, Any] = {"name": agent}
+        self._details = self.agents[agent] = {"name": agent}
         self._outputs: set[str] = set()
-        self._events: list[dict[str, Any]] = []
-        self._watch = reporting.Watch()
-
-    def invocation_fields(self, said: str | None = None) -> dict[str, Any]:
-        """Return the fields of the invocation, whose final response is `said`."""
-        return {
-            "intermediate_data": reporting.trajectory(self._events, said),
-            "app_details": {"agent_details": {self._agent: self._details}},
-            "finish_reason": reporting.last_finish_reason(self._events),
-            **self._watch.durations,
-        }
 
     def note(self, messages: list[Any]) -> None:
         """Record the messages of a run."""
         for message in messages:
             if message.kind == "response":
-                self._events.append(self._answer(message))
+                self.events.append(self._answer(message))
             else:
                 self._note_request(message)
 
@@ -194,14 +169,14 @@ class _Run:
                 continue
             is_answer = getattr(part, "outcome", "retried") == "success"
             result = part.content if is_answer else {"error": reporting.as_json(part.content)}
-            self._events.append(reporting.answered(self._agent, part.tool_call_id, name, result))
+            self.events.append(reporting.answered(self._agent, part.tool_call_id, name, result))
 
     def capability(self) -> Any:
         """Return the capability that observes the run."""
         from pydantic_ai.capabilities import AbstractCapability
         from pydantic_ai.exceptions import ToolFailed
 
-        run, watch, mocks = self, self._watch, self._mocks
+        run, watch, mocks = self, self.watch, self.mocks
 
         class Watching(AbstractCapability):  # type: ignore[misc]  # Pydantic AI is not installed here
             async def wrap_model_request(

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ci_eval.agents._object_name import ObjectName
+from ci_eval.agents._framework import ObjectName
 
 NAME: TypeAdapter[str] = TypeAdapter(ObjectName)
 
