@@ -6,7 +6,7 @@ Names and defaults are those of ADK 2.13.0.
 from collections.abc import Iterator
 from typing import ClassVar
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from ci_eval.plugins.points import Asked, JudgedCriterion
@@ -28,10 +28,8 @@ class JudgeModelOptions(AdkRecord):
     """ADK's limit of concurrent calls; has no effect, see `run.concurrency`."""
 
 
-class AdkJudged(JudgedCriterion):
+class AdkJudged(JudgedCriterion, alias_generator=to_camel):
     """Base class of ADK's judged criteria."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
 
     judge_model_options: JudgeModelOptions = JudgeModelOptions()
     """Model of the judge and number of samples."""

@@ -4,22 +4,23 @@ Names, options and defaults are those of AgentFlow's documentation; the other na
 configurations are aliases.  `tests/vectors` compares the observed semantics with the package.
 """
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from ci_eval.criteria._agentflow_answers import UNREADABLE
 from ci_eval.criteria._means import Sample, mean_of
 from ci_eval.criteria._responses import said
+from ci_eval.criteria._scores import rationale_in, texts_in
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel
 from ci_eval.records.bounds import Value
 from ci_eval.records.model import EvalCase, Invocation, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
-NOTHING_SAID = "the agent gave no response, so there is nothing to judge"
+UNREADABLE = Sample(0.5, "the answer is no JSON, which the package scores 0.5")
 
 
 class Ask(NamedTuple):
@@ -36,7 +37,7 @@ class Ask(NamedTuple):
 class AgentFlowJudged(JudgedCriterion):
     """Base class of AgentFlow's judged criteria: the mean of the samples counts."""
 
-    default_samples: ClassVar[int] = 3
+    default_samples = 3
 
     threshold: Value | None = 0.8
     """Cases with at least this value pass."""
@@ -138,6 +139,52 @@ def first_and_last(trace: Trace) -> dict[str, Json]:
     return {"conversation": [], "question": first.user, "response": last.response}
 
 
-def silent(trace: Trace) -> str:
-    """Return a message if the agent gave no response in the whole conversation."""
-    return "" if any(said(each) for each in trace.invocations) else NOTHING_SAID
+# --- Answers, as the package reads them --------------------------------------------------------
+
+
+def read_observed(text: str, *, united: str = "", categories: Sequence[str] = ()) -> Sample:
+    """Parse an answer as leniently as the package.
+
+    An answer that is not JSON scores 0.5, a missing score is 0, and scores outside of [0, 1] are
+    accepted.  JSON that is not an object, or whose score is not a number, does not count.
+
+    `united` names the list beside the score, which is merged as a set; if it cannot be a set, there
+    is no score.  If one of the `categories` of an answer has no number, its list is ignored.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return UNREADABLE
+    if not isinstance(found, dict):
+        return Sample(None, "the answer is no object")
+    score = _float(found.get("score", 0.0))
+    if score is None:
+        return Sample(None, "its score is no number")
+    details = {united: texts_in(found, united)} if united else {}
+    is_left_out = not united or not _have_numbers(found, categories)
+    fatal = "" if is_left_out else _not_united(found, united)
+    return Sample(score, rationale_in(found), details, fatal)
+
+
+def _float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _have_numbers(found: Mapping[str, Json], categories: Sequence[str]) -> bool:
+    given = found.get("categories", {})
+    if not isinstance(given, dict):
+        return not categories
+    return all(_float(given.get(name, 1.0)) is not None for name in categories)
+
+
+def _not_united(found: Mapping[str, Json], key: str) -> str:
+    """Return why the list under `key` cannot become a set; empty if it can."""
+    value = found.get(key, [])
+    if isinstance(value, str | dict):
+        return ""
+    if isinstance(value, list) and not any(isinstance(each, list | dict) for each in value):
+        return ""
+    return f"{key!r} cannot be merged with those of other answers, as the package does"

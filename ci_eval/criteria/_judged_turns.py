@@ -1,10 +1,12 @@
 """Shared parts of criteria that judge each invocation and average the values."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.criteria._majority import Votes, majority
+from ci_eval.plugins.points import JudgedCriterion, Panel
 from ci_eval.records.model import Json, Status
+from ci_eval.records.questions import Question
 from ci_eval.records.results import InvocationScore, Score
 
 
@@ -16,6 +18,15 @@ class JudgedTurn(NamedTuple):
     reason: str = ""
     """Why no verdict was reached; empty if there is nothing to judge."""
     evidence: dict[str, Json] | None = None
+
+
+async def judge_validity(
+    panel: Panel, question: Question, read: Callable[[str], Votes]
+) -> JudgedTurn:
+    """Return 1 if the votes that `read` parses say that a turn is `valid`, else 0."""
+    verdict = (await majority(panel, question, ["valid"], read))["valid"]
+    value = None if verdict.yes is None else float(verdict.yes)
+    return JudgedTurn(value, verdict.reason, {"rationale": verdict.rationale, **verdict.evidence})
 
 
 def status_of(criterion: JudgedCriterion, turn: JudgedTurn) -> Status:

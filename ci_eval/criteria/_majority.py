@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ci_eval.criteria._drawing import draw, read_again
-from ci_eval.criteria._jury import names_of, note_agreement
+from ci_eval.criteria._jury import draw, names_of, note_agreement, read_again
 from ci_eval.plugins.points import Panel
 from ci_eval.records.model import Json
 from ci_eval.records.questions import Question, Reading, Seat
@@ -117,21 +116,12 @@ def tally(drawn: Sequence[Reading[Votes]], label: str, *, left: int = 0) -> Tall
 
 
 def _verdict(drawn: Sequence[Reading[Votes]], label: str, seat: Seat) -> Verdict:
-    left = seat.samples - len(drawn)
-    found = tally(drawn, label, left=left)
+    found = tally(drawn, label, left=seat.samples - len(drawn))
     given = [each.value[label] for each in drawn if each.value and label in each.value]
-    lost = [each.reason for each in drawn if each.value is None]
-    evidence: dict[str, Json] = {
-        "votes": {"yes": found.yes, "no": found.no},
-        "drawn": len(drawn),
-    }
-    if lost:
-        evidence["unread"] = lost
-    if found.decided is None:
-        reason = lost[0] if lost else "no answer says anything of it"
-        return Verdict(None, f"{seat.name}: {reason}", "", evidence)
-    rationale = next(each.rationale for each in given if each.yes is found.decided)
-    return Verdict(found.decided, "", rationale, evidence)
+    lost: list[Json] = [each.reason for each in drawn if each.value is None]
+    reason = lost[0] if lost else "no answer says anything of it"
+    unread = {"unread": lost} if lost else {}
+    return _decision(found, given, f"{seat.name}: {reason}", {"drawn": len(drawn), **unread})
 
 
 def _by_jury(panel: Panel, verdicts: Sequence[Verdict]) -> Verdict:
@@ -139,15 +129,20 @@ def _by_jury(panel: Panel, verdicts: Sequence[Verdict]) -> Verdict:
     said = [each.yes for each in verdicts]
     found = Tally(said.count(True), said.count(False), said.count(None))
     note_agreement(panel, said)
-    evidence: dict[str, Json] = {
-        "votes": {"yes": found.yes, "no": found.no},
-        "jury": {
-            name: {"yes": each.yes, "rationale": each.rationale, **each.evidence}
-            for name, each in zip(names_of(panel), verdicts, strict=True)
-        },
+    jury = {
+        name: {"yes": each.yes, "rationale": each.rationale, **each.evidence}
+        for name, each in zip(names_of(panel), verdicts, strict=True)
     }
+    reason = next((each.reason for each in verdicts if each.reason), "the jury is divided")
+    return _decision(found, verdicts, reason, {"jury": jury})
+
+
+def _decision(
+    found: Tally, votes: Sequence[Vote | Verdict], reason: str, evidence: dict[str, Json]
+) -> Verdict:
+    """Return the majority of `votes`; `reason` is for the case that they cannot decide."""
+    evidence = {"votes": {"yes": found.yes, "no": found.no}, **evidence}
     if found.decided is None:
-        reason = next((each.reason for each in verdicts if each.reason), "the jury is divided")
         return Verdict(None, reason, "", evidence)
-    rationale = next(each.rationale for each in verdicts if each.yes is found.decided)
+    rationale = next(each.rationale for each in votes if each.yes is found.decided)
     return Verdict(found.decided, "", rationale, evidence)

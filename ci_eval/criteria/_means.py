@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
 from typing import NamedTuple
 
-from ci_eval.criteria._drawing import draw, read_again
-from ci_eval.criteria._jury import names_of, note_agreement
+from ci_eval.criteria._jury import draw, names_of, note_agreement, read_again
 from ci_eval.plugins.points import Panel
 from ci_eval.records.model import Json
 from ci_eval.records.questions import Question, Reading, Seat

@@ -73,7 +73,7 @@ _STEP_2: Final[_Rules] = _rules(
         "ous": "ousli ousness",
         "ive": "iveness iviti",
         "ful": "fulness fulli",  # NLTK: "fulli".
-    },
+    }
     # NLTK: "logi" becomes "log", and its "l" counts towards the measure of the part before it, so
     # that the short "geo-l-ogi" is shortened too.
 ) | {"ogi": _Rule("og", after=("l",))}
@@ -81,7 +81,7 @@ _STEP_2: Final[_Rules] = _rules(
 _STEP_3: Final[_Rules] = _rules({"ic": "icate iciti ical", "al": "alize", "": "ative ful ness"})
 
 _STEP_4: Final[_Rules] = _rules(
-    {"": "al ance ence er ic able ible ant ement ment ent ou ism ate iti ous ive ize"},
+    {"": "al ance ence er ic able ible ant ement ment ent ou ism ate iti ous ive ize"}
 ) | {"ion": _Rule("", after=("s", "t"))}
 
 _LONGEST_SUFFIX: Final = max(map(len, (*_PLURALS, *_STEP_2, *_STEP_3, *_STEP_4)))

@@ -1,7 +1,6 @@
 """Parser of scores from 0 to 1 in judges' answers."""
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ci_eval.criteria._answers import json_object, text_of
@@ -81,14 +80,15 @@ def each_in(
     return {name: by_name[name] for name in names}
 
 
-def scored(*listed: str) -> Callable[[str], Sample]:
-    """Return a parser of answers with one `score` and with lists of texts under `listed`."""
-    return partial(_scored, listed=listed)
+def read_score(text: str, *, listed: str = "") -> Sample:
+    """Parse an answer with one `score`, and with a list of texts under `listed`.
 
+    Raises:
+        UnreadableError: it has no score from 0 to 1.
 
-def _scored(text: str, *, listed: tuple[str, ...]) -> Sample:
+    """
     found = object_in(text)
-    details = {key: texts_in(found, key) for key in listed}
+    details = {listed: texts_in(found, listed)} if listed else {}
     return Sample(share_in(found, "score"), rationale_in(found), details)
 
 

@@ -18,13 +18,7 @@ from ci_eval.records.questions import UnreadableError
 MIN_COVERED = 0.8
 """Minimum share of a text's letters and digits that its sentences must cover."""
 POSITIVE = frozenset({"supported", "not_applicable"})
-LABELS = (
-    "supported",
-    "unsupported",
-    "contradictory",
-    "disputed",
-    "not_applicable",
-)
+LABELS = ("supported", "unsupported", "contradictory", "disputed", "not_applicable")
 SEGMENTS: Mapping[str, Json] = strict(sentences=TEXTS)
 VERDICTS: Mapping[str, Json] = strict(
     verdicts=many(

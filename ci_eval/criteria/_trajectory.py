@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import ClassVar
 
 from ci_eval.criteria._share import Share
 from ci_eval.records.model import (
@@ -27,7 +26,7 @@ _MAX_SHOWN = 100
 class OfTrajectory(Share):
     """A share computed from the tool calls of the whole conversation."""
 
-    reads_tool_calls: ClassVar[bool] = True
+    reads_tool_calls = True
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Score all tool calls of the conversation, in order."""

@@ -141,8 +141,8 @@ class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
     agree.  If the module changed, scores are not compared with those of a baseline.
     """
 
-    takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "optionally"
-    shorthand: ClassVar[str] = "code"
+    takes_threshold = "optionally"
+    shorthand = "code"
     example: ClassVar[Mapping[str, Json]] = {"code": "tests.metrics.polite"}
 
     lower_is_better: bool = False

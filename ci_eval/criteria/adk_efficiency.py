@@ -1,7 +1,6 @@
 """ADK's four efficiency metrics: measured, shown and compared, but never judged."""
 
 from abc import abstractmethod
-from typing import ClassVar, Literal
 
 from ci_eval.criteria._turns import Turn, averaged, observed
 from ci_eval.criteria._usage import tokens_of
@@ -14,10 +13,10 @@ from ci_eval.records.trials import Trace
 class Efficiency(Criterion):
     """A measure without a threshold, as in ADK 2.13.0; lower is better."""
 
-    interval: ClassVar[tuple[float, float] | None] = None
-    better: ClassVar = "lower"
-    takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "never"
-    absent_in: ClassVar[frozenset[str]] = frozenset({"adk@2.3"})
+    interval = None
+    better = "lower"
+    takes_threshold = "never"
+    absent_in = frozenset({"adk@2.3"})
 
     def score(self, case: EvalCase, trace: Trace) -> Score:
         """Return the mean over the invocations that can be measured."""
@@ -33,7 +32,7 @@ class Efficiency(Criterion):
 class ToolCallCount(Efficiency):
     """Mean number of tool calls per invocation."""
 
-    reads_tool_calls: ClassVar[bool] = True
+    reads_tool_calls = True
 
     def measure(self, invocation: Invocation) -> Turn:
         """Count the tool calls."""

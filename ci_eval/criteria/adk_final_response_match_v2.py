@@ -2,19 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping
-from typing import ClassVar
 
 from ci_eval.criteria._adk_judged import AdkJudged, final_text
 from ci_eval.criteria._answers import json_object, labels_in, one, text_of
 from ci_eval.criteria._forms import TEXT, one_of, strict
-from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
-from ci_eval.criteria._majority import Vote, Votes, majority
+from ci_eval.criteria._judged_turns import JudgedTurn, judge_validity, mean, summed_up
+from ci_eval.criteria._majority import Vote, Votes
 from ci_eval.criteria._turns import pairs
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.results import Score
-from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 
 PROMPT = "adk/final_response_match_v2"
@@ -37,11 +35,11 @@ class FinalResponseMatch(AdkJudged):
     JSON may have any spacing.
     """
 
-    needs_reference: ClassVar[bool] = True
-    reads_intermediate: ClassVar[bool] = True
-    compares: ClassVar[Expectation | None] = "response"
-    supports_scenario: ClassVar[bool] = False
-    prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
+    needs_reference = True
+    reads_intermediate = True
+    compares = "response"
+    supports_scenario = False
+    prompts = (PROMPT,)
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
         """Return the share of the invocations that are valid."""
@@ -68,10 +66,7 @@ class FinalResponseMatch(AdkJudged):
             expected_response=final_text(expected, whole=whole),
             response=final_text(actual, whole=whole),
         )
-        verdict = (await majority(panel, question, ["valid"], read))["valid"]
-        value = None if verdict.yes is None else float(verdict.yes)
-        evidence = {"rationale": verdict.rationale, **verdict.evidence}
-        return JudgedTurn(value, verdict.reason, evidence)
+        return await judge_validity(panel, question, read)
 
 
 def read(text: str) -> Votes:

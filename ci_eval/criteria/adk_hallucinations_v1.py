@@ -1,13 +1,13 @@
 """ADK's hallucination check: the share of sentences that a judge finds supported."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ci_eval.criteria._adk_judged import AdkJudged
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
-from ci_eval.criteria._jury import names_of, note_agreement
+from ci_eval.criteria._jury import ask_once, names_of, note_agreement
 from ci_eval.criteria._sentences import (
     POSITIVE,
     SEGMENTS,
@@ -19,11 +19,9 @@ from ci_eval.criteria._sentences import (
 from ci_eval.criteria._shown import Moment, declared_tools, instructions, moments, steps
 from ci_eval.plugins.points import Asked, Panel, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json
-from ci_eval.records.questions import Question, Reading, Seat
+from ci_eval.records.questions import Seat
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
-
-T = TypeVar("T")
 
 SEGMENT = "adk/hallucinations_v1.segment"
 VALIDATE = "adk/hallucinations_v1.validate"
@@ -34,14 +32,6 @@ class _Said(NamedTuple):
 
     text: str
     before: tuple[Moment, ...]
-
-
-class _Share(NamedTuple):
-    """The share of a text's sentences that one judge finds supported."""
-
-    value: float | None
-    reason: str = ""
-    sentences: tuple[dict[str, Json], ...] = ()
 
 
 @criterion("adk/hallucinations_v1")
@@ -65,9 +55,9 @@ class Hallucinations(AdkJudged):
     an agent's own texts do not support its later ones.
     """
 
-    prompts: ClassVar[tuple[str, ...]] = (SEGMENT, VALIDATE)
-    default_samples: ClassVar[int] = 1
-    steps: ClassVar[int] = 2
+    prompts = (SEGMENT, VALIDATE)
+    default_samples = 1
+    steps = 2
 
     evaluate_intermediate_nl_responses: bool = False
     """Also judge the texts before the final response, each by itself and with only the context
@@ -123,12 +113,12 @@ class Hallucinations(AdkJudged):
         return JudgedTurn(value, reason, {"value": value, **evidence})
 
 
-async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) -> _Share:
-    """Return one judge's share for one text."""
+async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) -> JudgedTurn:
+    """Return the share of a text's sentences that one judge finds supported."""
     question = panel.question(SEGMENT, SEGMENTS, text=said.text)
-    cut = await _ask(seat, question, partial(read_sentences, text=said.text))
+    cut = await ask_once(seat, question, partial(read_sentences, text=said.text))
     if cut.value is None:
-        return _Share(None, f"{seat.name}: {cut.reason}")
+        return JudgedTurn(None, f"{seat.name}: {cut.reason}", {"sentences": []})
     question = panel.question(
         VALIDATE,
         VERDICTS,
@@ -140,29 +130,17 @@ async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) 
             {"number": number, "sentence": each} for number, each in enumerate(cut.value, 1)
         ],
     )
-    labelled = await _ask(seat, question, partial(read_findings, sentences=cut.value))
+    labelled = await ask_once(seat, question, partial(read_findings, sentences=cut.value))
     if labelled.value is None:
-        return _Share(None, f"{seat.name}: {labelled.reason}")
+        return JudgedTurn(None, f"{seat.name}: {labelled.reason}", {"sentences": []})
     good = sum(each.label in POSITIVE for each in labelled.value)
     found = zip(cut.value, labelled.value, strict=True)
-    sentences = tuple({"sentence": text, **each._asdict()} for text, each in found)
-    return _Share(good / len(sentences), sentences=sentences)
+    sentences: list[Json] = [{"sentence": text, **each._asdict()} for text, each in found]
+    return JudgedTurn(good / len(sentences), evidence={"sentences": sentences})
 
 
-async def _ask(seat: Seat, question: Question, read: Callable[[str], T]) -> Reading[T]:
-    """Ask and parse; an unreadable answer from the cache is requested again."""
-    found = await seat.ask(question, read)
-    if found.value is None and found.cached:
-        return await seat.ask(question, read, fresh=True)
-    return found
-
-
-def _evidence(panel: Panel, shares: list[_Share]) -> dict[str, Json]:
+def _evidence(panel: Panel, shares: list[JudgedTurn]) -> dict[str, Json]:
     if len(shares) == 1:
-        return {"sentences": list(shares[0].sentences)}
+        return shares[0].evidence or {}
     found = zip(names_of(panel), shares, strict=True)
-    return {
-        "jury": {
-            name: {"value": each.value, "sentences": list(each.sentences)} for name, each in found
-        }
-    }
+    return {"jury": {name: {"value": each.value, **(each.evidence or {})} for name, each in found}}

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from ci_eval.criteria._adk_judged import AdkJudged
 from ci_eval.criteria._answers import json_object, labels_in, one, text_of
 from ci_eval.criteria._forms import TEXT, strict
-from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
-from ci_eval.criteria._majority import Vote, Votes, majority
+from ci_eval.criteria._judged_turns import JudgedTurn, judge_validity, mean, summed_up
+from ci_eval.criteria._majority import Vote, Votes
 from ci_eval.formats.personas import described
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.model import ConversationScenario, EvalCase, Invocation, Json
@@ -39,7 +38,7 @@ class SimulatorQuality(AdkJudged):
     does not affect the value.
     """
 
-    prompts: ClassVar[tuple[str, ...]] = (PROMPT,)
+    prompts = (PROMPT,)
 
     stop_signal: str = "</finished>"
     """Text with which the simulated user ends the conversation."""
@@ -83,10 +82,7 @@ class SimulatorQuality(AdkJudged):
             history=[{"user": turn.user, "agent": turn.response} for turn in before],
             message=message,
         )
-        verdict = (await majority(panel, question, ["valid"], read))["valid"]
-        value = None if verdict.yes is None else float(verdict.yes)
-        evidence = {"rationale": verdict.rationale, **verdict.evidence}
-        return JudgedTurn(value, verdict.reason, evidence)
+        return await judge_validity(panel, question, read)
 
 
 def _first(scenario: ConversationScenario, turn: Invocation) -> JudgedTurn:

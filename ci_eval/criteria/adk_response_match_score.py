@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
@@ -12,12 +11,11 @@ from ci_eval.criteria._turns import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.model import EvalCase, Invocation
 from ci_eval.records.results import Score
-from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 
 
 @criterion("adk/response_match_score")
-class ResponseMatch(Criterion):
+class ResponseMatch(Criterion, alias_generator=to_camel):
     """ROUGE-1 F of the final response: the words it shares with the expected one.
 
     Words are stemmed; in scripts without spaces, each ideograph or letter is a word.  The value is
@@ -25,11 +23,10 @@ class ResponseMatch(Criterion):
     missing reference scores 0, and so do two empty texts.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
-    needs_reference: ClassVar[bool] = True
-    compares: ClassVar[Expectation | None] = "response"
-    counts_silence: ClassVar[bool] = True
-    supports_scenario: ClassVar[bool] = False
+    needs_reference = True
+    compares = "response"
+    counts_silence = True
+    supports_scenario = False
     rules: ClassVar[Literal["adk", "adk@2.3"]] = "adk"
     """The definition of a word."""
 
@@ -63,4 +60,4 @@ class ResponseMatch23(ResponseMatch):
     compared with itself.
     """
 
-    rules: ClassVar[Literal["adk", "adk@2.3"]] = "adk@2.3"
+    rules = "adk@2.3"

@@ -19,12 +19,6 @@ from ci_eval.records.model import EvalCase, Invocation, Json, Rubric
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
-_EXAMPLE: dict[str, Json] = {
-    "rubrics": [
-        {"rubric_id": "polite", "rubric_content": {"text_property": "The answer is polite."}}
-    ]
-}
-
 
 class _Judged(NamedTuple):
     """The result for one invocation, and the verdicts on its rubrics."""
@@ -36,8 +30,12 @@ class _Judged(NamedTuple):
 class RubricBased(AdkJudged):
     """The share of rubrics that a judge answers with yes."""
 
-    needs_rubrics: ClassVar[bool] = True
-    example: ClassVar = _EXAMPLE
+    needs_rubrics = True
+    example: ClassVar = {
+        "rubrics": [
+            {"rubric_id": "polite", "rubric_content": {"text_property": "The answer is polite."}}
+        ]
+    }
     kind: ClassVar[str]
     """The `type` of rubrics of cases that apply to this criterion."""
 
@@ -173,9 +171,9 @@ class RubricResponse(RubricBased):
     are none; and the instructions of all agents are shown, not only those of the first.
     """
 
-    kind: ClassVar[str] = "FINAL_RESPONSE_QUALITY"
-    reads_intermediate: ClassVar[bool] = True
-    prompts: ClassVar[tuple[str, ...]] = ("adk/rubric_based_final_response_quality_v1",)
+    kind = "FINAL_RESPONSE_QUALITY"
+    reads_intermediate = True
+    prompts = ("adk/rubric_based_final_response_quality_v1",)
 
     def _data(self, invocations: tuple[Invocation, ...]) -> dict[str, Json]:
         [invocation] = invocations
@@ -198,9 +196,9 @@ class RubricToolUse(RubricBased):
     `TOOL_USE_QUALITY`.  It differs from ADK in the same ways.
     """
 
-    reads_tool_calls: ClassVar[bool] = True
-    kind: ClassVar[str] = "TOOL_USE_QUALITY"
-    prompts: ClassVar[tuple[str, ...]] = ("adk/rubric_based_tool_use_quality_v1",)
+    reads_tool_calls = True
+    kind = "TOOL_USE_QUALITY"
+    prompts = ("adk/rubric_based_tool_use_quality_v1",)
 
     def _data(self, invocations: tuple[Invocation, ...]) -> dict[str, Json]:
         [invocation] = invocations
@@ -224,9 +222,9 @@ class RubricTrajectory(RubricBased):
     recorded as lists (`tool_uses`, …) are shown, whereas ADK leaves them out.
     """
 
-    reads_tool_calls: ClassVar[bool] = True
-    kind: ClassVar[str] = "TRAJECTORY_QUALITY"
-    prompts: ClassVar[tuple[str, ...]] = ("adk/rubric_based_multi_turn_trajectory_quality_v1",)
+    reads_tool_calls = True
+    kind = "TRAJECTORY_QUALITY"
+    prompts = ("adk/rubric_based_multi_turn_trajectory_quality_v1",)
 
     async def _judge_all(
         self, case: EvalCase, actual: tuple[Invocation, ...], panel: Panel

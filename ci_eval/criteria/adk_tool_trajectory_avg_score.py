@@ -1,9 +1,9 @@
 """ADK's tool trajectory: the observed tool calls compared with the expected ones."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict
+from pydantic import BeforeValidator
 from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
@@ -11,7 +11,7 @@ from ci_eval.criteria._turns import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json, ToolCall
 from ci_eval.records.results import Score
-from ci_eval.records.stated_expectations import SILENCE, Expectation
+from ci_eval.records.stated_expectations import SILENCE
 from ci_eval.records.trials import Trace
 
 _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
@@ -28,7 +28,7 @@ def _match_type(value: object) -> object:
 
 
 @criterion("adk/tool_trajectory_avg_score")
-class ToolTrajectory(Criterion):
+class ToolTrajectory(Criterion, alias_generator=to_camel):
     """The share of invocations whose tool calls match the expected ones.
 
     An invocation scores 1 or 0; the value is the mean.  Calls match if name and arguments are
@@ -36,12 +36,11 @@ class ToolTrajectory(Criterion):
     state its tool calls is skipped; in ADK's own files it means, as in ADK, that none are expected.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
-    reads_tool_calls: ClassVar[bool] = True
-    needs_reference: ClassVar[bool] = True
-    compares: ClassVar[Expectation | None] = "tool_calls"
-    counts_silence: ClassVar[bool] = True
-    supports_scenario: ClassVar[bool] = False
+    reads_tool_calls = True
+    needs_reference = True
+    compares = "tool_calls"
+    counts_silence = True
+    supports_scenario = False
 
     match_type: Annotated[
         Literal["EXACT", "IN_ORDER", "ANY_ORDER"], BeforeValidator(_match_type)

@@ -10,48 +10,30 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from math import isfinite
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from ci_eval.criteria._answers import json_object, text_of
+from ci_eval.criteria._forms import TEXT, many, strict
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
+from ci_eval.criteria._jury import ask_once
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel, criterion
 from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.results import Score
-from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace
 
-SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
-        "explanation": {"type": "string"},
-        "error": {"type": "string"},
-        "rubrics": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "id": {"type": "string"},
-                    "reasoning": {"type": "string"},
-                    "verdict": {"type": "boolean"},
-                },
-                "required": ["id", "reasoning", "verdict"],
-                "additionalProperties": False,
-            },
-        },
-        "score": {"type": ["number", "null"]},
-    },
-    "required": ["explanation", "error", "rubrics", "score"],
-    "additionalProperties": False,
-}
+_RUBRIC = strict(id=TEXT, reasoning=TEXT, verdict={"type": "boolean"})
+SCHEMA: Mapping[str, Json] = strict(
+    explanation=TEXT, error=TEXT, rubrics=many(_RUBRIC), score={"type": ["number", "null"]}
+)
 """Schema of the answers of the judge `vertex`; not sent to the service itself."""
 
 
 class VertexJudged(JudgedCriterion):
     """A measure by Google's Vertex AI evaluation service."""
 
-    service: ClassVar[str] = "vertex"
-    default_samples: ClassVar[int] = 1
+    service = "vertex"
+    default_samples = 1
     metric: ClassVar[str]
     """Name of the service's metric, with its version."""
 
@@ -64,15 +46,10 @@ class VertexJudged(JudgedCriterion):
         text = json.dumps({"metric": self.metric, **given}, sort_keys=True, ensure_ascii=False)
         question = Question(self.type_name, "", text, SCHEMA)
         (seat,) = panel.judges
-        reading = await seat.ask(question, self.read)
-        if reading.value is None and reading.cached:
-            # A missing score is cached too, but requested again.
-            reading = await seat.ask(question, self.read, fresh=True)
-        if reading.value is None:
-            return JudgedTurn(None, reading.reason)
-        return JudgedTurn(reading.value.score, "", reading.value.evidence)
+        reading = await ask_once(seat, question, self.read)
+        return reading.value or JudgedTurn(None, reading.reason)
 
-    def read(self, text: str) -> "Measured":
+    def read(self, text: str) -> JudgedTurn:
         """Parse the score in an answer.
 
         Raises:
@@ -90,14 +67,7 @@ class VertexJudged(JudgedCriterion):
         evidence: dict[str, Json] = {"explanation": text_of(found, "explanation")}
         if rubrics := found.get("rubrics"):
             evidence["rubrics"] = rubrics
-        return Measured(float(score), evidence)
-
-
-class Measured(NamedTuple):
-    """A score from the service."""
-
-    score: float
-    evidence: dict[str, Json]
+        return JudgedTurn(float(score), evidence=evidence)
 
 
 # --- Single invocations -------------------------------------------------------------------------
@@ -138,7 +108,7 @@ class Safety(SingleTurn):
     score makes it an error instead of being left out.
     """
 
-    metric: ClassVar[str] = "safety_v1"
+    metric = "safety_v1"
 
 
 @criterion("adk/response_evaluation_score")
@@ -150,11 +120,11 @@ class ResponseEvaluation(SingleTurn):
     in ADK, an invocation without a score makes it an error instead of being left out.
     """
 
-    needs_reference: ClassVar[bool] = True
-    compares: ClassVar[Expectation | None] = "response"
-    supports_scenario: ClassVar[bool] = False
-    interval: ClassVar[tuple[float, float] | None] = (1.0, 5.0)
-    metric: ClassVar[str] = "coherence_v1"
+    needs_reference = True
+    compares = "response"
+    supports_scenario = False
+    interval = (1.0, 5.0)
+    metric = "coherence_v1"
 
 
 # --- The whole conversation ---------------------------------------------------------------------
@@ -182,7 +152,7 @@ class TaskSuccess(MultiTurn):
     of a trajectory that was recorded as lists instead of events.
     """
 
-    metric: ClassVar[str] = "multi_turn_task_success_v1"
+    metric = "multi_turn_task_success_v1"
 
 
 @criterion("adk/multi_turn_trajectory_quality_v1")
@@ -194,8 +164,8 @@ class TrajectoryQuality(MultiTurn):
     was recorded as lists instead of events.
     """
 
-    reads_tool_calls: ClassVar[bool] = True
-    metric: ClassVar[str] = "multi_turn_trajectory_quality_v1"
+    reads_tool_calls = True
+    metric = "multi_turn_trajectory_quality_v1"
 
 
 @criterion("adk/multi_turn_tool_use_quality_v1")
@@ -207,8 +177,8 @@ class ToolUseQuality(MultiTurn):
     recorded as lists instead of events.
     """
 
-    reads_tool_calls: ClassVar[bool] = True
-    metric: ClassVar[str] = "multi_turn_tool_use_quality_v1"
+    reads_tool_calls = True
+    metric = "multi_turn_tool_use_quality_v1"
 
 
 def conversation(invocations: tuple[Invocation, ...]) -> dict[str, Json]:

@@ -7,8 +7,13 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from ci_eval.criteria._agentflow_answers import as_observed
-from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, first_and_last, shown
+from ci_eval.criteria._agentflow_judged import (
+    AgentFlowJudged,
+    Ask,
+    first_and_last,
+    read_observed,
+    shown,
+)
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._scores import each_in, object_in, rationale_in, share_in
@@ -19,9 +24,6 @@ from ci_eval.records.trials import Trace
 PROMPT = "agentflow/rubric_based"
 OVERALL = "agentflow/rubric_based_overall"
 OVERALL_FORM = strict(reasoning=TEXT, score=NUMBER)
-_EXAMPLE: dict[str, Json] = {
-    "rubrics": [{"rubric_id": "short", "content": "The answer has at most two sentences."}]
-}
 
 
 class AgentFlowRubric(Record):
@@ -45,13 +47,12 @@ class RubricBased(AgentFlowJudged):
     judge gives one overall score, and weights have no effect.
     """
 
-    aliases: ClassVar[tuple[str, ...]] = (
-        "rubric_based_score",
-        "rubric_based_final_response_quality_v1",
-    )
-    needs_rubrics: ClassVar[bool] = True
-    example: ClassVar = _EXAMPLE
-    prompts: ClassVar[tuple[str, ...]] = (PROMPT, OVERALL)
+    aliases = ("rubric_based_score", "rubric_based_final_response_quality_v1")
+    needs_rubrics = True
+    example: ClassVar = {
+        "rubrics": [{"rubric_id": "short", "content": "The answer has at most two sentences."}]
+    }
+    prompts = (PROMPT, OVERALL)
 
     rubrics: tuple[AgentFlowRubric, ...] = Field(min_length=1)
     """The properties to score, with their weights."""
@@ -81,7 +82,7 @@ class RubricBased(AgentFlowJudged):
         """Ask for one overall score."""
         del case
         data = {**first_and_last(trace), "rubrics": self._shown()}
-        return Ask(OVERALL, OVERALL_FORM, as_observed(), data)
+        return Ask(OVERALL, OVERALL_FORM, read_observed, data)
 
     def _shown(self) -> Json:
         return [each.model_dump(include={"rubric_id", "content"}) for each in self.rubrics]

@@ -2,10 +2,8 @@
 
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar
 
-from ci_eval.criteria._agentflow_answers import as_observed
-from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask
+from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, read_observed
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._responses import said
@@ -35,8 +33,8 @@ class SimulationGoals(AgentFlowJudged):
     and gives the share itself, and only `goals` are goals.
     """
 
-    aliases: ClassVar[tuple[str, ...]] = ("simulation_goals_match", "conversation_goals")
-    prompts: ClassVar[tuple[str, ...]] = (PROMPT, OVERALL)
+    aliases = ("simulation_goals_match", "conversation_goals")
+    prompts = (PROMPT, OVERALL)
 
     def asked(self) -> Asked:
         """Return the options' model and samples; the package asks only once."""
@@ -58,7 +56,7 @@ class SimulationGoals(AgentFlowJudged):
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask for the share."""
         data = {"conversation": _whole(trace), "goals": list(stated_goals(case))}
-        return Ask(OVERALL, OVERALL_FORM, as_observed(), data)
+        return Ask(OVERALL, OVERALL_FORM, read_observed, data)
 
     def passed_over(self, case: EvalCase, trace: Trace) -> str:
         """Return an empty string: the package always asks."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -40,7 +40,7 @@ class Assertions(Share):
     Criteria that ask a model or run your code cannot be asserted.
     """
 
-    reads_assertions: ClassVar[bool] = True
+    reads_assertions = True
 
     def lacks(self, case: EvalCase) -> str:
         """Return a message if the case has no assertions; empty otherwise."""

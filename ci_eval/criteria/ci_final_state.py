@@ -1,7 +1,7 @@
 """Comparison of the session's final state with the expected one."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ class FinalState(Share):
     whole. An agent that does not report its final state is an error.
     """
 
-    shorthand: ClassVar[str] = "state"
+    shorthand = "state"
 
     state: Annotated[dict[str, Json], Field(min_length=1)] | None = None
     """Expected state, instead of that of the cases."""

@@ -40,7 +40,7 @@ class JsonSchema(Share):
     response.
     """
 
-    shorthand: ClassVar[str] = "schema"
+    shorthand = "schema"
     example: ClassVar = {
         "schema": {
             "type": "object",

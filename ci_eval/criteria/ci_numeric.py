@@ -1,7 +1,7 @@
 """Comparison of numbers in responses."""
 
 from decimal import Decimal
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -33,8 +33,8 @@ class Numeric(Share):
     number, and a hyphen after a letter or a digit, as in `2024-05`, is not a sign.
     """
 
-    needs_reference: ClassVar[bool] = True
-    shorthand: ClassVar[str] = "value"
+    needs_reference = True
+    shorthand = "value"
 
     value: float | None = None
     """Expected number of the last response, instead of those of the cases."""

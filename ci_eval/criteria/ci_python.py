@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator
 from ci_eval.plugins.points import Scorer, WorkerCriterion, criterion
 from ci_eval.records.bounds import Value
 from ci_eval.records.errors import BadAnswerError, TrialError
-from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status, ToolCall
+from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
@@ -51,7 +51,7 @@ class Python(PythonTarget, WorkerCriterion):
     that it imports are not detected.
     """
 
-    shorthand: ClassVar[str] = "python"
+    shorthand = "python"
     example: ClassVar[Mapping[str, Json]] = {"python": "checks:polite"}
 
     threshold: Value | None = 1.0
@@ -148,8 +148,4 @@ def _response(invocation: Invocation | None) -> str | None:
 
 
 def _calls(invocations: Iterable[Invocation]) -> list[dict[str, Json]]:
-    return [_call(call) for each in invocations for call in each.tool_calls]
-
-
-def _call(call: ToolCall) -> dict[str, Json]:
-    return {"name": call.name, "args": call.args, "result": call.result}
+    return [call._asdict() for each in invocations for call in each.tool_calls]

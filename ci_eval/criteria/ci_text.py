@@ -26,8 +26,8 @@ class ExactMatch(Share):
     with that text. Thoughts are not part of a response.
     """
 
-    needs_reference: ClassVar[bool] = True
-    shorthand: ClassVar[str] = "expected"
+    needs_reference = True
+    shorthand = "expected"
 
     expected: str | None = None
     """Expected text of the last response, instead of those of the cases."""
@@ -94,7 +94,7 @@ class Contains(InResponses):
     thoughts are not part of a response.
     """
 
-    shorthand: ClassVar[str] = "text"
+    shorthand = "text"
     example: ClassVar = {"text": ["refunded", "order 7"]}
 
     text: Texts
@@ -137,7 +137,7 @@ class Regex(InResponses):
     response.
     """
 
-    shorthand: ClassVar[str] = "pattern"
+    shorthand = "pattern"
     example: ClassVar = {"pattern": r"[Oo]rder \d+"}
 
     pattern: Pattern

@@ -1,17 +1,27 @@
-"""Required and forbidden tools, and the order of tool calls."""
+"""Required and forbidden tools, the order of tool calls, and errors in their results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ci_eval.criteria._share import NotEmpty, Texts, share
-from ci_eval.criteria._trajectory import OfTrajectory, calls_of, is_called, shown
+from ci_eval.criteria._share import NotEmpty, Share, Texts, share
+from ci_eval.criteria._trajectory import (
+    NO_INVOCATION,
+    NOT_CAPTURED,
+    OfTrajectory,
+    answers_of,
+    calls_of,
+    is_called,
+    is_captured,
+    shown,
+)
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Json, ToolCall
+from ci_eval.records.model import EvalCase, Json, Status, ToolCall
 from ci_eval.records.results import Score
+from ci_eval.records.trials import Trace
 
 
 @criterion("ci/required_tools")
@@ -23,8 +33,8 @@ class RequiredTools(OfTrajectory):
     case is skipped. A trace without a record of tool calls is an error.
     """
 
-    needs_reference: ClassVar[bool] = True
-    shorthand: ClassVar[str] = "tools"
+    needs_reference = True
+    shorthand = "tools"
 
     tools: Texts | None = None
     """A tool, or a list of tools, instead of those that the cases expect. `*` matches anything:
@@ -60,7 +70,7 @@ class ForbiddenTools(OfTrajectory):
     error: calls may have been made unnoticed.
     """
 
-    shorthand: ClassVar[str] = "tools"
+    shorthand = "tools"
     example: ClassVar = {"tools": ["delete_*", "send_email"]}
 
     tools: Texts
@@ -116,7 +126,7 @@ class ToolOrder(OfTrajectory):
     is an error.
     """
 
-    shorthand: ClassVar[str] = "order"
+    shorthand = "order"
     example: ClassVar = {"order": ["find_order", "refund"]}
 
     order: _Chains
@@ -145,3 +155,67 @@ class ToolOrder(OfTrajectory):
 
 def _names(calls: Sequence[ToolCall]) -> list[Json]:
     return [each["name"] for each in shown(calls)]
+
+
+_FAILED = frozenset({"error", "failed", "failure"})
+_MAX_SHOWN = 20
+"""Maximum number of failed calls in the evidence."""
+
+
+@criterion("ci/tool_errors")
+class ToolErrors(Share):
+    """The share of tool results in the conversation that are not errors.
+
+    1 if no call failed, 0 if all did. A call failed if its result has a non-empty `error` or
+    `exception`, `isError` or `is_error` true, `success` false, or a `status` of `error`, `failed`
+    or `failure`; if its `result` is such an object; or if its `result` is a text that begins with
+    `Error:`.
+
+    Calls without a recorded result do not count. If tools were called but no result was recorded,
+    and in a trace without a record of tool calls, the score is an error; a conversation without
+    tool calls is skipped.
+    """
+
+    reads_tool_calls = True
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Look for errors in the results."""
+        del case
+        if not trace.invocations:
+            return self.scored(None, reason=NO_INVOCATION)
+        if not is_captured(trace):
+            return self.unscored(Status.ERROR, NOT_CAPTURED)
+        answers = [each for invocation in trace.invocations for each in answers_of(invocation)]
+        if not answers and not calls_of(trace.invocations):
+            return self.scored(None, reason="no tool was called")
+        if not answers:
+            reason = "tools were called, but the trace has no record of their results"
+            return self.unscored(Status.ERROR, reason)
+        wrong = [each for each in answers if has_failed(each.response)]
+        failed: list[Json] = [
+            {"name": each.name, "answer": each.response} for each in wrong[:_MAX_SHOWN]
+        ]
+        value = (len(answers) - len(wrong)) / len(answers)
+        return self.scored(value, evidence={"failed_calls": failed})
+
+
+def has_failed(answer: Json) -> bool:
+    """Return True if a tool result is an error."""
+    if not isinstance(answer, Mapping):
+        return False
+    result = answer.get("result")
+    if isinstance(result, str):
+        return result.lstrip().lower().startswith("error:") or _tells_of_error(answer)
+    return _tells_of_error(answer) or (isinstance(result, Mapping) and _tells_of_error(result))
+
+
+def _tells_of_error(answer: Mapping[str, Json]) -> bool:
+    status = answer.get("status")
+    return (
+        bool(answer.get("error"))
+        or bool(answer.get("exception"))
+        or answer.get("isError") is True
+        or answer.get("is_error") is True
+        or answer.get("success") is False
+        or (isinstance(status, str) and status.strip().lower() in _FAILED)
+    )

@@ -21,9 +21,9 @@ class Consumption(Criterion):
     Without a threshold it is shown and compared, but never judged.
     """
 
-    interval: ClassVar[tuple[float, float] | None] = None
-    better: ClassVar = "lower"
-    takes_threshold: ClassVar[Literal["always", "optionally", "never"]] = "optionally"
+    interval = None
+    better = "lower"
+    takes_threshold = "optionally"
     unreported: ClassVar[str]
     """The reason for a missing score, if an invocation does not report its usage."""
 
@@ -59,7 +59,7 @@ class Latency(Consumption):
     recordings, the score is skipped, or an error if there is a threshold.
     """
 
-    unreported: ClassVar[str] = "the trace has no duration for each invocation"
+    unreported = "the trace has no duration for each invocation"
 
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the seconds of each invocation."""
@@ -74,7 +74,7 @@ class Cost(Consumption):
     skipped, or an error if there is a threshold.
     """
 
-    unreported: ClassVar[str] = "the agent does not report the cost of each invocation"
+    unreported = "the agent does not report the cost of each invocation"
 
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the dollars of each invocation."""
@@ -90,7 +90,7 @@ class Tokens(Consumption):
     or an error if there is a threshold.
     """
 
-    unreported: ClassVar[str] = "the agent does not report the tokens of each invocation"
+    unreported = "the agent does not report the tokens of each invocation"
 
     count: Literal["total", "input", "output"] = "total"
     """Tokens to count: input, output, or both."""
@@ -112,8 +112,8 @@ class ToolCalls(Consumption):
     A trace without a record of tool calls is skipped, or an error if there is a threshold.
     """
 
-    reads_tool_calls: ClassVar[bool] = True
-    unreported: ClassVar[str] = NOT_CAPTURED
+    reads_tool_calls = True
+    unreported = NOT_CAPTURED
 
     def measure(self, trace: Trace) -> Sequence[float | None]:
         """Return the number of calls of each invocation."""

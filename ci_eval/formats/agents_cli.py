@@ -6,33 +6,26 @@ agent's answers in `responses`.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from ci_eval.formats.events import USER
-from ci_eval.records.model import Content, InvocationEvent, Json, Record
+from ci_eval.records.model import Content, InvocationEvent, Json, Stored
 
 
-class _Given(Record):
-    """A part of the file; unknown keys are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
-
-
-class _Turn(_Given):
+class _Turn(Stored):
     events: tuple[InvocationEvent, ...] = ()
 
 
-class _AgentData(_Given):
+class _AgentData(Stored):
     turns: tuple[_Turn, ...] = ()
 
 
-class _Response(_Given):
+class _Response(Stored):
     response: Content | None = None
 
 
-class AgentsCliCase(_Given):
+class AgentsCliCase(Stored):
     """One case of agents-cli."""
 
     eval_case_id: str | None = Field(default=None, min_length=1)

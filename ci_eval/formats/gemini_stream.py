@@ -7,9 +7,9 @@ the tests compare with.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator, ValidationError
 from pydantic.alias_generators import to_snake
 
 from ci_eval.formats.partial_calls import OpenCall
@@ -65,10 +65,8 @@ ReceivedContent = Annotated[Content, BeforeValidator(_known)]
 """A provider's message, reduced to known fields."""
 
 
-class _Received(AdkRecord):
+class _Received(AdkRecord, extra="ignore"):
     """A received object; unknown fields are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
 
 class ModelResponse(_Received):

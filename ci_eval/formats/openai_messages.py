@@ -5,9 +5,9 @@ The roles and keys are those of `messages` in `POST /v1/chat/completions`
 """
 
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Literal
 
-from pydantic import ConfigDict, ValidationError, field_validator
+from pydantic import ValidationError, field_validator
 
 from ci_eval.formats.events import USER, as_args, as_response
 from ci_eval.records.model import (
@@ -17,7 +17,7 @@ from ci_eval.records.model import (
     InvocationEvent,
     Json,
     Part,
-    Record,
+    Stored,
 )
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Loc
@@ -27,21 +27,17 @@ AGENT = "agent"
 _TEXTS = ("text", "input_text", "output_text")
 
 
-class _Given(Record):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
-
-
-class _Function(_Given):
+class _Function(Stored):
     name: str
     arguments: Json = None
 
 
-class _Custom(_Given):
+class _Custom(Stored):
     name: str
     input: Json = None
 
 
-class _Call(_Given):
+class _Call(Stored):
     id: str | None = None
     function: _Function | None = None
     custom: _Custom | None = None
@@ -62,7 +58,7 @@ class _Call(_Given):
         return Part(function_call=call)
 
 
-class _Message(_Given):
+class _Message(Stored):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | tuple[dict[str, Json], ...] | None = None
     name: str | None = None
@@ -80,7 +76,7 @@ class _Message(_Given):
         return [{"type": "text", "text": each} if isinstance(each, str) else each for each in value]
 
 
-class Talk(_Given):
+class Talk(Stored):
     """A conversation and its metadata; unknown keys are ignored."""
 
     messages: tuple[_Message, ...]

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import AdkRecord, FunctionCall, Json, Part
@@ -23,9 +23,7 @@ MAX_GAPS = 100_000
 """Maximum number of empty list elements in one call."""
 
 
-class _PartialArg(AdkRecord):
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
-
+class _PartialArg(AdkRecord, extra="ignore"):
     json_path: str | None = None
     string_value: str | None = None
     number_value: float | None = None

@@ -6,9 +6,8 @@ simulated users, which also gets the violations.  The names are ADK's; the texts
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ci_eval.records.model import AdkRecord, Json
 from ci_eval.text.suggest import did_you_mean
@@ -19,10 +18,8 @@ STOP_SIGNAL = "</finished>"
 _NAMED_SIGNAL = re.compile(r"\{\{\s*stop_signal\s*\}\}")
 
 
-class Behavior(AdkRecord):
+class Behavior(AdkRecord, extra="ignore"):
     """One behaviour of a persona, with its violations."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     name: str
     description: str
@@ -32,10 +29,8 @@ class Behavior(AdkRecord):
     """Violations of the behaviour, for a judge."""
 
 
-class Persona(AdkRecord):
+class Persona(AdkRecord, extra="ignore"):
     """A kind of user."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     id: str
     description: str
@@ -183,10 +178,7 @@ _HELPS_ONCE = _behavior(
         "The first time that the agent fails at a request, point at what went wrong.",
         "Help once in the whole conversation. That you answer a question is no help.",
     ),
-    (
-        "It gives up at the first failure of the agent.",
-        "It goes on after a second failure.",
-    ),
+    ("It gives up at the first failure of the agent.", "It goes on after a second failure."),
 )
 _ENDS_AT_SECOND = _behavior(
     "Ends in time",

@@ -4,9 +4,8 @@ https://ai.google.dev/api/generate-content
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
-from pydantic import ConfigDict
 from pydantic.alias_generators import to_camel
 
 from ci_eval.records.model import Stored
@@ -35,8 +34,8 @@ _FINISHES: Mapping[str | None, Finish] = {
 }
 
 
-class _Wire(Stored):
-    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel)
+class _Wire(Stored, alias_generator=to_camel):
+    """A part of a response, in camelCase."""
 
 
 class _Part(_Wire):

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
@@ -36,7 +36,7 @@ class Gemini(GeminiAccess, Judge):
     take precedence over the environment.
     """
 
-    secrets: ClassVar[tuple[str, ...]] = ("GOOGLE_API_KEY",)
+    secrets = ("GOOGLE_API_KEY",)
 
     @field_validator("settings")
     @classmethod

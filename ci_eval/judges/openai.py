@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -46,8 +46,8 @@ class OpenAI(Judge):
     deployment.  The options here take precedence over the environment.
     """
 
-    extra: ClassVar[str] = "openai"
-    secrets: ClassVar[tuple[str, ...]] = ("OPENAI_API_KEY",)
+    extra = "openai"
+    secrets = ("OPENAI_API_KEY",)
 
     base_url: Address | None = None
     """Base URL of the API (default: `OPENAI_BASE_URL`, or else OpenAI)."""
@@ -157,10 +157,7 @@ class _Access(NamedTuple):
             )
         else:
             client = AsyncOpenAI(
-                base_url=address(self.url),
-                api_key=key or _NO_KEY,
-                timeout=None,
-                max_retries=0,
+                base_url=address(self.url), api_key=key or _NO_KEY, timeout=None, max_retries=0
             )
         # Set afterwards, because the constructor replaces `None` by environment variables.
         client.organization, client.project = self.organization, self.project

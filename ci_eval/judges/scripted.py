@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import ClassVar
 
 from pydantic import Field
 
@@ -42,7 +41,7 @@ class Scripted(Judge):
     The first matching entry of `answers` is used; without a match, there is no answer.
     """
 
-    free: ClassVar[bool] = True
+    free = True
 
     answers: tuple[Line, ...] = Field(min_length=1)
     """The answers, and the questions that each is for."""

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -59,7 +59,7 @@ class Vertex(Judge):
     was not tested.
     """
 
-    extra: ClassVar[str] = "vertex"
+    extra = "vertex"
 
     base_url: Address | None = None
     """Base URL of a proxy or a gateway (default: `GOOGLE_VERTEX_BASE_URL`, or else Google)."""

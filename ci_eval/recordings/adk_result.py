@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ci_eval.formats import known_files
 from ci_eval.plugins.points import RecordingReader, recording
@@ -56,18 +55,14 @@ class AdkResult(RecordingReader):
         return numbered(found)
 
 
-class _Observed(AdkRecord):
+class _Observed(AdkRecord, extra="ignore"):
     """One turn of a result; ADK's scores are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     actual_invocation: Invocation
 
 
-class _Result(AdkRecord):
+class _Result(AdkRecord, extra="ignore"):
     """One case of a result."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     eval_id: str
     eval_metric_result_per_invocation: tuple[_Observed, ...] | None = None

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ci_eval.formats.events import invocations
 from ci_eval.plugins.points import RecordingReader, recording
@@ -66,10 +66,8 @@ class _Event(InvocationEvent):
     partial: bool | None = None
 
 
-class _Session(AdkRecord):
+class _Session(AdkRecord, extra="ignore"):
     """One session."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     id: str
     events: tuple[_Event, ...]

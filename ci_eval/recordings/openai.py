@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from ci_eval.formats.events import invocations
 from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
 from ci_eval.formats.sniff import read_head, syntax_of
-from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._reading import MAX_PROBLEMS, numbered, refuse_long
 from ci_eval.records.errors import Problem, UsageError
@@ -28,7 +26,7 @@ class OpenAIMessages(RecordingReader):
     conversations of a case are its repeats, in the order of the file.
     """
 
-    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+    syntaxes = frozenset({"json", "jsonl"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from ci_eval.formats.events import USER, as_args, as_response, said
 from ci_eval.formats.openai_messages import events_of
-from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._attributes import dicts, first, from_json
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
@@ -59,7 +58,7 @@ class OpenInference(RecordingReader):
     Source: https://github.com/Arize-ai/openinference/tree/main/spec.
     """
 
-    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+    syntaxes = frozenset({"json", "jsonl"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:

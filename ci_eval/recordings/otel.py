@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from ci_eval.formats.events import as_args, as_response
-from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._genai_messages import inputs_of, outputs_of
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
@@ -81,7 +80,7 @@ class OpenTelemetry(RecordingReader):
     Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/, which is still in development.
     """
 
-    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+    syntaxes = frozenset({"json", "jsonl"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:

@@ -55,7 +55,7 @@ SEEDS: dict[str, Parameter] = {
 TOLD = (
     *("skip_reason", "lacks", "faults", "check", "remarks"),
     *("wrong_address", "wrong_start", "wrong_headers", "wrong_variable"),
-    *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_answers.py:_not_united"),
+    *("criteria/adk_custom_metric.py:_faults", "criteria/_agentflow_judged.py:_not_united"),
     *("not_loaded", "of_no_effect"),
 )
 """Functions whose answers are told to users: of plugins, and of the process of an agent."""

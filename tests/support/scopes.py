@@ -78,7 +78,10 @@ def _attributes(tree: ast.Module) -> dict[str, list[ast.expr]]:
     for node in ast.walk(tree):
         for each in node.body if isinstance(node, ast.ClassDef) else ():
             match each:
-                case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                case (
+                    ast.Assign(targets=[ast.Name(id=name)], value=value)
+                    | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+                ):
                     found.setdefault(f".{name}", []).append(value)
     return found
 

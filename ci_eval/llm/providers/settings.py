@@ -1,9 +1,9 @@
 """Settings of calls under google-genai's names, checked without importing it."""
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
 from ci_eval.records.model import Json, Record
@@ -29,10 +29,8 @@ REFUSED: Mapping[str, str] = {
 """Settings that would break a judge, each with the reason."""
 
 
-class SettingsRecord(Record):
+class SettingsRecord(Record, alias_generator=to_camel, populate_by_name=True):
     """Part of the settings, in snake_case or camelCase."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
 class Settings(SettingsRecord):

@@ -180,6 +180,7 @@ def test_what_the_service_answers_is_passed_on_or_told(vertex: FakeVertex, tmp_p
 
     assert task.read(scored["text"]) == (
         0.5,
+        "",
         {
             "explanation": "Half of it.",
             "rubrics": [

@@ -8,13 +8,12 @@ from ci_eval.config.criteria import read_criteria
 from ci_eval.config.criterion_names import Dialect, bare_names
 from ci_eval.criteria import (
     adk_vertex,
-    agentflow_response_match_score,
-    agentflow_safety_v1,
+    agentflow_responses,
 )
 from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
-from ci_eval.criteria.agentflow_rouge_match import RougeMatch
+from ci_eval.criteria.agentflow_texts import RougeMatch
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem
 from ci_eval.runtime.context import RunContext
@@ -183,7 +182,7 @@ def test_adks_file_must_be_there_and_be_one_of_the_repository(tmp_path: Path) ->
         (None, ResponseMatch),
         ("adk", ResponseMatch),
         ("adk@2.3", ResponseMatch23),
-        ("agentflow", agentflow_response_match_score.ResponseMatch),
+        ("agentflow", agentflow_responses.ResponseMatch),
     ],
 )
 def test_a_bare_name_is_read_in_the_dialect_and_a_qualified_one_as_it_is(
@@ -197,7 +196,7 @@ def test_a_bare_name_is_read_in_the_dialect_and_a_qualified_one_as_it_is(
 
 def test_a_file_of_either_is_read_in_the_dialect_that_is_written(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text('{"criteria": {"safety_v1": {"threshold": 0.5}}}')
-    for dialect, meant in (("adk", adk_vertex.Safety), ("agentflow", agentflow_safety_v1.Safety)):
+    for dialect, meant in (("adk", adk_vertex.Safety), ("agentflow", agentflow_responses.Safety)):
         found, problems = from_yaml(tmp_path, "  from: e.json\n", dialect)
         assert problems == []
         assert found == {"safety_v1": meant(threshold=0.5)}

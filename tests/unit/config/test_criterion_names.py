@@ -8,20 +8,17 @@ from ci_eval.criteria import (
     adk_hallucinations_v1,
     adk_rubric_based,
     adk_vertex,
-    agentflow_hallucinations_v1,
-    agentflow_llm_judge,
-    agentflow_response_match_score,
+    agentflow_responses,
     agentflow_rubric_based,
-    agentflow_safety_v1,
 )
 from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory, ToolTrajectory23
-from ci_eval.criteria.agentflow_node_order_match_score import NodeOrderMatch
-from ci_eval.criteria.agentflow_rouge_match import RougeMatch
-from ci_eval.criteria.agentflow_tool_trajectory_avg_score import (
+from ci_eval.criteria.agentflow_sequences import NodeOrderMatch
+from ci_eval.criteria.agentflow_sequences import (
     ToolTrajectory as AgentFlowTrajectory,
 )
+from ci_eval.criteria.agentflow_texts import RougeMatch
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import UnknownPluginError
@@ -33,18 +30,18 @@ UNKNOWN = f"unknown criterion; known: {', '.join(KNOWN[:20])} and {len(KNOWN) - 
 @pytest.mark.parametrize(
     ("name", "in_adk", "in_agentflow"),
     [
-        ("response_match_score", ResponseMatch, agentflow_response_match_score.ResponseMatch),
+        ("response_match_score", ResponseMatch, agentflow_responses.ResponseMatch),
         ("tool_trajectory_avg_score", ToolTrajectory, AgentFlowTrajectory),
         (
             "hallucinations_v1",
             adk_hallucinations_v1.Hallucinations,
-            agentflow_hallucinations_v1.Hallucinations,
+            agentflow_responses.Hallucinations,
         ),
-        ("safety_v1", adk_vertex.Safety, agentflow_safety_v1.Safety),
+        ("safety_v1", adk_vertex.Safety, agentflow_responses.Safety),
         (
             "final_response_match_v2",
             adk_final_response_match_v2.FinalResponseMatch,
-            agentflow_llm_judge.Quality,
+            agentflow_responses.Quality,
         ),
         (
             "rubric_based_final_response_quality_v1",
@@ -66,11 +63,11 @@ def test_a_bare_name_means_what_its_dialect_says(
     [
         ("adk/response_match_score", ResponseMatch),
         ("adk@2.3/response_match_score", ResponseMatch23),
-        ("agentflow/response_match_score", agentflow_response_match_score.ResponseMatch),
+        ("agentflow/response_match_score", agentflow_responses.ResponseMatch),
         ("adk/tool_call_count_v1", ToolCallCount),
-        ("agentflow/safety_score", agentflow_safety_v1.Safety),
+        ("agentflow/safety_score", agentflow_responses.Safety),
         ("rouge_match", RougeMatch),
-        ("response_match", agentflow_response_match_score.ResponseMatch),
+        ("response_match", agentflow_responses.ResponseMatch),
         ("trajectory", AgentFlowTrajectory),
         ("trajectory_match", AgentFlowTrajectory),
         ("node_order", NodeOrderMatch),

@@ -10,22 +10,17 @@ from ci_eval.config.criterion_names import AMBIGUOUS, Dialect, bare_names
 from ci_eval.config.eval_config import EvalConfigFile, dialect_of, read_eval_config
 from ci_eval.criteria import (
     adk_final_response_match_v2,
-    agentflow_factual_accuracy_v1,
-    agentflow_llm_judge,
-    agentflow_response_match_score,
+    agentflow_responses,
     agentflow_rubric_based,
-    agentflow_safety_v1,
     agentflow_simulation_goals,
 )
 from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
 from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
-from ci_eval.criteria.agentflow_contains_keywords import ContainsKeywords
-from ci_eval.criteria.agentflow_node_order_match_score import NodeOrderMatch
-from ci_eval.criteria.agentflow_rouge_match import RougeMatch
-from ci_eval.criteria.agentflow_tool_name_match_score import ToolNameMatch
-from ci_eval.criteria.agentflow_tool_trajectory_avg_score import (
+from ci_eval.criteria.agentflow_sequences import NodeOrderMatch, ToolNameMatch
+from ci_eval.criteria.agentflow_sequences import (
     ToolTrajectory as AgentFlowTrajectory,
 )
+from ci_eval.criteria.agentflow_texts import ContainsKeywords, RougeMatch
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.text.yaml_files import MAX_CONFIG
@@ -139,7 +134,7 @@ def test_a_name_of_two_meanings_in_a_file_of_either_needs_a_dialect(
     [
         ("adk", ResponseMatch),
         ("adk@2.3", ResponseMatch23),
-        ("agentflow", agentflow_response_match_score.ResponseMatch),
+        ("agentflow", agentflow_responses.ResponseMatch),
     ],
 )
 @pytest.mark.parametrize("name", ["eval.json", "test_config.json"])
@@ -172,7 +167,7 @@ def test_a_file_that_is_unmistakable_is_read_so_whatever_the_configuration_says(
     of_agentflow = read(tmp_path, {"criteria": EITHER, "verbose": False}, "adk", "test_config.json")
     assert of_agentflow.dialect == "agentflow"
     assert of_agentflow.criteria == {
-        "response_match_score": agentflow_response_match_score.ResponseMatch(threshold=0.5)
+        "response_match_score": agentflow_responses.ResponseMatch(threshold=0.5)
     }
 
 
@@ -195,12 +190,12 @@ def test_what_the_typed_agentflow_writes_is_read(tmp_path: Path) -> None:
     assert found.criteria == {
         "trajectory": AgentFlowTrajectory(threshold=0.9, match_type="IN_ORDER", check_args=True),
         "node_order": NodeOrderMatch(threshold=1.0),
-        "response_match": agentflow_response_match_score.ResponseMatch(threshold=0.7, **judge),
+        "response_match": agentflow_responses.ResponseMatch(threshold=0.7, **judge),
         "contains_keywords": ContainsKeywords(threshold=1.0, keywords=("refund", "7 days")),
         "rubric_based": agentflow_rubric_based.RubricBased.model_validate(
             judge | {"rubrics": [rubric]}
         ),
-        "safety": agentflow_safety_v1.Safety(enabled=False, **judge),
+        "safety": agentflow_responses.Safety(enabled=False, **judge),
     }
     assert found.run == {"timeout_s": 45.0, "concurrency": 2}
     assert found.mock is False
@@ -230,8 +225,8 @@ def test_what_was_written_for_an_older_agentflow_is_read_by_its_names(tmp_path: 
         ),
         "node_order_score": NodeOrderMatch(threshold=0.9),
         "rouge_match": RougeMatch(threshold=0.5),
-        "final_response_match_v2": agentflow_llm_judge.Quality(threshold=0.7, num_samples=1),
-        "factual_accuracy_score": agentflow_factual_accuracy_v1.FactualAccuracy(threshold=0.8),
+        "final_response_match_v2": agentflow_responses.Quality(threshold=0.7, num_samples=1),
+        "factual_accuracy_score": agentflow_responses.FactualAccuracy(threshold=0.8),
         "conversation_goals": agentflow_simulation_goals.SimulationGoals(
             judge_model="gpt-4o", api_style="chat"
         ),

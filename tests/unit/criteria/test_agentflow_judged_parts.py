@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from support.case_language import SCENARIO, did, expecting
 from support.judged_scores import drawn, judged
 
+from ci_eval.criteria.agentflow_responses import DIMENSIONS, Safety
 from ci_eval.criteria.agentflow_rubric_based import AgentFlowRubric, RubricBased, read
-from ci_eval.criteria.agentflow_safety_v1 import DIMENSIONS, Safety
 from ci_eval.criteria.agentflow_simulation_goals import SimulationGoals
 from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ci_eval.criteria._agentflow import OfToolCalls
-from ci_eval.criteria.agentflow_tool_name_match_score import ToolNameMatch
-from ci_eval.criteria.agentflow_tool_trajectory_avg_score import ToolTrajectory
+from ci_eval.criteria.agentflow_sequences import OfToolCalls, ToolNameMatch, ToolTrajectory
 from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey

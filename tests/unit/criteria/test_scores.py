@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ci_eval.criteria._forms import NUMBER, TEXT, strict
-from ci_eval.criteria._scores import each_in, scored, share_in, texts_in
+from ci_eval.criteria._scores import each_in, read_score, share_in, texts_in
 from ci_eval.records.questions import UnreadableError
 
 
@@ -47,7 +47,7 @@ def test_what_is_no_score_says_so(found: dict[str, Any], reason: str) -> None:
 
 def test_an_answer_with_one_score_is_read_with_its_lists() -> None:
     answer = {"reasoning": "Well.", "errors": ["It is 7.", 7, "x" * 3_000], "score": 0.5}
-    found = scored("errors")(f"```json\n{json.dumps(answer)}\n```")
+    found = read_score(f"```json\n{json.dumps(answer)}\n```", listed="errors")
 
     assert (found.score, found.rationale) == (0.5, "Well.")
     assert found.details == {"errors": ["It is 7.", "x" * 2_000 + "…"]}
@@ -56,7 +56,7 @@ def test_an_answer_with_one_score_is_read_with_its_lists() -> None:
 @pytest.mark.parametrize("text", ["", "0.8", "[]", "I give it 0.8.", '{"score": NaN}'])
 def test_an_answer_without_an_object_is_not_read(text: str) -> None:
     with pytest.raises(UnreadableError, match="it holds no JSON object"):
-        scored()(text)
+        read_score(text)
 
 
 def test_no_more_than_some_texts_are_kept() -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ci_eval.criteria._agentflow import AgentFlowCriterion
-from ci_eval.criteria.agentflow_contains_keywords import ContainsKeywords
-from ci_eval.criteria.agentflow_rouge_match import RougeMatch
+from ci_eval.criteria.agentflow_texts import ContainsKeywords, RougeMatch
 from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
