@@ -1,9 +1,9 @@
 """One case in ci-eval's own format, converted to an `EvalCase`."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes, note_persona
@@ -43,10 +43,8 @@ FOREIGN: Final = {
 """Keys of other tools, mapped to ci-eval's."""
 
 
-class _Given(Record):
+class _Given(Record, extra="ignore"):
     """A part of a case; its keys are checked beforehand."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", populate_by_name=False)
 
     @classmethod
     def names(cls) -> list[str]:
@@ -124,12 +122,9 @@ def read_case(value: Json, line: int, notes: Notes, names: MadeNames) -> EvalCas
     if notes.problems.errors > errors:
         return None
     turns = _turns(given)
-    case_id = given.id
+    case_id = names.id_of(given.id, _prompts(given, turns), line, notes)
     if case_id is None:
-        case_id, wrong = names.name(_prompts(given, turns), line)
-        if wrong:
-            notes.error(wrong)
-            return None
+        return None
     _note_oddities(given, turns, notes)
     case = _case_of(given, case_id, turns, line)
     note_persona(case, notes, ("scenario", "persona"))

@@ -1,15 +1,21 @@
 """Shared parts of evalset readers: reading a file, collecting its problems, reading it again."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from ci_eval.records.errors import EvalSetError, Problem, Severity, UsageError
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
-from ci_eval.records.model import EvalCase
+from ci_eval.records.model import EvalCase, Json
 from ci_eval.text.json_stream import Element
+from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Loc, dotted
+
+M = TypeVar("M", bound=BaseModel)
 
 KEPT_BYTES = 4 * 1024 * 1024
 """Cases of files up to this size stay in memory; larger files are read again."""
@@ -92,9 +98,39 @@ class Notes:
         """Note an error, which makes the file unusable."""
         self.problems.add(message, *self.spot(loc))
 
+    def validated(self, model: type[M], value: Json, loc: Loc = ()) -> M | None:
+        """Return the `value` at `loc` as a `model`, or note its errors."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as exc:
+            for inner, message in explain(exc, model):
+                self.error(message, (*loc, *inner))
+            return None
+
     def warning(self, message: str, loc: Loc = (), *, concerns: str = "") -> None:
         """Note a warning; a topic in `concerns` limits it to the criteria it is relevant for."""
         self.problems.add(message, *self.spot(loc), severity="warning", concerns=concerns)
+
+
+def note_header(
+    element: Element,
+    name: str,
+    types: Mapping[str, tuple[type, str]],
+    problems: Problems,
+    header: dict[str, Any],
+) -> None:
+    """Add the member `name` of the file to `header`, and note if it is repeated or mistyped.
+
+    `types` has the type of each key, and its name in messages.  The value of a list that is read
+    element by element is an empty list.
+    """
+    value: Json = [] if element.is_begin else element.value
+    expected, shown = types[name]
+    if name in header:
+        problems.add(f"duplicate key {name!r}", element.line)
+    elif not isinstance(value, expected):
+        problems.add(f"expected {shown}, found {describe(value)}", element.line, name)
+    header.setdefault(name, value)
 
 
 def note_persona(case: EvalCase, notes: Notes, loc: Loc) -> None:

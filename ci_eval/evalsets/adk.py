@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ci_eval.evalsets._reading import (
     ADK_RESPONSES,
     ADK_TRAJECTORY,
     Notes,
     Problems,
     locator,
+    note_header,
     note_persona,
     open_evalset,
 )
@@ -24,11 +23,16 @@ from ci_eval.records.model import EvalCase, Json, Rubric
 from ci_eval.records.stated_expectations import SILENCE, states
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import describe
 from ci_eval.text.yaml_files import Loc
 
 _ARRAYS = frozenset({"eval_cases", "evalCases"})
-_HEADER = ("eval_set_id", "name", "description", "eval_cases", "creation_timestamp")
+_HEADER = {
+    "eval_set_id": (str, "text"),
+    "eval_cases": (list, "a list of cases"),
+    **dict.fromkeys(("name", "description", "creation_timestamp"), (object, "")),
+}
+"""Type of each key of the file that is checked."""
 _CONTENTS = {"user_content": "user", "final_response": "model"}
 OLD_KEYS = ("query", "reference", "expected_tool_use", "expected_intermediate_agent_responses")
 """Keys of a turn in ADK's older formats that have a meaning."""
@@ -81,7 +85,6 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
 
 def _note_header(name: str, element: Element, problems: Problems, header: dict[str, Any]) -> None:
     key = "".join("_" + char.lower() if char.isupper() else char for char in name)
-    value = [] if element.is_begin else element.value
     if key not in _HEADER:
         message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
         problems.add(message, element.line, name, severity="warning")
@@ -89,13 +92,7 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
     if key != name:
         message = f"ADK itself reads only {key!r}"
         problems.add(message, element.line, name, severity="warning")
-    if key in header:
-        problems.add(f"duplicate key {key!r}", element.line)
-    elif key == "eval_cases" and not element.is_begin:
-        problems.add(f"expected a list of cases, found {describe(value)}", element.line, name)
-    elif key == "eval_set_id" and not isinstance(value, str):
-        problems.add(f"expected text, found {describe(value)}", element.line, name)
-    header.setdefault(key, value)
+    note_header(element, key, _HEADER, problems, header)
 
 
 def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
@@ -111,14 +108,10 @@ def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | Non
             for index, turn in enumerate(value["conversation"])
         ]
         value = {**value, "conversation": turns}
-    try:
-        case = EvalCase.model_validate({**value, "line": element.line, "of_adk": True})
-    except ValidationError as exc:
-        for loc, message in explain(exc, EvalCase):
-            notes.error(message, loc)
-        return None
-    note_persona(case, notes, ("conversation_scenario", "user_persona"))
-    note_oddities(case, notes)
+    case = notes.validated(EvalCase, {**value, "line": element.line, "of_adk": True})
+    if case:
+        note_persona(case, notes, ("conversation_scenario", "user_persona"))
+        note_oddities(case, notes)
     return case
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from ci_eval.evalsets._reading import Notes, Problems, locator, open_evalset
 from ci_eval.evalsets.adk import from_older, note_oddities, note_silence
@@ -13,14 +13,11 @@ from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json, Record
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import Loc
 
 
-class _Older(Record):
+class _Older(Record, extra="ignore"):
     """A part of the older formats; as in ADK, unknown keys are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
 
 class _ToolUse(_Older):
@@ -135,11 +132,8 @@ def _converted(case: dict[str, Any], line: int, notes: Notes) -> Iterator[EvalCa
 
 def _checked(model: type[_Older], value: Any, notes: Notes, loc: Loc) -> dict[str, Any] | None:
     """Return `value` validated by `model`, or note its problems."""
-    try:
-        read = model.model_validate(value)
-    except ValidationError as exc:
-        for inner, message in explain(exc, model):
-            notes.error(message, (*loc, *inner))
+    read = notes.validated(model, value, loc)
+    if read is None:
         return None
     _note_unknown(model, value, notes, loc)
     turns = {(*loc, "data", at): each for at, each in enumerate(getattr(read, "data", ()))}

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from ci_eval.evalsets._reading import Notes, Problems, locator, open_evalset
+from ci_eval.evalsets._reading import Notes, Problems, locator, note_header, open_evalset
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import (
@@ -24,7 +24,6 @@ from ci_eval.records.model import (
 from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Loc
 
 _CASES: Final = "eval_cases"
@@ -38,10 +37,8 @@ _HEADER: Final = {
 """Type of each key of the file."""
 
 
-class _Given(Record):
+class _Given(Record, extra="ignore"):
     """A part of the file; as in AgentFlow, unknown keys are ignored."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
 
 class _Message(_Given):
@@ -148,23 +145,13 @@ def _parse(file: JsonFile, problems: Problems, header: dict[str, Any]) -> Iterat
             notes = Notes(problems, locator(element, f"{name}[{position}]"))
             position += 1
             yield from _case(element, notes)
+        elif name in _HEADER:
+            note_header(element, name, _HEADER, problems, header)
         else:
-            _note_header(name, element, problems, header)
+            message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
+            problems.add(message, element.line, name, severity="warning")
     if _CASES not in header:
         problems.add(f"{_CASES!r} is missing", 1)
-
-
-def _note_header(name: str, element: Element, problems: Problems, header: dict[str, Any]) -> None:
-    value = [] if element.is_begin else element.value
-    if name not in _HEADER:
-        message = f"unknown key, ignored{did_you_mean(name, _HEADER)}"
-        problems.add(message, element.line, name, severity="warning")
-    elif name in header:
-        problems.add(f"duplicate key {name!r}", element.line)
-    elif not isinstance(value, _HEADER[name][0]):
-        message = f"expected {_HEADER[name][1]}, found {describe(value)}"
-        problems.add(message, element.line, name)
-    header.setdefault(name, value)
 
 
 # --- One case -------------------------------------------------------------------------------
@@ -172,11 +159,8 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
 
 def _case(element: Element, notes: Notes) -> Iterator[EvalCase]:
     """Yield the case that `element` holds, or note its problems."""
-    try:
-        given = _Case.model_validate(element.value)
-    except ValidationError as exc:
-        for loc, message in explain(exc, _Case):
-            notes.error(message, loc)
+    given = notes.validated(_Case, element.value)
+    if given is None:
         return
     _note_unknown(given, element.value, notes, ())
     _note_oddities(given, notes)

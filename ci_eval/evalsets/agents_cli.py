@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ci_eval.evalsets._entries import Entry, Source
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import Problems, open_evalset
@@ -14,7 +12,6 @@ from ci_eval.formats.events import as_expected, invocations
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json
-from ci_eval.text.validation_messages import explain
 
 
 @evalset("agents_cli")
@@ -46,19 +43,14 @@ class AgentsCliDataset(EvalSetReader):
 
 
 def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
-    try:
-        given = AgentsCliCase.model_validate(entry.value)
-    except ValidationError as exc:
-        for loc, message in explain(exc, AgentsCliCase):
-            entry.notes.error(message, loc)
+    given = entry.notes.validated(AgentsCliCase, entry.value)
+    if given is None:
         return
     conversation = invocations(given.events())
-    case_id = given.eval_case_id
+    prompts = [turn.user for turn in conversation]
+    case_id = names.id_of(given.eval_case_id, prompts, entry.line, entry.notes)
     if case_id is None:
-        case_id, twice = names.name((turn.user for turn in conversation), entry.line)
-        if twice:
-            entry.notes.error(twice)
-            return
+        return
     for key in entry.value:
         if key not in AgentsCliCase.model_fields:
             entry.notes.warning("is ignored", (key,))

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ci_eval.evalsets._entries import Source
 from ci_eval.evalsets._given_case import FOREIGN, GivenCase, read_case
 from ci_eval.evalsets._names import MadeNames
 from ci_eval.evalsets._reading import Problems, open_evalset
-from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json
@@ -80,7 +79,7 @@ class Cases(EvalSetReader):
     text, write it as a JSON string.  Empty cells are ignored.
     """
 
-    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl", "yaml", "csv"})
+    syntaxes = frozenset({"json", "jsonl", "yaml", "csv"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:

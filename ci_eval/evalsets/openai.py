@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from ci_eval.evalsets._entries import Entry, Source, locator
 from ci_eval.evalsets._names import MadeNames
@@ -10,7 +9,6 @@ from ci_eval.evalsets._reading import Notes, Problems, open_evalset
 from ci_eval.formats.events import as_expected, invocations
 from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
 from ci_eval.formats.sniff import read_head, syntax_of
-from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json
@@ -38,7 +36,7 @@ class OpenAI(EvalSetReader):
     images, sounds and files in a message are kept.
     """
 
-    syntaxes: ClassVar[frozenset[Syntax]] = frozenset({"json", "jsonl"})
+    syntaxes = frozenset({"json", "jsonl"})
 
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
@@ -77,10 +75,7 @@ def _case(entry: Entry, names: MadeNames) -> Iterator[EvalCase]:
     # An empty list states that no tool is called; a missing one states nothing.
     stated = any(each.tool_calls == () for each in talk.messages)
     conversation = as_expected(invocations(talk.events()), stated=stated)
-    case_id = talk.case or talk.id
-    if case_id is None:
-        case_id, twice = names.name((turn.user for turn in conversation), entry.line)
-        if twice:
-            entry.notes.error(twice)
-            return
-    yield EvalCase(eval_id=case_id, conversation=conversation, tags=talk.tags, line=entry.line)
+    prompts = [turn.user for turn in conversation]
+    case_id = names.id_of(talk.case or talk.id, prompts, entry.line, entry.notes)
+    if case_id is not None:
+        yield EvalCase(eval_id=case_id, conversation=conversation, tags=talk.tags, line=entry.line)

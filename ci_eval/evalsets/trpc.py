@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from ci_eval.evalsets._entries import Entry, Source
@@ -14,7 +14,6 @@ from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import (
     Content,
-    ConversationScenario,
     EvalCase,
     FunctionCall,
     FunctionResponse,
@@ -25,7 +24,6 @@ from ci_eval.records.model import (
     Record,
     Rubric,
     RubricContent,
-    SessionInput,
 )
 from ci_eval.text.validation_messages import errors_in
 
@@ -37,10 +35,8 @@ _UNREAD: Final = {
 """Keys of trpc-agent-go without an equivalent, and the warning for each."""
 
 
-class _Given(Record):
+class _Given(Record, extra="ignore", alias_generator=to_camel):
     """A part of the file, in camelCase; unknown keys are ignored, as in Go."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", alias_generator=to_camel)
 
 
 class _Message(_Given):
@@ -162,14 +158,8 @@ def _case(entry: Entry) -> Iterator[EvalCase]:
     yield EvalCase(
         eval_id=given.eval_id,
         conversation=None if turns is None else tuple(map(_invocation, turns)),
-        conversation_scenario=scenario
-        and ConversationScenario(
-            starting_prompt=scenario.starting_prompt, conversation_plan=scenario.conversation_plan
-        ),
-        session_input=session
-        and SessionInput(
-            app_name=session.app_name, user_id=session.user_id, state=session.state or {}
-        ),
+        conversation_scenario=scenario and scenario.model_dump(),
+        session_input=session and {**session.model_dump(), "state": session.state or {}},
         rubrics=tuple(map(_rubric, given.rubrics or ())) or None,
         creation_timestamp=given.creation_timestamp or 0.0,
         line=entry.line,

@@ -12,18 +12,9 @@ from ci_eval.records.model import Stored
 from ci_eval.records.questions import Answer
 from ci_eval.text.json_text import parse_json
 
-_BLOCKED = frozenset(
-    {
-        "SAFETY",
-        "RECITATION",
-        "BLOCKLIST",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "MODEL_ARMOR",
-        "IMAGE_SAFETY",
-        "IMAGE_PROHIBITED_CONTENT",
-        "IMAGE_RECITATION",
-    }
+_BLOCKED = (
+    *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"),
+    *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
 )
 """Finish reasons that mean that a filter withheld the answer."""
 Finish = Literal["stop", "length", "blocked", "other"]

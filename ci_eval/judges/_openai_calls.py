@@ -65,16 +65,10 @@ class Call(NamedTuple):
 
     def _chat(self, question: Question, instructions: str, given: dict[str, Any]) -> dict[str, Any]:
         names = {"max_output_tokens": self.length, "stop_sequences": "stop"}
-        form: dict[str, Any] = {}
-        if self.structured == "schema" and question.schema:
-            form = {"type": "json_schema", "json_schema": _named_schema(question)}
-        elif self.structured == "json" and question.schema:
-            form = {"type": "json_object"}
+        form = self._form(question)
+        system = [{"role": "system", "content": instructions}] if instructions else []
         return {
-            "messages": [
-                *([{"role": "system", "content": instructions}] if instructions else []),
-                {"role": "user", "content": question.prompt},
-            ],
+            "messages": [*system, {"role": "user", "content": question.prompt}],
             **({"response_format": form} if form else {}),
             **{names.get(name, name): value for name, value in given.items()},
         }
@@ -82,11 +76,7 @@ class Call(NamedTuple):
     def _responses(
         self, question: Question, instructions: str, given: dict[str, Any]
     ) -> dict[str, Any]:
-        form: dict[str, Any] = {}
-        if self.structured == "schema" and question.schema:
-            form = {"type": "json_schema", **_named_schema(question)}
-        elif self.structured == "json" and question.schema:
-            form = {"type": "json_object"}
+        form = self._form(question)
         return {
             "input": question.prompt,
             "store": False,  # OpenAI is not to keep the conversation
@@ -94,6 +84,15 @@ class Call(NamedTuple):
             **({"text": {"format": form}} if form else {}),
             **given,
         }
+
+    def _form(self, question: Question) -> dict[str, Any]:
+        """Return the format of the answer; empty if it is not requested."""
+        if not question.schema or self.structured == "none":
+            return {}
+        if self.structured == "json":
+            return {"type": "json_object"}
+        named = _named_schema(question)
+        return {"type": "json_schema", **({"json_schema": named} if self.api == "chat" else named)}
 
     def read(self, body: str) -> Answer:
         """Parse the answer in the body of a response.

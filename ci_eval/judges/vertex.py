@@ -180,7 +180,7 @@ class _Client:
             client = self._access.client(package)
             _ = client.evals  # imported on first access, which takes a while
         except GoogleAuthError as exc:
-            raise self._unauthorised(exc) from exc
+            raise self._failures.unauthorised(exc) from exc
         except ValueError as exc:
             raise self._failures.unasked(exc) from exc
         return _Connected(client, package.types, ThreadPoolExecutor(_MOST_THREADS))
@@ -198,7 +198,7 @@ class _Client:
                 metrics=[getattr(types.RubricMetric, metric.upper())(version=version)],
             )
         except GoogleAuthError as exc:
-            raise self._unauthorised(exc) from exc
+            raise self._failures.unauthorised(exc) from exc
         except ValueError as exc:
             raise self._unprepared(exc) from exc
         found = read_result(result)
@@ -232,17 +232,11 @@ class _Client:
         while (deeper := cause.__cause__ or cause.__context__) is not None:
             cause = deeper
         if isinstance(cause, GoogleAuthError):
-            return self._unauthorised(cause)
+            return self._failures.unauthorised(cause)
         code = getattr(cause, "code", None)
         if isinstance(code, int):
             return self._failures.refused(int(code), str(cause))
         return self._failures.unasked(cause)
-
-    def _unauthorised(self, exc: Exception) -> JudgeError:
-        """Return the error for missing or invalid credentials."""
-        if getattr(exc, "retryable", False):
-            return self._failures.unreached(exc)
-        return self._failures.unasked(f"no Google Cloud credentials: {exc}")
 
 
 def _dataset(types: Any, asked: Mapping[str, Json]) -> Any:
@@ -275,9 +269,8 @@ def read_result(result: Any) -> dict[str, Json]:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        return None
-    return float(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and isfinite(value) else None
 
 
 def _rubric(number: int, verdict: Any) -> dict[str, Json]:

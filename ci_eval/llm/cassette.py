@@ -41,15 +41,11 @@ class Cassette:
     def __init__(self, path: Path, *, shown: str, secrets: Secrets | None = None) -> None:
         self._path = path
         self._secrets = secrets or Secrets({})
-        self._shown = shown
+        self.shown = shown
+        """Path of the file in messages."""
         self._positions: dict[str, tuple[int, int]] = {}
         """Offset and length of the last line of each key."""
         self._added: dict[str, Answer] = {}
-
-    @property
-    def shown(self) -> str:
-        """Path of the file in messages."""
-        return self._shown
 
     @property
     def is_empty(self) -> bool:
@@ -66,7 +62,7 @@ class Cassette:
         if not self._path.exists():
             return
         if self._path.stat().st_size > MAX_BYTES:
-            message = f"{self._shown} is larger than {MAX_BYTES >> 20} MiB, the limit of cassettes"
+            message = f"{self.shown} is larger than {MAX_BYTES >> 20} MiB, the limit of cassettes"
             raise UsageError(message, hint=_HINT)
         at = 0
         with self._open() as file:
@@ -94,7 +90,7 @@ class Cassette:
 
     def _check_regular(self, file: int) -> None:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise UsageError(problems=[Problem("is not a file", self._shown)])
+            raise UsageError(problems=[Problem("is not a file", self.shown)])
 
     def _check_head(self, line: bytes) -> None:
         found = _FIRST_LINE.match(line)
@@ -104,7 +100,7 @@ class Cassette:
             message = f"is a version {int(found[1])} cassette; this ci-eval reads version {VERSION}"
         else:
             message = "is not a ci-eval cassette"
-        raise UsageError(f"{self._shown} {message}", hint=_HINT)
+        raise UsageError(f"{self.shown} {message}", hint=_HINT)
 
     def begin(self) -> None:
         """Create the file if it is missing, and check that it can be written.

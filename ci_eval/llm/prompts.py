@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from ci_eval.records.errors import UsageError
 from ci_eval.records.model import Json
@@ -26,13 +26,6 @@ MAX_WORDING = 5_000_000
 """Maximum length of a text from a template in the configuration, in characters."""
 _MARK_CHARS = 24
 _PARTS = ("instructions", "question")
-
-
-class Filled(NamedTuple):
-    """A prompt with its data."""
-
-    instructions: str
-    question: str
 
 
 class Fenced:
@@ -64,8 +57,15 @@ class Prompts:
     kind: Literal["judge", "simulator"] = "judge"
     """Role of the model, and name of the folder in `templates/`."""
 
-    def fill(self, name: str, data: Mapping[str, Json], wording: Wording | None = None) -> Filled:
-        """Return the prompt `name` (without its suffix), filled with `data`.
+    def question(
+        self,
+        about: str,
+        name: str,
+        schema: Mapping[str, Json],
+        data: Mapping[str, Json],
+        wording: Wording | None = None,
+    ) -> Question:
+        """Return the question of `about`: the prompt `name` (without its suffix) with `data`.
 
         A `wording` replaces the question and leaves the instructions.
 
@@ -87,7 +87,8 @@ class Prompts:
             raise UsageError(f"the prompt {name}{SUFFIX} has no block {exc}") from None
         except TemplateError as exc:
             raise UsageError(f"the prompt {name}{SUFFIX} is invalid: {exc}") from None
-        return Filled(parts[0], f"{_notice(self.kind, mark)}\n\n{parts[1]}")
+        question = f"{_notice(self.kind, mark)}\n\n{parts[1]}"
+        return Question(about, parts[0], question, schema)
 
     def _worded(self, wording: Wording, context: Mapping[str, object]) -> str:
         """Return the text of a `wording`.
@@ -106,23 +107,6 @@ class Prompts:
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as exc:
             shown = one_line(str(exc), 200)
             raise UsageError(f"the template of the question is invalid: {shown}") from None
-
-    def question(
-        self,
-        about: str,
-        name: str,
-        schema: Mapping[str, Json],
-        data: Mapping[str, Json],
-        wording: Wording | None = None,
-    ) -> Question:
-        """Return the question of `about` from the prompt `name` or its own `wording`.
-
-        Raises:
-            UsageError: as `fill`.
-
-        """
-        filled = self.fill(name, data, wording)
-        return Question(about, filled.instructions, filled.question, schema)
 
     def problems(self, names: tuple[str, ...]) -> Iterator[str]:
         """Yield the errors in the syntax and variables of the prompts `names`."""

@@ -12,19 +12,9 @@ _MAX_STEPS = 12
 """Maximum number of parts of an attribute name."""
 _MAX_NAMED = 6
 """Maximum depth of dotted names inside an attribute, which stand for objects."""
-_KINDS = frozenset(
-    {
-        "AGENT",
-        "CHAIN",
-        "EMBEDDING",
-        "EVALUATOR",
-        "GUARDRAIL",
-        "LLM",
-        "PROMPT",
-        "RERANKER",
-        "RETRIEVER",
-        "TOOL",
-    }
+_KINDS = (
+    *("AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL"),
+    *("LLM", "PROMPT", "RERANKER", "RETRIEVER", "TOOL"),
 )
 """OpenInference's kinds of spans."""
 
@@ -38,6 +28,11 @@ def first(tree: Json, *names: str) -> Json:
         if value is not None:
             return value
     return None
+
+
+def text_in(value: Json) -> str | None:
+    """Return `value` if it is a text that is not empty."""
+    return value if isinstance(value, str) and value else None
 
 
 def from_json(value: Json) -> Json:

@@ -1,11 +1,11 @@
 """Messages of a span, in every version of OpenTelemetry's conventions for generative AI."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from ci_eval.formats.events import USER, as_args, as_response, said
 from ci_eval.formats.openai_messages import events_of
-from ci_eval.recordings._attributes import dicts, first, from_json
+from ci_eval.recordings._attributes import dicts, first, from_json, text_in
 from ci_eval.recordings._spans import Span, SpanEvent
 from ci_eval.records.model import (
     Content,
@@ -16,36 +16,62 @@ from ci_eval.records.model import (
     Part,
 )
 
-_ROLES: Final = {
-    "gen_ai.system.message": "system",
-    "gen_ai.user.message": "user",
-    "gen_ai.assistant.message": "assistant",
-    "gen_ai.tool.message": "tool",
-}
-"""Events with the input of a model, up to version 1.36."""
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
+
+
+class _Source(NamedTuple):
+    """Where spans have the input or the output messages of a model."""
+
+    attribute: str
+    """Attribute since version 1.37, on the span or on its event with the details."""
+    roles: Mapping[str, str]
+    """Role of the message by the name of its event, up to version 1.36."""
+    content: str
+    """Event with the attribute `older`, up to version 1.27."""
+    older: str
+    """Also an attribute of the span itself, in OpenLLMetry."""
+    of_adk: tuple[str, str]
+    """ADK's attribute with a request or a response, and the key of the messages in it."""
+    role: str
+    """Role of messages that do not state it."""
+
+
+_INPUT: Final = _Source(
+    "gen_ai.input.messages",
+    {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")},
+    "gen_ai.content.prompt",
+    "gen_ai.prompt",
+    ("gcp.vertex.agent.llm_request", "contents"),
+    "user",
+)
+_OUTPUT: Final = _Source(
+    "gen_ai.output.messages",
+    {"gen_ai.choice": "assistant"},
+    "gen_ai.content.completion",
+    "gen_ai.completion",
+    ("gcp.vertex.agent.llm_response", "content"),
+    "assistant",
+)
 
 
 def inputs_of(span: Span) -> list[InvocationEvent]:
     """Return the input messages of an agent or a model."""
-    given = _attribute(span, "gen_ai.input.messages")
-    if given is None:
-        given = _prompts(span)
-    if given is not None:
-        return _all(given)
-    request = from_json(span.get("gcp.vertex.agent.llm_request"))
-    return [_content(each) for each in dicts(first(request, "contents"))]
+    return _messages(span, _INPUT)
 
 
 def outputs_of(span: Span) -> list[InvocationEvent]:
     """Return the output messages, one for each choice."""
-    given = _attribute(span, "gen_ai.output.messages")
+    return _messages(span, _OUTPUT)
+
+
+def _messages(span: Span, source: _Source) -> list[InvocationEvent]:
+    given = _attribute(span, source.attribute)
     if given is None:
-        given = _choices(span)
+        given = _older(span, source)
     if given is not None:
-        return _all(given, default="assistant")
-    response = from_json(span.get("gcp.vertex.agent.llm_response"))
-    return [_content(each) for each in dicts(first(response, "content"))]
+        return _all(given, source.role)
+    attribute, key = source.of_adk
+    return [_content(each) for each in dicts(first(from_json(span.get(attribute)), key))]
 
 
 def _attribute(span: Span, name: str) -> Json:
@@ -55,24 +81,16 @@ def _attribute(span: Span, name: str) -> Json:
     return from_json(next((value for value in found if value is not None), None))
 
 
-def _prompts(span: Span) -> Json:
+def _older(span: Span, source: _Source) -> Json:
+    """Return the messages in the events of a span, or in its older attribute."""
     events = [
-        {"role": _ROLES[event.name], **_message(event)}
+        {"role": source.roles[event.name], **_message(event)}
         for event in span.events
-        if event.name in _ROLES
+        if event.name in source.roles
     ]
-    older = _of_event(span, "gen_ai.content.prompt", "gen_ai.prompt")
-    return events or older or from_json(span.get("gen_ai.prompt"))
-
-
-def _choices(span: Span) -> Json:
-    events = [
-        {"role": "assistant", **_message(event)}
-        for event in span.events
-        if event.name == "gen_ai.choice"
-    ]
-    older = _of_event(span, "gen_ai.content.completion", "gen_ai.completion")
-    return events or older or from_json(span.get("gen_ai.completion"))
+    contents = (event.attributes for event in span.events if event.name == source.content)
+    content = next((first(attributes, source.older) for attributes in contents), None)
+    return events or from_json(content) or from_json(span.get(source.older))
 
 
 def _message(event: SpanEvent) -> dict[str, Json]:
@@ -94,12 +112,7 @@ def _message(event: SpanEvent) -> dict[str, Json]:
     return {key: value for key, value in message.items() if value is not None}
 
 
-def _of_event(span: Span, event: str, name: str) -> Json:
-    found = (first(each.attributes, name) for each in span.events if each.name == event)
-    return from_json(next(found, None))
-
-
-def _all(given: Json, default: str = "user") -> list[InvocationEvent]:
+def _all(given: Json, default: str) -> list[InvocationEvent]:
     """Return the events of messages in either of the two notations."""
     if isinstance(given, str):
         return [said(USER if default == "user" else "agent", given)]
@@ -162,15 +175,11 @@ def _texted(text: Json, *, thought: bool) -> Part | None:
 
 
 def _called(given: Json, name: Json, arguments: Json) -> FunctionCall:
-    return FunctionCall(id=_text(given), name=_text(name), args=as_args(arguments))
+    return FunctionCall(id=text_in(given), name=text_in(name), args=as_args(arguments))
 
 
 def _answered(given: Json, name: Json, answer: Json) -> Part:
     response = as_response(answer)
     return Part(
-        function_response=FunctionResponse(id=_text(given), name=_text(name), response=response)
+        function_response=FunctionResponse(id=text_in(given), name=text_in(name), response=response)
     )
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None

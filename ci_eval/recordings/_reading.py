@@ -1,12 +1,20 @@
 """Shared parts of recording readers."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.model import Json
 from ci_eval.records.trials import Recording
-from ci_eval.text.yaml_files import MAX_TEXT
+from ci_eval.text.json_text import JsonText
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import MAX_TEXT, Loc
+
+M = TypeVar("M", bound=BaseModel)
 
 MAX_PROBLEMS = 100
 """Maximum number of problems reported per file."""
@@ -25,6 +33,31 @@ def refuse_long(path: Path, *, shown: str) -> None:
             "split it into several files, with an agent for each"
         )
         raise UsageError(problems=[Problem(message, shown, 1)])
+
+
+def read_each(
+    document: JsonText,
+    values: Mapping[Loc, Json],
+    model: type[M],
+    convert: Callable[[M], Recording],
+) -> list[Recording]:
+    """Return the recordings in `values`, given by their location in `document`.
+
+    Raises:
+        UsageError: one of them is no `model`; it has the problems of all.
+
+    """
+    found: list[Recording] = []
+    problems: list[Problem] = []
+    for place, value in values.items():
+        try:
+            found.append(convert(model.model_validate(value)))
+        except ValidationError as exc:
+            errors = explain(exc, model)
+            problems += [document.problem(message, (*place, *loc)) for loc, message in errors]
+    if problems:
+        raise UsageError(problems=problems[:MAX_PROBLEMS])
+    return found
 
 
 def numbered(recordings: Iterable[Recording]) -> Iterator[Recording]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from ci_eval.recordings._attributes import first, raw_attributes, tree_of
+from ci_eval.recordings._attributes import first, raw_attributes, text_in, tree_of
 from ci_eval.recordings._reading import MAX_PROBLEMS
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.model import Json
@@ -148,10 +148,10 @@ def _span(raw: Mapping[str, Json], resource: Json, number: str) -> Span:
     ids = {**raw, **context} if isinstance(context, Mapping) else raw
     of_resource = raw_attributes(resource) if isinstance(resource, Mapping) else {}
     return Span(
-        trace=_text(_any(ids, "traceId", "trace_id", "context.trace_id")) or "",
-        id=_text(_any(ids, "spanId", "span_id", "context.span_id")) or number,
-        parent=_text(_any(raw, "parentSpanId", "parent_id", "parentId", "parent_span_id")),
-        name=_text(raw.get("name")) or "",
+        trace=text_in(_any(ids, "traceId", "trace_id", "context.trace_id")) or "",
+        id=text_in(_any(ids, "spanId", "span_id", "context.span_id")) or number,
+        parent=text_in(_any(raw, "parentSpanId", "parent_id", "parentId", "parent_span_id")),
+        name=text_in(raw.get("name")) or "",
         start=_moment(raw, "startTimeUnixNano", "start_time", "startTime"),
         end=_moment(raw, "endTimeUnixNano", "end_time", "endTime"),
         attributes=tree_of({**of_resource, **raw_attributes(raw)}),
@@ -164,14 +164,10 @@ def _any(raw: Mapping[str, Json], *keys: str) -> Json:
     return next((raw[key] for key in keys if raw.get(key) is not None), None)
 
 
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 def _events(raw: Json) -> Iterator[SpanEvent]:
     for event in raw if isinstance(raw, list) else ():
         if isinstance(event, Mapping):
-            yield SpanEvent(_text(event.get("name")) or "", tree_of(raw_attributes(event)))
+            yield SpanEvent(text_in(event.get("name")) or "", tree_of(raw_attributes(event)))
 
 
 def _error(raw: Mapping[str, Json]) -> str | None:
@@ -181,13 +177,13 @@ def _error(raw: Mapping[str, Json]) -> str | None:
     code = status.get("code", status.get("status_code"))
     if code not in (2, "2", "ERROR", "STATUS_CODE_ERROR", "StatusCode.ERROR"):
         return None
-    said = _text(_any(status, "message", "description"))
+    said = text_in(_any(status, "message", "description"))
     thrown = [
         first(event.attributes, "exception.message", "exception.type")
         for event in _events(raw.get("events"))
         if event.name == "exception"
     ]
-    return said or next(filter(None, map(_text, reversed(thrown))), None) or "it failed"
+    return said or next(filter(None, map(text_in, reversed(thrown))), None) or "it failed"
 
 
 # --- Values ---------------------------------------------------------------------------------

@@ -3,17 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ci_eval.formats import known_files
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._reading import MAX_PROBLEMS, numbered
+from ci_eval.recordings._reading import numbered, read_each
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.model import AdkRecord, Invocation, Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import parse_strict
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import read_text
+from ci_eval.text.yaml_files import Loc, read_text
 
 
 @recording("adk_result")
@@ -40,19 +37,8 @@ class AdkResult(RecordingReader):
         key = "evalCaseResults" if "evalCaseResults" in value else "eval_case_results"
         if not isinstance(value.get(key), list):
             raise UsageError(problems=[Problem("has no list 'eval_case_results'", shown, 1)])
-        found: list[Recording] = []
-        problems: list[Problem] = []
-        for position, case in enumerate(value[key]):
-            try:
-                found.append(_recording(_Result.model_validate(case)))
-            except ValidationError as exc:
-                problems += [
-                    document.problem(message, (key, position, *loc))
-                    for loc, message in explain(exc, _Result)
-                ]
-        if problems:
-            raise UsageError(problems=problems[:MAX_PROBLEMS])
-        return numbered(found)
+        cases: dict[Loc, Json] = {(key, position): case for position, case in enumerate(value[key])}
+        return numbered(read_each(document, cases, _Result, _recording))
 
 
 class _Observed(AdkRecord, extra="ignore"):

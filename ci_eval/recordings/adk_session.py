@@ -4,17 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ci_eval.formats.events import invocations
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._reading import MAX_PROBLEMS
-from ci_eval.records.errors import Problem, UsageError
+from ci_eval.recordings._reading import read_each
 from ci_eval.records.model import AdkRecord, InvocationEvent, Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import parse_strict
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import read_text
+from ci_eval.text.yaml_files import Loc, read_text
 
 
 @recording("adk_session")
@@ -43,21 +39,10 @@ class AdkSession(RecordingReader):
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""
         document = parse_strict(read_text(path, shown=shown), shown=shown)
-        is_list = isinstance(document.value, list)
-        found: list[Recording] = []
-        problems: list[Problem] = []
-        for position, given in enumerate(document.value if is_list else [document.value]):
-            try:
-                found.append(_recording(_Session.model_validate(given)))
-            except ValidationError as exc:
-                base: list[int | str] = [position] if is_list else []
-                problems += [
-                    document.problem(message, (*base, *loc))
-                    for loc, message in explain(exc, _Session)
-                ]
-        if problems:
-            raise UsageError(problems=problems[:MAX_PROBLEMS])
-        return iter(found)
+        sessions: dict[Loc, Json] = {(): document.value}
+        if isinstance(document.value, list):
+            sessions = {(position,): given for position, given in enumerate(document.value)}
+        return iter(read_each(document, sessions, _Session, _recording))
 
 
 class _Event(InvocationEvent):

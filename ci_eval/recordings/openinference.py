@@ -7,7 +7,7 @@ from typing import Final
 from ci_eval.formats.events import USER, as_args, as_response, said
 from ci_eval.formats.openai_messages import events_of
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._attributes import dicts, first, from_json
+from ci_eval.recordings._attributes import dicts, first, from_json, text_in
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
 from ci_eval.recordings._tree import Kind, Step
@@ -78,34 +78,30 @@ def step_of(span: Span) -> Step:
     is_tool = kind == "tool"
     return Step(
         kind=kind,
-        author=_text(span.get("agent.name")) or (span.name if kind == "agent" else ""),
+        author=text_in(span.get("agent.name")) or (span.name if kind == "agent" else ""),
         inputs=() if is_tool else _inputs(span),
         outputs=() if is_tool else _outputs(span),
         call=_call(span) if is_tool else None,
         answer=_answer(span) if is_tool else None,
         usage=_usage(span) if kind == "model" else None,
-        model=_text(span.get("llm.model_name")),
-        finish=_text(span.get("llm.finish_reason")) if kind == "model" else None,
-        session=_text(span.get("session.id")),
+        model=text_in(span.get("llm.model_name")),
+        finish=text_in(span.get("llm.finish_reason")) if kind == "model" else None,
+        session=text_in(span.get("session.id")),
         case=_case(span),
-        node=_text(span.get("graph.node.id")),
+        node=text_in(span.get("graph.node.id")),
     )
 
 
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 def _case(span: Span) -> str | None:
-    named = _text(span.get("ci_eval.case", "eval_id"))
-    return named or _text(first(from_json(span.get("metadata")), "eval_id"))
+    named = text_in(span.get("ci_eval.case", "eval_id"))
+    return named or text_in(first(from_json(span.get("metadata")), "eval_id"))
 
 
 def _call(span: Span) -> FunctionCall:
     arguments = span.get("tool.parameters", "input.value")
     return FunctionCall(
-        id=_text(span.get("tool_call.id", "tool.id")),
-        name=_text(span.get("tool.name")) or span.name,
+        id=text_in(span.get("tool_call.id", "tool.id")),
+        name=text_in(span.get("tool.name")) or span.name,
         args=None if arguments is None else as_args(arguments),
     )
 
@@ -158,8 +154,8 @@ def _as_chat(message: Mapping[str, Json]) -> dict[str, Json]:
         arguments = message.get("function_call_arguments_json")
         chat["function_call"] = {"name": message["function_call_name"], "arguments": arguments}
     contents = [each.get("message_content", each) for each in dicts(message.get("contents"))]
-    texts = [each for each in contents if isinstance(each, Mapping) and _text(each.get("text"))]
-    if texts and not _text(chat["content"]):
+    texts = [each for each in contents if isinstance(each, Mapping) and text_in(each.get("text"))]
+    if texts and not text_in(chat["content"]):
         chat["content"] = [{"type": "text", "text": each["text"]} for each in texts]
     return chat
 
@@ -177,7 +173,7 @@ def _value(span: Span, which: str, author: str) -> list[InvocationEvent]:
         return [said(author, value)]
     found = _messages(first(parsed, "messages"), "user")
     content = first(parsed, "new_message", "content")
-    texts = [_text(part.get("text")) for part in dicts(first(content, "parts"))]
+    texts = [text_in(part.get("text")) for part in dicts(first(content, "parts"))]
     if any(texts):
         found.append(said(author, "\n".join(text for text in texts if text)))
     elif isinstance(content, str) and content:

@@ -6,6 +6,7 @@ from typing import Final
 
 from ci_eval.formats.events import as_args, as_response
 from ci_eval.plugins.points import RecordingReader, recording
+from ci_eval.recordings._attributes import text_in
 from ci_eval.recordings._genai_messages import inputs_of, outputs_of
 from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
 from ci_eval.recordings._traces import conversations
@@ -99,28 +100,24 @@ def step_of(span: Span) -> Step:
     name = span.get("gen_ai.tool.name")
     return Step(
         kind=kind,
-        author=_text(span.get("gen_ai.agent.name")) or "",
+        author=text_in(span.get("gen_ai.agent.name")) or "",
         inputs=inputs_of(span),
         outputs=outputs_of(span),
         call=_call(span, name) if kind == "tool" and isinstance(name, str) else None,
         answer=_answer(span),
         usage=_usage(span) if kind == "model" else None,
-        model=_text(span.get("gen_ai.response.model", "gen_ai.request.model")),
+        model=text_in(span.get("gen_ai.response.model", "gen_ai.request.model")),
         finish=_finish(span.get("gen_ai.response.finish_reasons")) if kind == "model" else None,
-        session=_text(
+        session=text_in(
             span.get("gen_ai.conversation.id", "gcp.vertex.agent.session_id", "session.id")
         ),
-        case=_text(span.get("ci_eval.case", "eval_id")),
+        case=text_in(span.get("ci_eval.case", "eval_id")),
     )
 
 
 def _finish(value: Json) -> str | None:
     """Return the finish reason of the first answer."""
-    return _text(value[0] if isinstance(value, list) and value else value)
-
-
-def _text(value: Json) -> str | None:
-    return value if isinstance(value, str) and value else None
+    return text_in(value[0] if isinstance(value, list) and value else value)
 
 
 def _kind(span: Span) -> Kind:

@@ -79,6 +79,12 @@ class Failures:
         message = f"{self.model!r} cannot be asked: {self._words(str(why))}"
         return JudgeError(message, hopeless=True)
 
+    def unauthorised(self, exc: Exception) -> JudgeError:
+        """Return the error for missing or rejected credentials of Google Cloud."""
+        if getattr(exc, "retryable", False):
+            return self.unreached(exc)
+        return self.unasked(f"no Google Cloud credentials: {exc}")
+
     def _words(self, text: str) -> str:
         if len(self.key) >= MIN_SECRET:
             text = text.replace(self.key, "[key]")

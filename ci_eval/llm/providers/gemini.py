@@ -277,7 +277,7 @@ class GeminiClient:
         except APIError as exc:
             raise self._refused(exc, failures) from exc
         except GoogleAuthError as exc:
-            raise _unauthorised(exc, failures) from exc
+            raise failures.unauthorised(exc) from exc
         except (json.JSONDecodeError, UnicodeDecodeError) as exc:
             raise failures.unreadable(ValueError("is an error that is not JSON")) from exc
         except UnknownApiResponseError as exc:
@@ -299,13 +299,6 @@ class GeminiClient:
             after_s=retry_delay(body) if after_s is None else after_s,
             spent=is_spent(body),
         )
-
-
-def _unauthorised(exc: Exception, failures: Failures) -> JudgeError:
-    """Return the error for missing or rejected credentials."""
-    if getattr(exc, "retryable", False):
-        return failures.unreached(exc)
-    return failures.unasked(f"no Google Cloud credentials: {exc}")
 
 
 async def _close(client: "Client") -> None:

@@ -15,16 +15,10 @@ _TOOLS = "a judge calls no tools"
 _TEXT = "a judge answers with text"
 REFUSED: Mapping[str, str] = {
     "system_instruction": "the criterion sets the prompt",
-    "response_mime_type": _FORM,
-    "response_schema": _FORM,
-    "response_json_schema": _FORM,
-    "tools": _TOOLS,
-    "tool_config": _TOOLS,
-    "automatic_function_calling": _TOOLS,
+    **dict.fromkeys(("response_mime_type", "response_schema", "response_json_schema"), _FORM),
+    **dict.fromkeys(("tools", "tool_config", "automatic_function_calling"), _TOOLS),
     "candidate_count": "one answer is read; set 'samples' for more",
-    "response_modalities": _TEXT,
-    "speech_config": _TEXT,
-    "image_config": _TEXT,
+    **dict.fromkeys(("response_modalities", "speech_config", "image_config"), _TEXT),
 }
 """Settings that would break a judge, each with the reason."""
 

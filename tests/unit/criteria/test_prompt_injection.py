@@ -96,7 +96,8 @@ def outside(text: str) -> str:
 
 
 def filled(prompt: str, value: Json) -> tuple[str, str]:
-    return OURS.fill(prompt, dict.fromkeys(variables(prompt), value))
+    asked = OURS.question("", prompt, {}, dict.fromkeys(variables(prompt), value))
+    return asked.instructions, asked.text
 
 
 # --- The questions --------------------------------------------------------------------------
