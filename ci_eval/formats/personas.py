@@ -6,10 +6,12 @@ simulated users, which also gets the violations.  The names are ADK's; the texts
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
 from pydantic import ValidationError
 
 from ci_eval.records.model import AdkRecord, Json
+from ci_eval.text import templates
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain
 
@@ -39,10 +41,10 @@ class Persona(AdkRecord, extra="ignore"):
 
 def fault(value: Json) -> str:
     """Return the error in the `user_persona` of a scenario; empty if there is none."""
-    if value is None or (isinstance(value, str) and value in KNOWN):
+    if value is None or (isinstance(value, str) and value in known()):
         return ""
     if isinstance(value, str):
-        return f"unknown persona {value[:80]!r}{did_you_mean(value[:80], KNOWN)}"
+        return f"unknown persona {value[:80]!r}{did_you_mean(value[:80], known())}"
     if not isinstance(value, Mapping):
         return f"expected the name or the description of a persona, found {describe(value)}"
     try:
@@ -58,10 +60,10 @@ def persona_of(value: Json, stop_signal: str = STOP_SIGNAL) -> Persona | None:
 
     `{{ stop_signal }}` is replaced in its texts; nothing else is.
     """
-    known = KNOWN.get(value) if isinstance(value, str) else None
-    if known is None and fault(value):
+    named = known().get(value) if isinstance(value, str) else None
+    if named is None and fault(value):
         return None
-    given = known.model_dump() if known else value
+    given = named.model_dump() if named else value
     return Persona.model_validate(_with_signal(given, stop_signal)) if given is not None else None
 
 
@@ -97,160 +99,10 @@ def described(value: Json, stop_signal: str) -> str:
     return persona_text(persona, to_judge=True) if persona else ""
 
 
-# --- ADK's personas, in ci-eval's words -------------------------------------------------------
+@cache
+def known() -> Mapping[str, Persona]:
+    """Return the personas that a scenario may name, by name: ADK's, in ci-eval's words."""
+    import yaml
 
-
-def _behavior(name: str, description: str, do: tuple[str, ...], never: tuple[str, ...]) -> Behavior:
-    return Behavior(
-        name=name, description=description, behavior_instructions=do, violation_rubrics=never
-    )
-
-
-_STEP_BY_STEP = _behavior(
-    "Goes through the plan in full",
-    "Goes through the plan with all the details that it gives.",
-    (
-        "Once the agent has done what you asked for, ask for what the plan has next.",
-        "Leave out what the agent has done already.",
-        "Say what you want together with every detail of it that the plan gives.",
-    ),
-    (
-        "It asks again for what was done.",
-        "It wants what the plan does not have, or agrees to something else that the agent offers.",
-        "It makes up a detail, such as a number or an address.",
-        "It keeps details back until the agent asks for them.",
-        "It asks for two things of the plan at once.",
-    ),
-)
-_GOAL_FIRST = _behavior(
-    "Names its goal alone",
-    "Names its goal, and leaves the details to the agent until it asks.",
-    (
-        "Once the agent has done what you asked for, name the goal that the plan has next.",
-        "Leave out what the agent has done already.",
-        "Give no details of a goal before the agent asks for them.",
-    ),
-    (
-        "It asks again for what was done.",
-        "It wants what neither the plan nor the agent brought up, or makes up a detail.",
-        "It gives a detail that the agent has not asked for.",
-        "It asks for two things of the plan at once.",
-    ),
-)
-_ONLY_RELEVANT = _behavior(
-    "Answers what matters",
-    "Answers what the agent asks only where it has to do with the plan.",
-    (
-        "Answer a question that the plan has an answer to, and add nothing to the answer.",
-        "Where a question has nothing to do with the plan, say so, and come back to your request.",
-    ),
-    (
-        "It answers a question that has nothing to do with the plan.",
-        "It does not answer a question that the plan has an answer to.",
-        "It tells more than was asked.",
-    ),
-)
-_ANSWERS_ALL = _behavior(
-    "Answers everything",
-    "Answers whatever the agent asks.",
-    (
-        "Answer every question of the agent.",
-        "Where the plan has no answer, say something that fits the plan, or that you do not know.",
-    ),
-    ("It leaves a question of the agent without an answer.",),
-)
-_CORRECTS = _behavior(
-    "Corrects the agent",
-    "Corrects the agent where it is wrong.",
-    ("Where the agent says or assumes what contradicts the plan or makes no sense, correct it.",),
-    ("The agent is wrong, and the message passes over it.",),
-)
-_NEVER_CORRECTS = _behavior(
-    "Leaves mistakes alone",
-    "Never corrects the agent.",
-    ("Where the agent says what is wrong or makes no sense, write `{{ stop_signal }}`.",),
-    ("It corrects a mistake or an assumption of the agent.",),
-)
-_HELPS_ONCE = _behavior(
-    "Helps once",
-    "Where something does not work, helps the agent to get on, once.",
-    (
-        "The first time that the agent fails at a request, point at what went wrong.",
-        "Help once in the whole conversation. That you answer a question is no help.",
-    ),
-    ("It gives up at the first failure of the agent.", "It goes on after a second failure."),
-)
-_ENDS_AT_SECOND = _behavior(
-    "Ends in time",
-    "Ends the conversation where that did not help.",
-    (
-        "Write `{{ stop_signal }}` once the agent has confirmed that all of the plan is done.",
-        "Write it, too, once the agent hands you over to a person, or has failed a second time.",
-        "Do not end before. That the agent asks something is no failure.",
-    ),
-    (
-        "The conversation is over, and the message is not `{{ stop_signal }}`.",
-        "The message is `{{ stop_signal }}`, and the conversation is not over.",
-    ),
-)
-_GIVES_UP = _behavior(
-    "Gives up at once",
-    "Ends the conversation as soon as something does not work, and tries nothing else.",
-    (
-        "Write `{{ stop_signal }}` once the agent has confirmed that all of the plan is done.",
-        "Write it, too, once the agent hands you over to a person, and as soon as it fails.",
-        "Do not end before. That the agent asks something is no failure.",
-    ),
-    (
-        "The conversation is over, and the message is not `{{ stop_signal }}`.",
-        "The message is `{{ stop_signal }}`, and the conversation is not over.",
-        "It goes on after a failure of the agent.",
-    ),
-)
-_POLITE = _behavior(
-    "Speaks as at work",
-    "Speaks politely and to the point, as at work.",
-    ("Write clear, exact sentences, without slang, pictures or small talk.",),
-    (
-        "It has slang, shortened words or pictures, or chats.",
-        "It is long where a sentence would do.",
-        "It does not sound like the messages before it.",
-    ),
-)
-_CASUAL = _behavior(
-    "Speaks as with a friend",
-    "Speaks casually, as with a friend.",
-    ("Write as people chat: short, informal, never like an order form.",),
-    (
-        "It is stiff, or a bare command.",
-        "It is long where a sentence would do.",
-        "It does not sound like the messages before it.",
-    ),
-)
-
-KNOWN: Mapping[str, Persona] = {
-    each.id: each
-    for each in (
-        Persona(
-            id="EXPERT",
-            description="Knows exactly what it wants, takes the agent for a tool, and has little "
-            "patience with talk.",
-            behaviors=(
-                *(_STEP_BY_STEP, _ONLY_RELEVANT, _CORRECTS),
-                *(_HELPS_ONCE, _ENDS_AT_SECOND, _POLITE),
-            ),
-        ),
-        Persona(
-            id="NOVICE",
-            description="Does not quite understand its own problem, relies on the agent, and can "
-            "neither tell its mistakes nor mend them.",
-            behaviors=(_GOAL_FIRST, _NEVER_CORRECTS, _ANSWERS_ALL, _GIVES_UP, _CASUAL),
-        ),
-        Persona(
-            id="EVALUATOR",
-            description="Wants to find out whether the agent can do what the plan asks for.",
-            behaviors=(_STEP_BY_STEP, _ONLY_RELEVANT, _GIVES_UP, _NEVER_CORRECTS, _CASUAL),
-        ),
-    )
-}
-"""The personas that a scenario may name."""
+    listed = yaml.safe_load(templates.source("simulator/personas.yaml"))["personas"]
+    return {each["id"]: Persona.model_validate(each) for each in listed}

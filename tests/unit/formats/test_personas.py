@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.formats.personas import KNOWN, described, fault, persona_of, persona_text
+from ci_eval.formats.personas import described, fault, known, persona_of, persona_text
 
 STOP = "</finished>"
 HURRIED: dict[str, Any] = {
@@ -35,11 +35,11 @@ def test_a_persona_of_adks_has_as_many_behaviours_as_there(name: str, behaviors:
 
 
 def test_only_an_expert_corrects_the_agent_and_helps_it():
-    names = {name: {each.name for each in KNOWN[name].behaviors} for name in KNOWN}
+    names = {name: {each.name for each in known()[name].behaviors} for name in known()}
 
-    assert [name for name in KNOWN if "Corrects the agent" in names[name]] == ["EXPERT"]
-    assert [name for name in KNOWN if "Helps once" in names[name]] == ["EXPERT"]
-    assert [name for name in KNOWN if "Answers everything" in names[name]] == ["NOVICE"]
+    assert [name for name in known() if "Corrects the agent" in names[name]] == ["EXPERT"]
+    assert [name for name in known() if "Helps once" in names[name]] == ["EXPERT"]
+    assert [name for name in known() if "Answers everything" in names[name]] == ["NOVICE"]
 
 
 def test_who_plays_it_is_told_what_to_do_and_a_judge_what_breaks_it():
