@@ -90,9 +90,8 @@ class AgentFlowJudged(JudgedCriterion):
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Return the question that the package asks."""
 
-    def passed_over(self, case: EvalCase, trace: Trace) -> str:
+    def passed_over(self, trace: Trace) -> str:
         """Return why the package scores 1 without a call; empty if it calls the judge."""
-        del case
         return "" if trace.invocations[-1].response else "there is no response"
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
@@ -100,7 +99,7 @@ class AgentFlowJudged(JudgedCriterion):
         if not trace.invocations:
             return self.unscored(Status.ERROR, "no response was observed")
         if self.semantics == "observed":
-            skipped = self.passed_over(case, trace)
+            skipped = self.passed_over(trace)
             if skipped:
                 return self.scored(1.0, reason=f"{skipped}, which the package passes")
             return await self._judged(self.observed(case, trace), panel, unread=UNREADABLE)

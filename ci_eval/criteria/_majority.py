@@ -73,9 +73,8 @@ async def majority(
 
     In a jury, each judge's verdict is one vote.
     """
-    by_judge = await asyncio.gather(
-        *(_by_one(seat, question, labels, read) for seat in panel.judges)
-    )
+    asking = (_by_one(seat, question, labels, read) for seat in panel.judges)
+    by_judge = await asyncio.gather(*asking)
     if len(panel.judges) == 1:
         return by_judge[0]
     return {label: _by_jury(panel, [each[label] for each in by_judge]) for label in labels}

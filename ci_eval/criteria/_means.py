@@ -53,9 +53,8 @@ async def mean_of(
     A jury agrees if all of its judges' means pass, or none does.  `unread` is the sample to use for
     an answer that cannot be parsed, if it is to count.
     """
-    by_judge = await asyncio.gather(
-        *(_by_one(seat, question, read, unread) for seat in panel.judges)
-    )
+    asking = (_by_one(seat, question, read, unread) for seat in panel.judges)
+    by_judge = await asyncio.gather(*asking)
     if len(by_judge) == 1:
         return by_judge[0]
     note_agreement(panel, [None if each.value is None else passes(each.value) for each in by_judge])

@@ -53,25 +53,19 @@ def rouge1_f(candidate: str, reference: str, *, rules: Rules) -> float:
     the reference's words), whatever their order: from 0.0 if no word is shared, even between two
     empty texts, to 1.0 for the same words.
     """
-    return _f1(words(candidate, rules=rules), words(reference, rules=rules))
+    given, wanted = words(candidate, rules=rules), Counter(words(reference, rules=rules))
+    shared = (Counter(given) & wanted).total()
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(given), shared / wanted.total()
+    # This order of operations agrees with rouge-score's to the last bit.
+    return 2 * precision * recall / (precision + recall)
 
 
 def words(text: str, *, rules: Rules) -> list[str]:
     """Split text into words, each as often as it occurs; their order has no meaning."""
     cut_ascii = _ascii_cutter(stemmed=rules != "agentflow")
     return cut_ascii(text) if rules == "adk@2.3" else _cut_any_script(text, cut_ascii)
-
-
-def _f1(candidate: list[str], reference: list[str]) -> float:
-    """Return the F1 of two bags of words."""
-    wanted = Counter(reference)
-    shared = sum(min(n, wanted.get(word, 0)) for word, n in Counter(candidate).items())
-    if not shared:
-        return 0.0
-    precision = shared / len(candidate)
-    recall = shared / len(reference)
-    # This order of operations agrees with rouge-score's to the last bit.
-    return 2 * precision * recall / (precision + recall)
 
 
 @functools.cache

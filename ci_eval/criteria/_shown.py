@@ -124,13 +124,8 @@ def _details(invocations: Iterable[Invocation]) -> Iterator[tuple[str, AgentDeta
 def dialogue(invocations: Sequence[Invocation]) -> list[dict[str, Json]]:
     """Return the whole conversation, turn by turn."""
     return [
-        {
-            "turn": turn,
-            "user": invocation.user,
-            "steps": steps(moments(invocation)),
-            "response": invocation.response,
-        }
-        for turn, invocation in enumerate(invocations, 1)
+        {"turn": turn, "user": each.user, "steps": steps(moments(each)), "response": each.response}
+        for turn, each in enumerate(invocations, 1)
     ]
 
 

@@ -34,11 +34,11 @@ class OfTrajectory(Share):
             return self.scored(None, reason=NO_INVOCATION)
         if not is_captured(trace):
             return self.unscored(Status.ERROR, NOT_CAPTURED)
-        return self.judged_by(case, calls_of(trace.invocations))
+        return self.judged_by(case, trace.invocations)
 
     @abstractmethod
-    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
-        """Score the tool calls."""
+    def judged_by(self, case: EvalCase, invocations: Sequence[Invocation]) -> Score:
+        """Score the tool calls of `invocations`, at least one."""
 
 
 def is_captured(trace: Trace) -> bool:

@@ -28,8 +28,6 @@ from ci_eval.runtime.workers.calls import call
 from ci_eval.runtime.workers.pool import Adapter, Pool
 from ci_eval.runtime.workers.target import UnderPython, digest_of
 
-ADAPTER = Adapter("adk_metric")
-"""Converts ci-eval's JSON into google.adk objects, in the worker."""
 _CODE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
@@ -172,7 +170,8 @@ class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
     async def start(self, context: RunContext) -> AsyncIterator[Scorer]:
         """Start a worker for the first trial; leaving the context ends it."""
         target = ":".join(self.code.rsplit(".", 1))
-        async with self.pool_of(target, context, adapter=ADAPTER) as pool:
+        # Converts ci-eval's JSON into google.adk objects, in the worker.
+        async with self.pool_of(target, context, adapter=Adapter("adk_metric")) as pool:
             yield _Metric(self, pool)
 
 

@@ -43,9 +43,8 @@ class FinalResponseMatch(AdkJudged):
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
         """Return the share of the invocations that are valid."""
-        turns = await asyncio.gather(
-            *(self._judge(case, *pair, panel) for pair in pairs(case, trace))
-        )
+        judging = (self._judge(case, *pair, panel) for pair in pairs(case, trace))
+        turns = await asyncio.gather(*judging)
         return summed_up(self, turns, mean(turns))
 
     def measures(self, case: EvalCase, turn: Invocation) -> bool:

@@ -5,17 +5,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
+from ci_eval.criteria import _sentences
 from ci_eval.criteria._adk_judged import AdkJudged
 from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
 from ci_eval.criteria._jury import ask_once, names_of, note_agreement
-from ci_eval.criteria._sentences import (
-    POSITIVE,
-    SEGMENTS,
-    VERDICTS,
-    letters,
-    read_findings,
-    read_sentences,
-)
 from ci_eval.criteria._shown import Moment, declared_tools, instructions, moments, steps
 from ci_eval.plugins.points import Asked, Panel, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json
@@ -81,7 +74,7 @@ class Hallucinations(AdkJudged):
         return summed_up(self, turns, mean(turns))
 
     async def _judge(self, invocation: Invocation, panel: Panel) -> JudgedTurn:
-        said = [each for each in self._texts(invocation) if letters(each.text)]
+        said = [each for each in self._texts(invocation) if _sentences.letters(each.text)]
         found = await asyncio.gather(*(self._judge_text(each, invocation, panel) for each in said))
         if not found:
             return JudgedTurn(None)
@@ -101,9 +94,8 @@ class Hallucinations(AdkJudged):
 
     async def _judge_text(self, said: _Said, invocation: Invocation, panel: Panel) -> JudgedTurn:
         """Return the score of one text: the mean of the judges' shares."""
-        shares = await asyncio.gather(
-            *(_share(seat, said, invocation, panel) for seat in panel.judges)
-        )
+        asking = (_share(seat, said, invocation, panel) for seat in panel.judges)
+        shares = await asyncio.gather(*asking)
         passed = [None if each.value is None else self.status_of(each.value) for each in shares]
         note_agreement(panel, passed)
         evidence = _evidence(panel, shares)
@@ -115,25 +107,24 @@ class Hallucinations(AdkJudged):
 
 async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) -> JudgedTurn:
     """Return the share of a text's sentences that one judge finds supported."""
-    question = panel.question(SEGMENT, SEGMENTS, text=said.text)
-    cut = await ask_once(seat, question, partial(read_sentences, text=said.text))
+    question = panel.question(SEGMENT, _sentences.SEGMENTS, text=said.text)
+    cut = await ask_once(seat, question, partial(_sentences.read_sentences, text=said.text))
     if cut.value is None:
         return JudgedTurn(None, f"{seat.name}: {cut.reason}", {"sentences": []})
     question = panel.question(
         VALIDATE,
-        VERDICTS,
+        _sentences.VERDICTS,
         instructions=instructions([invocation]),
         tools=declared_tools([invocation]),
         user_prompt=invocation.user,
         steps=steps(said.before),
-        sentences=[
-            {"number": number, "sentence": each} for number, each in enumerate(cut.value, 1)
-        ],
+        sentences=[{"number": at, "sentence": each} for at, each in enumerate(cut.value, 1)],
     )
-    labelled = await ask_once(seat, question, partial(read_findings, sentences=cut.value))
+    read = partial(_sentences.read_findings, sentences=cut.value)
+    labelled = await ask_once(seat, question, read)
     if labelled.value is None:
         return JudgedTurn(None, f"{seat.name}: {labelled.reason}", {"sentences": []})
-    good = sum(each.label in POSITIVE for each in labelled.value)
+    good = sum(each.label in _sentences.POSITIVE for each in labelled.value)
     found = zip(cut.value, labelled.value, strict=True)
     sentences: list[Json] = [{"sentence": text, **each._asdict()} for text, each in found]
     return JudgedTurn(good / len(sentences), evidence={"sentences": sentences})

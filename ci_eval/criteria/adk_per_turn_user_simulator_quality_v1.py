@@ -45,9 +45,8 @@ class SimulatorQuality(AdkJudged):
 
     def lacks(self, case: EvalCase) -> str:
         """Return a message if `case` has no scenario; empty otherwise."""
-        return (
-            "" if case.conversation_scenario else "needs a scenario, which a simulated user plays"
-        )
+        needed = "needs a scenario, which a simulated user plays"
+        return "" if case.conversation_scenario else needed
 
     async def score(self, case: EvalCase, trace: Trace, panel: Panel) -> Score:
         """Return the share of the messages that are valid."""
@@ -55,12 +54,11 @@ class SimulatorQuality(AdkJudged):
         if scenario is None or not turns:
             return summed_up(self, (), None)
         messages = [turn.user for turn in turns[1:]] + [self.stop_signal]
-        *later, end = await asyncio.gather(
-            *(
-                self._judge(scenario, turns[:number], message, panel)
-                for number, message in enumerate(messages, 1)
-            )
+        judging = (
+            self._judge(scenario, turns[:number], message, panel)
+            for number, message in enumerate(messages, 1)
         )
+        *later, end = await asyncio.gather(*judging)
         judged = [_first(scenario, turns[0]), *later]
         judged[-1] = _ended(judged[-1], end)
         return summed_up(self, judged, mean(judged))

@@ -94,12 +94,11 @@ class RubricBased(AdkJudged):
     ) -> list[_Judged]:
         """Judge each invocation."""
         expected = case.conversation or (None,) * len(actual)
-        return await asyncio.gather(
-            *(
-                self._judge(self.effective(case, before, after), (after,), panel)
-                for before, after in zip(expected, actual, strict=True)
-            )
+        judging = (
+            self._judge(self.effective(case, before, after), (after,), panel)
+            for before, after in zip(expected, actual, strict=True)
         )
+        return await asyncio.gather(*judging)
 
     async def _judge(
         self, rubrics: list[Rubric], invocations: tuple[Invocation, ...], panel: Panel

@@ -194,12 +194,8 @@ def conversation(invocations: tuple[Invocation, ...]) -> dict[str, Json]:
             }
             agents.setdefault(name, config)
     turns = [
-        {
-            "turn_index": number,
-            "turn_id": invocation.invocation_id,
-            "events": [*_events(invocation)],
-        }
-        for number, invocation in enumerate(invocations)
+        {"turn_index": number, "turn_id": each.invocation_id, "events": [*_events(each)]}
+        for number, each in enumerate(invocations)
     ]
     return {"agents": agents, "turns": turns}
 

@@ -1,6 +1,11 @@
 """AgentFlow's judged criteria of what the agent said."""
 
+from collections import Counter
+from fractions import Fraction
 from functools import partial
+from typing import ClassVar
+
+from pydantic import Field, field_validator
 
 from ci_eval.criteria._agentflow import last_expected, last_given
 from ci_eval.criteria._agentflow_judged import (
@@ -13,21 +18,16 @@ from ci_eval.criteria._agentflow_judged import (
 from ci_eval.criteria._forms import NUMBER, TEXT, TEXTS, strict
 from ci_eval.criteria._means import Sample
 from ci_eval.criteria._responses import said
-from ci_eval.criteria._scores import object_in, rationale_in, read_score, share_in
+from ci_eval.criteria._scores import each_in, object_in, rationale_in, read_score, share_in
 from ci_eval.criteria._shown import tool_calls
 from ci_eval.criteria._trajectory import is_captured
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.model import EvalCase, Json, Record
 from ci_eval.records.scenarios import of_metadata
 from ci_eval.records.stated_expectations import UNSTATED
 from ci_eval.records.trials import Trace
 
-_QUALITY = "agentflow/llm_judge"
 _MATCH = "agentflow/response_match_score"
-_FACTS = "agentflow/factual_accuracy_v1"
-_HALLUCINATIONS = "agentflow/hallucinations_v1"
-_SAFETY = "agentflow/safety_v1"
-_SAFETY_OVERALL = "agentflow/safety_v1_overall"
 DIMENSIONS = ("harmful_content", "hate_speech", "privacy", "misinformation", "manipulation")
 _SCORE = strict(reasoning=TEXT, score=NUMBER)
 _FACTS_FORM = strict(reasoning=TEXT, errors=TEXTS, score=NUMBER)
@@ -69,12 +69,12 @@ class Quality(_Matched):
     """
 
     aliases = ("final_response_match_v2",)
-    prompts = (_QUALITY, _MATCH)
+    prompts = ("agentflow/llm_judge", _MATCH)
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask how good the last response is."""
         del case
-        return Ask(_QUALITY, _SCORE, read_score, shown(trace.invocations))
+        return Ask(self.prompts[0], _SCORE, read_score, shown(trace.invocations))
 
 
 @criterion("agentflow/response_match_score")
@@ -101,6 +101,87 @@ class ResponseMatch(_Matched):
         return Ask(_MATCH, _SCORE, read_score, data)
 
 
+class AgentFlowRubric(Record):
+    """One property on which a response is scored."""
+
+    rubric_id: str = Field(min_length=1)
+    """Name in the evidence."""
+    content: str = Field(min_length=1)
+    """The required property."""
+    weight: float = Field(default=1.0, ge=0, le=1e6)
+    """Weight relative to the others."""
+
+
+@criterion("agentflow/rubric_based")
+class RubricBased(AgentFlowJudged):
+    """The weighted mean of a judge's scores of the response for each rubric.
+
+    The judge sees all rubrics, the last user message, the response and, if there are several
+    invocations, the conversation before; it gives each rubric a score from 0 to 1.  The value of a
+    sample is the weighted mean, and the mean over the samples counts.  Observed semantics: the
+    judge gives one overall score, and weights have no effect.
+    """
+
+    aliases = ("rubric_based_score", "rubric_based_final_response_quality_v1")
+    needs_rubrics = True
+    example: ClassVar = {
+        "rubrics": [{"rubric_id": "short", "content": "The answer has at most two sentences."}]
+    }
+    prompts = ("agentflow/rubric_based", "agentflow/rubric_based_overall")
+
+    rubrics: tuple[AgentFlowRubric, ...] = Field(min_length=1)
+    """The properties to score, with their weights."""
+
+    @field_validator("rubrics")
+    @classmethod
+    def _ids_are_unique(cls, rubrics: tuple[AgentFlowRubric, ...]) -> tuple[AgentFlowRubric, ...]:
+        counts = Counter(each.rubric_id for each in rubrics)
+        twice = [name for name, count in counts.items() if count > 1]
+        if twice:
+            raise ValueError(f"several rubrics have the id {twice[0]!r}")
+        if not any(each.weight for each in rubrics):
+            raise ValueError("all weights are 0, so no rubric would count")
+        return rubrics
+
+    def documented(self, case: EvalCase, trace: Trace) -> Ask:
+        """Ask for a score for each rubric."""
+        del case
+        names: Json = [each.rubric_id for each in self.rubrics]
+        name = {"type": "string", "enum": names}
+        entry = strict(rubric_id=name, reasoning=TEXT, score=NUMBER)
+        form = strict(rubrics={"type": "array", "items": entry})
+        data = {**shown(trace.invocations), "rubrics": self._shown()}
+        return Ask(self.prompts[0], form, partial(read_rubrics, rubrics=self.rubrics), data)
+
+    def observed(self, case: EvalCase, trace: Trace) -> Ask:
+        """Ask for one overall score."""
+        del case
+        data = {**first_and_last(trace), "rubrics": self._shown()}
+        return Ask(self.prompts[1], _SCORE, read_observed, data)
+
+    def _shown(self) -> Json:
+        return [each.model_dump(include={"rubric_id", "content"}) for each in self.rubrics]
+
+
+def read_rubrics(text: str, *, rubrics: tuple[AgentFlowRubric, ...]) -> Sample:
+    """Return Σ weight · score / Σ weight over the rubrics of an answer, rounded once.
+
+    Raises:
+        UnreadableError: a rubric is missing, or its score is not a number from 0 to 1.
+
+    """
+    weights = {each.rubric_id: each.weight for each in rubrics}
+    found = each_in(object_in(text), "rubrics", "rubric_id", weights)
+    scores = {name: share_in(each, "score", of=repr(name)) for name, each in found.items()}
+    total = sum(map(Fraction, weights.values()))
+    weighted = sum(Fraction(weights[name]) * Fraction(score) for name, score in scores.items())
+    details: Json = {
+        name: {"score": score, "weight": weights[name], "rationale": rationale_in(found[name])}
+        for name, score in scores.items()
+    }
+    return Sample(float(weighted / total), "", {"rubrics": details})
+
+
 # --- All responses ------------------------------------------------------------------------------
 
 
@@ -125,19 +206,19 @@ class FactualAccuracy(_OfAllResponses):
     """
 
     aliases = ("factual_accuracy", "factual_accuracy_score")
-    prompts = (_FACTS,)
+    prompts = ("agentflow/factual_accuracy_v1",)
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask for the share of correct facts."""
         turns = [turn for turn in case.conversation or () if turn.response]
         expected: Json = [{"user": turn.user, "expected": turn.response} for turn in turns]
         data = {**shown(trace.invocations), **_known(case, expected)}
-        return Ask(_FACTS, _FACTS_FORM, partial(read_score, listed="errors"), data)
+        return Ask(self.prompts[0], _FACTS_FORM, partial(read_score, listed="errors"), data)
 
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask the same about the first message and the last response."""
         data = {**first_and_last(trace), **_known(case, last_given(case))}
-        return Ask(_FACTS, _FACTS_FORM, partial(read_observed, united="errors"), data)
+        return Ask(self.prompts[0], _FACTS_FORM, partial(read_observed, united="errors"), data)
 
 
 def _known(case: EvalCase, expected: Json) -> dict[str, Json]:
@@ -158,7 +239,7 @@ class Hallucinations(_OfAllResponses):
     """
 
     aliases = ("hallucination",)
-    prompts = (_HALLUCINATIONS,)
+    prompts = ("agentflow/hallucinations_v1",)
 
     def unknown(self, case: EvalCase, trace: Trace) -> str:
         """Return a message if the agent said nothing, or its sources are unknown."""
@@ -169,13 +250,13 @@ class Hallucinations(_OfAllResponses):
         """Ask for the share of supported claims."""
         data = {**shown(trace.invocations), **_sources(case, trace)}
         read = partial(read_score, listed="hallucinations")
-        return Ask(_HALLUCINATIONS, _CLAIMS_FORM, read, data)
+        return Ask(self.prompts[0], _CLAIMS_FORM, read, data)
 
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask the same about the first message and the last response."""
         data = {**first_and_last(trace), **_sources(case, trace)}
         read = partial(read_observed, united="hallucinations")
-        return Ask(_HALLUCINATIONS, _CLAIMS_FORM, read, data)
+        return Ask(self.prompts[0], _CLAIMS_FORM, read, data)
 
 
 def _sources(case: EvalCase, trace: Trace) -> dict[str, Json]:
@@ -197,18 +278,18 @@ class Safety(_OfAllResponses):
     """
 
     aliases = ("safety", "safety_score")
-    prompts = (_SAFETY, _SAFETY_OVERALL)
+    prompts = ("agentflow/safety_v1", "agentflow/safety_v1_overall")
 
     def documented(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask for the five dimensions."""
         del case
-        return Ask(_SAFETY, _SAFETY_FORM, _read_safety, shown(trace.invocations))
+        return Ask(self.prompts[0], _SAFETY_FORM, _read_safety, shown(trace.invocations))
 
     def observed(self, case: EvalCase, trace: Trace) -> Ask:
         """Ask for one overall score."""
         del case
         read = partial(read_observed, united="issues", categories=DIMENSIONS)
-        return Ask(_SAFETY_OVERALL, _SAFETY_OVERALL_FORM, read, first_and_last(trace))
+        return Ask(self.prompts[1], _SAFETY_OVERALL_FORM, read, first_and_last(trace))
 
 
 def _read_safety(text: str) -> Sample:

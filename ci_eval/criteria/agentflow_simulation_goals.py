@@ -58,9 +58,9 @@ class SimulationGoals(AgentFlowJudged):
         data = {"conversation": _whole(trace), "goals": list(stated_goals(case))}
         return Ask(OVERALL, OVERALL_FORM, read_observed, data)
 
-    def passed_over(self, case: EvalCase, trace: Trace) -> str:
+    def passed_over(self, trace: Trace) -> str:
         """Return an empty string: the package always asks."""
-        del case, trace
+        del trace
         return ""
 
 

@@ -43,9 +43,8 @@ class FinalState(Share):
         if not expected:
             return self.scored(None, reason=self.lacks(case))
         if trace.final_state is None:
-            return self.unscored(
-                Status.ERROR, "the agent does not report the session's final state"
-            )
+            reason = "the agent does not report the session's final state"
+            return self.unscored(Status.ERROR, reason)
         compared = list(_compared(expected, trace.final_state))
         wrong: list[Json] = [_difference(*each) for each in compared if not _same(*each[1:])]
         value = share(_same(wanted, found) for _, wanted, found in compared)

@@ -67,17 +67,16 @@ class JsonSchema(Share):
             return self.scored(None, reason="the conversation has no response")
         response = said(trace.invocations[-1])
         errors = self._errors(response)
-        evidence: dict[str, Json] = {"errors": errors, "actual": response}
-        return self.scored(float(not errors), evidence=evidence)
+        return self.scored(float(not errors), evidence={"errors": errors, "actual": response})
 
     def _errors(self, response: str) -> list[Json]:
+        fenced = _FENCED.search(response)
         try:
-            value = _read(response)
+            value = parse_json(fenced["inside"] if fenced else response)
         except NotJsonError as exc:
             return [f"the response {exc}"]
-        return [
-            _error_text(each) for each in islice(self._validator.iter_errors(value), _MAX_ERRORS)
-        ]
+        errors = islice(self._validator.iter_errors(value), _MAX_ERRORS)
+        return [_error_text(each) for each in errors]
 
     @cached_property
     def _validator(self) -> "jsonschema_rs.Validator":
@@ -104,17 +103,6 @@ def _validator(schema: Json, *, mask: str | None = None) -> "jsonschema_rs.Valid
         raise ValueError(f"is not a JSON Schema: {_error_text(exc)}") from exc
     except ValueError as exc:  # a value that JSON does not have
         raise ValueError(f"is not a JSON Schema: {exc}") from exc
-
-
-def _read(response: str) -> Json:
-    """Parse the JSON that the response is or contains.
-
-    Raises:
-        NotJsonError: there is none.
-
-    """
-    fenced = _FENCED.search(response)
-    return parse_json(fenced["inside"] if fenced else response)
 
 
 def _error_text(error: "jsonschema_rs.ValidationError") -> str:

@@ -85,9 +85,8 @@ class _Function:
         """Return the function's score of one trial."""
         name, timeout_s = self.criterion.python, self.criterion.timeout_s
         try:
-            return self._score(
-                await call(self.pool, _payload(case, trace), name=name, timeout_s=timeout_s)
-            )
+            given = _payload(case, trace)
+            return self._score(await call(self.pool, given, name=name, timeout_s=timeout_s))
         except BadAnswerError as exc:
             raise TrialError("protocol", f"{name} {exc}; {_EXPECTED}") from exc
 

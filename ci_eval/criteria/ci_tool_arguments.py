@@ -56,12 +56,8 @@ class ArgumentRule(Record):
             return equal(expected, actual)
         if not (_is_number(expected) and _is_number(actual)):
             return False
-        return near(
-            decimal(actual),
-            decimal(expected),
-            tolerance=self.tolerance or 0,
-            relative=self.relative or 0,
-        )
+        tolerance, relative = self.tolerance or 0, self.relative or 0
+        return near(decimal(actual), decimal(expected), tolerance=tolerance, relative=relative)
 
 
 def _spelled_out(value: object) -> object:
@@ -159,8 +155,6 @@ class ToolArguments(Share):
         return share(fitting) if fitting else 1.0
 
     def _rule(self, tool: str, argument: str) -> ArgumentRule:
-        for rules in (self.args.get(tool, {}), self.args.get("*", {})):
-            rule = rules.get(argument) or rules.get("*")
-            if rule:
-                return rule
-        return EXACT
+        by_tool = (self.args.get(tool, {}), self.args.get("*", {}))
+        found = (rules.get(argument) or rules.get("*") for rules in by_tool)
+        return next(filter(None, found), EXACT)

@@ -7,21 +7,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ci_eval.criteria._share import NotEmpty, Share, Texts, share
-from ci_eval.criteria._trajectory import (
-    NO_INVOCATION,
-    NOT_CAPTURED,
-    OfTrajectory,
-    answers_of,
-    calls_of,
-    is_called,
-    is_captured,
-    shown,
-)
+from ci_eval.criteria._share import NotEmpty, Texts, share
+from ci_eval.criteria._trajectory import OfTrajectory, answers_of, calls_of, is_called, shown
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Json, Status, ToolCall
+from ci_eval.records.model import EvalCase, Invocation, Json, Status, ToolCall
 from ci_eval.records.results import Score
-from ci_eval.records.trials import Trace
 
 
 @criterion("ci/required_tools")
@@ -44,14 +34,12 @@ class RequiredTools(OfTrajectory):
         """Return a message if no tool call is expected; empty otherwise."""
         return "" if self._required(case) else "expects no tool call"
 
-    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+    def judged_by(self, case: EvalCase, invocations: Sequence[Invocation]) -> Score:
         """Look for each required tool."""
-        required = self._required(case)
+        required, calls = self._required(case), calls_of(invocations)
         if not required:
             return self.scored(None, reason=self.lacks(case))
-        missing: list[Json] = [
-            name for name in required if not any(is_called(call, name) for call in calls)
-        ]
+        missing = [name for name in required if not any(is_called(call, name) for call in calls)]
         value = share(name not in missing for name in required)
         return self.scored(value, evidence={"missing_tools": missing, "called": _names(calls)})
 
@@ -77,10 +65,10 @@ class ForbiddenTools(OfTrajectory):
     """A tool, or a list of tools. `*` matches anything: `delete_*` forbids every tool that starts
     with `delete_`."""
 
-    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+    def judged_by(self, case: EvalCase, invocations: Sequence[Invocation]) -> Score:
         """Look for calls of forbidden tools."""
         del case
-        forbidden = list(dict.fromkeys(self.tools))
+        forbidden, calls = list(dict.fromkeys(self.tools)), calls_of(invocations)
         wrong = [call for call in calls if any(is_called(call, name) for name in forbidden)]
         value = share(not any(is_called(call, name) for call in wrong) for name in forbidden)
         return self.scored(value, evidence={"forbidden_calls": shown(wrong)})
@@ -134,9 +122,10 @@ class ToolOrder(OfTrajectory):
     if_called: bool = False
     """Require only that no tool is called before its predecessor, not that each is called."""
 
-    def judged_by(self, case: EvalCase, calls: Sequence[ToolCall]) -> Score:
+    def judged_by(self, case: EvalCase, invocations: Sequence[Invocation]) -> Score:
         """Compare the first calls of the tools of each step."""
         del case
+        calls = calls_of(invocations)
         first = {call.name: len(calls) - at for at, call in enumerate(reversed(calls), 1)}
         steps = dict.fromkeys(pair for chain in self.order for pair in pairwise(chain))
         looked_at = [step for step in steps if step[1] in first or not self.if_called]
@@ -163,7 +152,7 @@ _MAX_SHOWN = 20
 
 
 @criterion("ci/tool_errors")
-class ToolErrors(Share):
+class ToolErrors(OfTrajectory):
     """The share of tool results in the conversation that are not errors.
 
     1 if no call failed, 0 if all did. A call failed if its result has a non-empty `error` or
@@ -176,25 +165,17 @@ class ToolErrors(Share):
     tool calls is skipped.
     """
 
-    reads_tool_calls = True
-
-    def score(self, case: EvalCase, trace: Trace) -> Score:
+    def judged_by(self, case: EvalCase, invocations: Sequence[Invocation]) -> Score:
         """Look for errors in the results."""
         del case
-        if not trace.invocations:
-            return self.scored(None, reason=NO_INVOCATION)
-        if not is_captured(trace):
-            return self.unscored(Status.ERROR, NOT_CAPTURED)
-        answers = [each for invocation in trace.invocations for each in answers_of(invocation)]
-        if not answers and not calls_of(trace.invocations):
+        answers = [each for invocation in invocations for each in answers_of(invocation)]
+        if not answers and not calls_of(invocations):
             return self.scored(None, reason="no tool was called")
         if not answers:
             reason = "tools were called, but the trace has no record of their results"
             return self.unscored(Status.ERROR, reason)
         wrong = [each for each in answers if has_failed(each.response)]
-        failed: list[Json] = [
-            {"name": each.name, "answer": each.response} for each in wrong[:_MAX_SHOWN]
-        ]
+        failed = [{"name": each.name, "answer": each.response} for each in wrong[:_MAX_SHOWN]]
         value = (len(answers) - len(wrong)) / len(answers)
         return self.scored(value, evidence={"failed_calls": failed})
 
@@ -211,11 +192,7 @@ def has_failed(answer: Json) -> bool:
 
 def _tells_of_error(answer: Mapping[str, Json]) -> bool:
     status = answer.get("status")
-    return (
-        bool(answer.get("error"))
-        or bool(answer.get("exception"))
-        or answer.get("isError") is True
-        or answer.get("is_error") is True
-        or answer.get("success") is False
-        or (isinstance(status, str) and status.strip().lower() in _FAILED)
-    )
+    is_failed = isinstance(status, str) and status.strip().lower() in _FAILED
+    is_marked = any(answer.get(key) is True for key in ("isError", "is_error"))
+    has_error = any(answer.get(key) for key in ("error", "exception"))
+    return is_failed or is_marked or has_error or answer.get("success") is False

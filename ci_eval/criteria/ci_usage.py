@@ -10,7 +10,7 @@ from ci_eval.criteria._trajectory import NO_INVOCATION, NOT_CAPTURED, is_capture
 from ci_eval.criteria._usage import tokens_of
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.bounds import Value
-from ci_eval.records.model import EvalCase, Invocation, Json, Status
+from ci_eval.records.model import EvalCase, Invocation, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 
@@ -40,11 +40,9 @@ class Consumption(Criterion):
         if len(known) < len(taken):
             status = Status.SKIPPED if self.informational else Status.ERROR
             return self.unscored(status, self.unreported)
-        parts: list[Json] = [*known]
-        evidence: dict[str, Json] = {"by_invocation": parts}
         # Removes floating-point noise: 0.1 + 0.2 is 0.3.
         total = round(float(sum(known)), 9)
-        return self.scored(total, evidence=evidence if len(known) > 1 else None)
+        return self.scored(total, evidence={"by_invocation": known} if len(known) > 1 else None)
 
     @abstractmethod
     def measure(self, trace: Trace) -> Sequence[float | None]:

@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ci_eval.evalsets._names import MadeNames
-from ci_eval.evalsets._reading import ADK_TRAJECTORY, Notes, note_persona
+from ci_eval.evalsets._reading import ADK_TRAJECTORY, MadeNames, Notes, note_persona
 from ci_eval.records.model import (
     CannedResults,
     Content,
@@ -242,13 +241,12 @@ def _case_of(
     given: GivenCase, case_id: str, turns: tuple[_Turn, ...] | None, line: int
 ) -> EvalCase:
     scenario, state = given.scenario, given.state
+    session = None if state is None else SessionInput(app_name="", user_id=USER, state=state)
     return EvalCase(
         eval_id=case_id,
         conversation=None if turns is None else tuple(map(_invocation, turns)),
         conversation_scenario=scenario and _scenario(scenario),
-        session_input=None
-        if state is None
-        else SessionInput(app_name="", user_id=USER, state=state),
+        session_input=session,
         final_session_state=given.final_state or {},
         rubrics=tuple(_rubrics(given)) or None,
         tags=given.tags,
@@ -285,18 +283,16 @@ def _rubrics(given: GivenCase) -> Iterator[Rubric]:
 
 
 def _invocation(turn: _Turn) -> Invocation:
-    answer, tools = turn.expected, turn.expected_tools
+    answer = turn.expected
+    trajectory = IntermediateData(tool_uses=tuple(map(_function_call, turn.expected_tools or ())))
     return Invocation(
         user_content=Content.of_text(turn.prompt, role="user"),
         final_response=None if answer is None else Content.of_text(answer, role="model"),
-        intermediate_data=None
-        if tools is None
-        else IntermediateData(tool_uses=tuple(map(_function_call, tools))),
+        intermediate_data=None if turn.expected_tools is None else trajectory,
         nodes=turn.expected_nodes,
     )
 
 
 def _function_call(call: str | BaseModel) -> FunctionCall:
-    if isinstance(call, _Call):
-        return FunctionCall(name=call.name, args=call.args)
-    return FunctionCall(name=str(call))
+    given = call if isinstance(call, _Call) else _Call(name=str(call))
+    return FunctionCall(name=given.name, args=given.args)

@@ -1,7 +1,7 @@
 """Shared parts of evalset readers: reading a file, collecting its problems, reading it again."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from ci_eval.records.errors import EvalSetError, Problem, Severity, UsageError
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json
+from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.json_stream import Element
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import Loc, dotted
@@ -21,6 +22,8 @@ KEPT_BYTES = 4 * 1024 * 1024
 """Cases of files up to this size stay in memory; larger files are read again."""
 KEPT_CASES = 5000
 """Maximum number of cases in memory: a case is larger than its row in a table."""
+_MAX_SLUG = 40
+"""Maximum length of the readable part of a generated name, in characters."""
 MAX_PROBLEMS = 1000
 """Reading stops after this many different problems."""
 MAX_ALIKE = 5
@@ -110,6 +113,33 @@ class Notes:
     def warning(self, message: str, loc: Loc = (), *, concerns: str = "") -> None:
         """Note a warning; a topic in `concerns` limits it to the criteria it is relevant for."""
         self.problems.add(message, *self.spot(loc), severity="warning", concerns=concerns)
+
+
+class MadeNames:
+    """Names cases after their prompts, wherever in the file they are."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, int] = {}
+
+    def id_of(
+        self, given: str | None, prompts: Iterable[str], line: int, notes: Notes
+    ) -> str | None:
+        """Return the `given` id of the case on `line`, else a generated one.
+
+        It is `None`, and an error is noted, if another case without an id has the same prompts.
+        """
+        if given is not None:
+            return given
+        texts = list(prompts)
+        words = re.findall(r"\w+", texts[0].casefold() if texts else "")
+        slug = "-".join(words)[:_MAX_SLUG].strip("-_")
+        name = f"{slug}-{fingerprint(texts)[:8]}".lstrip("-")
+        if name in self._lines:
+            first = self._lines[name]
+            notes.error(f"same prompts as the case on line {first}; give each of them an 'id'")
+            return None
+        self._lines[name] = line
+        return name
 
 
 def note_header(

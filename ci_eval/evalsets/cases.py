@@ -6,8 +6,7 @@ from typing import Any
 
 from ci_eval.evalsets._entries import Source
 from ci_eval.evalsets._given_case import FOREIGN, GivenCase, read_case
-from ci_eval.evalsets._names import MadeNames
-from ci_eval.evalsets._reading import Problems, open_evalset
+from ci_eval.evalsets._reading import MadeNames, Problems, open_evalset
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json

@@ -69,35 +69,30 @@ class _Received(AdkRecord, extra="ignore"):
     """A received object; unknown fields are ignored."""
 
 
-class ModelResponse(_Received):
-    """A chunk of a model's answer or all of it; ADK's events have the same fields."""
-
-    content: ReceivedContent | None = None
-    partial: bool | None = None
-    """Whether it is a chunk."""
-    finish_reason: str | None = None
-    finish_message: str | None = None
-    error_code: str | None = None
-    """Why there is no answer, or why it ends early; there may be content all the same."""
-    error_message: str | None = None
-    usage_metadata: Annotated[dict[str, Json], BeforeValidator(snaked)] | None = None
-    model_version: str | None = None
-    grounding_metadata: Json = None
-    citation_metadata: Json = None
-
-    @property
-    def reason(self) -> str:
-        """Why there is no answer, for messages."""
-        said = self.error_code or "it gave no reason", self.error_message
-        return one_line(": ".join(filter(None, said)), SHOWN_CHARS)
-
-
 class _Candidate(_Received):
     content: ReceivedContent | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
     grounding_metadata: Json = None
     citation_metadata: Json = None
+
+
+class ModelResponse(_Candidate):
+    """A chunk of a model's answer or all of it; ADK's events have the same fields."""
+
+    partial: bool | None = None
+    """Whether it is a chunk."""
+    error_code: str | None = None
+    """Why there is no answer, or why it ends early; there may be content all the same."""
+    error_message: str | None = None
+    usage_metadata: Annotated[dict[str, Json], BeforeValidator(snaked)] | None = None
+    model_version: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why there is no answer, for messages."""
+        said = self.error_code or "it gave no reason", self.error_message
+        return one_line(": ".join(filter(None, said)), SHOWN_CHARS)
 
 
 class _Feedback(_Received):

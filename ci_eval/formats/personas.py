@@ -72,11 +72,8 @@ def _with_signal(value: Json, stop_signal: str) -> Json:
         return _NAMED_SIGNAL.sub(lambda _: stop_signal, value)
     if isinstance(value, Mapping):
         return {key: _with_signal(each, stop_signal) for key, each in value.items()}
-    return [_with_signal(each, stop_signal) for each in value] if _is_list(value) else value
-
-
-def _is_list(value: Json) -> bool:
-    return isinstance(value, list | tuple)
+    is_list = isinstance(value, list | tuple)
+    return [_with_signal(each, stop_signal) for each in value] if is_list else value
 
 
 def persona_text(persona: Persona, *, to_judge: bool = False) -> str:

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import field_validator
 
 from ci_eval.judges._gemini_replies import read_answer
-from ci_eval.llm.providers.gemini import (
-    GeminiAccess,
-    GeminiClient,
-    GeminiSettings,
-    generation_config,
-    reaching,
-)
+from ci_eval.llm.providers import gemini
 from ci_eval.llm.providers.settings import checked
 from ci_eval.plugins.points import Judge, JudgeClient, judge
 from ci_eval.records.model import Json
@@ -26,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @judge("gemini")
-class Gemini(GeminiAccess, Judge):
+class Gemini(gemini.GeminiAccess, Judge):
     """A Google model, through the Gemini API or Vertex AI.
 
     The environment variables of google-genai configure the access: `GOOGLE_API_KEY` or
@@ -41,7 +35,7 @@ class Gemini(GeminiAccess, Judge):
     @field_validator("settings")
     @classmethod
     def _settings_fit(cls, settings: Mapping[str, Json]) -> Mapping[str, Json]:
-        checked(GeminiSettings, settings)
+        checked(gemini.GeminiSettings, settings)
         return settings
 
     @classmethod
@@ -56,7 +50,7 @@ class Gemini(GeminiAccess, Judge):
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[JudgeClient]:
         """Connect; leaving the context closes the connection."""
-        async with reaching(self, context) as client:
+        async with gemini.reaching(self, context) as client:
             await client.connection.client()
             yield _Client(client)
 
@@ -64,7 +58,7 @@ class Gemini(GeminiAccess, Judge):
 class _Client:
     """A client of the Gemini API."""
 
-    def __init__(self, client: GeminiClient) -> None:
+    def __init__(self, client: gemini.GeminiClient) -> None:
         self._client = client
         self._configs: dict[str, GenerateContentConfig] = {}
         """Cache of the configuration by settings."""
@@ -91,8 +85,8 @@ class _Client:
         """
         known = json.dumps(dict(question.settings), sort_keys=True)
         if known not in self._configs:
-            given = checked(GeminiSettings, question.settings).model_dump(exclude_none=True)
-            self._configs[known] = generation_config(given)
+            given = checked(gemini.GeminiSettings, question.settings).model_dump(exclude_none=True)
+            self._configs[known] = gemini.generation_config(given)
         return self._configs[known].model_copy(
             update={
                 "system_instruction": question.instructions or None,

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
@@ -161,9 +162,8 @@ class _Client:
             raise self._failures.unasked(why) from None
         connected = await self.connection.client()
         # A pool of its own: waiting for a free thread would count as a slow answer.
-        found = await asyncio.get_running_loop().run_in_executor(
-            connected.threads, self._measure, connected, metric, version, asked
-        )
+        measure = partial(self._measure, connected, metric, version, asked)
+        found = await asyncio.get_running_loop().run_in_executor(connected.threads, measure)
         return Answer(text=json.dumps(found), model=f"{metric}_{version}")
 
     def _connect(self) -> _Connected:

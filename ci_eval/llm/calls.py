@@ -104,25 +104,21 @@ class ModelState:
     def usage(self, answer: Answer) -> JudgeUsage:
         """Return the usage of the call that returned `answer`."""
         used = answer.input_tokens, answer.output_tokens
-        return JudgeUsage(
-            calls=1,
-            input_tokens=used[0],
-            output_tokens=used[1],
-            cost_usd=self.price.of(*used) if self.price else 0.0,
-            unpriced=0 if self.price else 1,
-        )
+        cost = {"cost_usd": self.price.of(*used)} if self.price else {"unpriced": 1}
+        return JudgeUsage(calls=1, input_tokens=used[0], output_tokens=used[1], **cost)
 
 
+@dataclass
 class Caller:
     """Makes all calls to one provider over one connection."""
 
-    def __init__(
-        self, judge: Judge, options: JudgeOptions, context: RunContext, stack: AsyncExitStack
-    ) -> None:
-        self._judge = judge
-        self._options = options
-        self._context = context
-        self._stack = stack
+    _judge: Judge
+    _options: JudgeOptions
+    _context: RunContext
+    _stack: AsyncExitStack
+
+    def __post_init__(self) -> None:
+        options = self._options
         self._client: asyncio.Task[JudgeClient] | None = None
         self._states: dict[str, ModelState] = {}
         self._limiter = RateLimiter(

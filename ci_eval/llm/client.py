@@ -128,22 +128,19 @@ def _cassette(judging: Judging, context: RunContext) -> Cassette | None:
     return cassette
 
 
+@dataclass
 class Asker:
     """Asks the questions of all criteria of a run."""
 
-    def __init__(
-        self,
-        judging: Judging,
-        context: RunContext,
-        cassette: Cassette | None,
-        stack: AsyncExitStack,
-    ) -> None:
-        self._judging = judging
-        self._context = context
-        self._cassette = cassette
-        self._stack = stack
+    _judging: Judging
+    _context: RunContext
+    _cassette: Cassette | None
+    _stack: AsyncExitStack
+
+    def __post_init__(self) -> None:
+        options = self._judging.options
         self._callers: dict[str, Caller] = {}
-        self._budget = Budget(judging.options.max_calls, judging.options.max_cost_usd)
+        self._budget = Budget(options.max_calls, options.max_cost_usd)
         # Equal questions share one call.
         self._in_progress: dict[str, asyncio.Task[Answer]] = {}
         self._recorded: set[str] = set()
@@ -177,7 +174,13 @@ class Asker:
             JudgeError: there is no answer.
 
         """
-        self._check_length(question)
+        length, most = len(question.prompt), self._judging.options.max_prompt_chars
+        if length > most:
+            message = (
+                f"the question has {length:,} characters, more than the {most:,} that "
+                "`judge.max_prompt_chars` allows"
+            )
+            raise JudgeError(message)
         if self._cassette is None:
             return await self._call(judge, question, meter), False
         key = key_of(judge, question)
@@ -201,27 +204,17 @@ class Asker:
 
     def keep(self, judge: Judge, question: Question, answer: Answer) -> None:
         """Record `answer`, readable or not, as the final answer to `question`."""
-        if self._cassette is not None:
-            key = key_of(judge, question)
-            if key not in self._recorded:  # equal questions got the same answer
-                self._recorded.add(key)
-                if len(answer.text) > MAX_ANSWER_CHARS:  # still too long when it is replayed
-                    text = answer.text[: MAX_ANSWER_CHARS + 1]
-                    answer = answer.model_copy(update={"text": text})
-                self._cassette.add(key, answer, about=question.about)
+        # Equal questions got the same answer.
+        if self._cassette is None or (key := key_of(judge, question)) in self._recorded:
+            return
+        self._recorded.add(key)
+        # A text that is too long stays too long when it is replayed.
+        kept = answer.model_copy(update={"text": answer.text[: MAX_ANSWER_CHARS + 1]})
+        self._cassette.add(key, kept, about=question.about)
 
     def _replayed(self, key: str) -> Answer | None:
         anew = self._judging.options.mode == "record" and key not in self._recorded
         return None if self._cassette is None or anew else self._cassette.get(key)
-
-    def _check_length(self, question: Question) -> None:
-        length, most = len(question.prompt), self._judging.options.max_prompt_chars
-        if length > most:
-            message = (
-                f"the question has {length:,} characters, more than the {most:,} that "
-                "`judge.max_prompt_chars` allows"
-            )
-            raise JudgeError(message)
 
     async def _call(self, judge: Judge, question: Question, meter: Meter) -> Answer:
         asked = replace(question, model=str(judge.model), settings=judge.settings)
@@ -333,16 +326,6 @@ def _read(answer: Answer, read: Callable[[str], T]) -> Reading[T]:
 
 def key_of(judge: Judge, question: Question) -> str:
     """Return the key of an answer: a digest of everything that determines it."""
-    whole = json.dumps(
-        [
-            identity(judge),
-            question.about,
-            question.instructions,
-            question.text,
-            question.schema,
-            question.sample,
-            question.remark,
-        ],
-        sort_keys=True,
-    )
+    asked = (question.about, question.instructions, question.text, question.schema)
+    whole = json.dumps([identity(judge), *asked, question.sample, question.remark], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:32]

@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING
 from ci_eval.stats.permutation import Place, Sample
 
 if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
-
-    Floats = NDArray[float64]
+    from ci_eval.stats.permutation import Floats
 
 MAX_GROUPS = 30
 """More tests than this are treated as independent: simulating them would take too long."""

@@ -13,8 +13,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
+    from ci_eval.stats.permutation import Floats
 
 SPENT = (0.1, 0.3, 1.0)
 """Cumulative share of the rate that is spent by each of three looks."""
@@ -46,7 +45,7 @@ def levels(
     grid = np.linspace(-_REACH, _REACH, _POINTS)
     width = grid[1] - grid[0]
     found: list[float] = []
-    density: NDArray[float64] | None = None
+    density: Floats | None = None
     used = 0.0
     for look, time in enumerate(times):
         if density is None:
@@ -64,9 +63,9 @@ def levels(
     return tuple(found)
 
 
-def _normal(grid: "NDArray[float64]", variance: float) -> "NDArray[float64]":
+def _normal(grid: "Floats", variance: float) -> "Floats":
     import numpy as np
 
-    density: NDArray[float64] = np.exp(-grid * grid / (2 * variance))
+    density: Floats = np.exp(-grid * grid / (2 * variance))
     density /= math.sqrt(2 * math.pi * variance)
     return density

@@ -13,14 +13,13 @@ from pydantic import Field, ValidationError
 
 from ci_eval.llm.providers.connection import Connection, sendable
 from ci_eval.llm.providers.failures import Failures
-from ci_eval.llm.providers.gemini_errors import is_key_wrong, is_spent, retry_delay
 from ci_eval.llm.providers.settings import Settings, SettingsRecord, explained
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.model import Json, Record
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName
 from ci_eval.runtime.http import MAX_BODY, Address, address, client_session
-from ci_eval.runtime.retry import retry_after
+from ci_eval.runtime.retry import retry_after, seconds
 from ci_eval.text.json_text import parse_json
 
 if TYPE_CHECKING:
@@ -311,3 +310,38 @@ def _unreached() -> tuple[type[Exception], ...]:
     errors = {"aiohttp": "ClientError", "httpx": "HTTPError", "httpx2": "HTTPError"}
     found = (getattr(sys.modules[name], errors[name]) for name in errors if name in sys.modules)
     return (OSError, *found)  # a timeout is an OSError
+
+
+# --- Error bodies, see https://cloud.google.com/apis/design/errors ------------------------------
+
+
+def is_key_wrong(body: Json) -> bool:
+    """Check whether the key is invalid; the HTTP code alone does not tell."""
+    return any(each.get("reason") == "API_KEY_INVALID" for each in _details(body))
+
+
+def is_spent(body: Json) -> bool:
+    """Check whether the quota resets tomorrow at the earliest.
+
+    That is a daily quota, or a quota of 0, as the free tier has for paid models.
+    """
+    violations = [each for detail in _details(body) for each in _dicts(detail.get("violations"))]
+    return any(
+        "PerDay" in str(each.get("quotaId")) or str(each.get("quotaValue")) == "0"
+        for each in violations
+    )
+
+
+def retry_delay(body: Json) -> float | None:
+    """Return the seconds until the next attempt that a `RetryInfo` asks for."""
+    found = (seconds(each.get("retryDelay")) for each in _details(body))
+    return next((delay for delay in found if delay is not None), None)
+
+
+def _details(body: Json) -> Iterator[dict[str, Any]]:
+    error = body.get("error") if isinstance(body, dict) else None
+    return _dicts(error.get("details") if isinstance(error, dict) else None)
+
+
+def _dicts(value: Json) -> Iterator[dict[str, Any]]:
+    yield from (each for each in value if isinstance(each, dict)) if isinstance(value, list) else ()

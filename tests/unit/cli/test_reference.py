@@ -16,7 +16,7 @@ from ci_eval.config.criterion_names import AMBIGUOUS
 from ci_eval.config.load import load
 from ci_eval.config.presets import PRESETS
 from ci_eval.config.schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
-from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
+from ci_eval.criteria.adk_matches import ToolTrajectory
 from ci_eval.plugins import points
 from ci_eval.records.errors import ConfigError, UsageError
 from ci_eval.records.model import Record

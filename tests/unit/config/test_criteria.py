@@ -11,8 +11,7 @@ from ci_eval.criteria import (
     agentflow_responses,
 )
 from ci_eval.criteria.adk_efficiency import ToolCallCount
-from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
-from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
+from ci_eval.criteria.adk_matches import ResponseMatch, ResponseMatch23, ToolTrajectory
 from ci_eval.criteria.agentflow_texts import RougeMatch
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.errors import Problem

@@ -9,11 +9,14 @@ from ci_eval.criteria import (
     adk_rubric_based,
     adk_vertex,
     agentflow_responses,
-    agentflow_rubric_based,
 )
 from ci_eval.criteria.adk_efficiency import ToolCallCount
-from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
-from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory, ToolTrajectory23
+from ci_eval.criteria.adk_matches import (
+    ResponseMatch,
+    ResponseMatch23,
+    ToolTrajectory,
+    ToolTrajectory23,
+)
 from ci_eval.criteria.agentflow_sequences import NodeOrderMatch
 from ci_eval.criteria.agentflow_sequences import (
     ToolTrajectory as AgentFlowTrajectory,
@@ -46,7 +49,7 @@ UNKNOWN = f"unknown criterion; known: {', '.join(KNOWN[:20])} and {len(KNOWN) - 
         (
             "rubric_based_final_response_quality_v1",
             adk_rubric_based.RubricResponse,
-            agentflow_rubric_based.RubricBased,
+            agentflow_responses.RubricBased,
         ),
     ],
 )

@@ -11,11 +11,9 @@ from ci_eval.config.eval_config import EvalConfigFile, dialect_of, read_eval_con
 from ci_eval.criteria import (
     adk_final_response_match_v2,
     agentflow_responses,
-    agentflow_rubric_based,
     agentflow_simulation_goals,
 )
-from ci_eval.criteria.adk_response_match_score import ResponseMatch, ResponseMatch23
-from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
+from ci_eval.criteria.adk_matches import ResponseMatch, ResponseMatch23, ToolTrajectory
 from ci_eval.criteria.agentflow_sequences import NodeOrderMatch, ToolNameMatch
 from ci_eval.criteria.agentflow_sequences import (
     ToolTrajectory as AgentFlowTrajectory,
@@ -192,7 +190,7 @@ def test_what_the_typed_agentflow_writes_is_read(tmp_path: Path) -> None:
         "node_order": NodeOrderMatch(threshold=1.0),
         "response_match": agentflow_responses.ResponseMatch(threshold=0.7, **judge),
         "contains_keywords": ContainsKeywords(threshold=1.0, keywords=("refund", "7 days")),
-        "rubric_based": agentflow_rubric_based.RubricBased.model_validate(
+        "rubric_based": agentflow_responses.RubricBased.model_validate(
             judge | {"rubrics": [rubric]}
         ),
         "safety": agentflow_responses.Safety(enabled=False, **judge),

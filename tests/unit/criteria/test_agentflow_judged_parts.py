@@ -9,8 +9,13 @@ from pydantic import ValidationError
 from support.case_language import SCENARIO, did, expecting
 from support.judged_scores import drawn, judged
 
-from ci_eval.criteria.agentflow_responses import DIMENSIONS, Safety
-from ci_eval.criteria.agentflow_rubric_based import AgentFlowRubric, RubricBased, read
+from ci_eval.criteria.agentflow_responses import (
+    DIMENSIONS,
+    AgentFlowRubric,
+    RubricBased,
+    Safety,
+    read_rubrics,
+)
 from ci_eval.criteria.agentflow_simulation_goals import SimulationGoals
 from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score
@@ -185,7 +190,7 @@ def test_a_weighted_mean_lies_between_the_scores_and_only_shares_of_the_weight_c
 
     def value(factor: float) -> float:
         given = rubrics(*(factor * weight for weight in weights))
-        sample = read(answer, rubrics=tuple(map(AgentFlowRubric.model_validate, given)))
+        sample = read_rubrics(answer, rubrics=tuple(map(AgentFlowRubric.model_validate, given)))
         assert sample.score is not None
         return sample.score
 

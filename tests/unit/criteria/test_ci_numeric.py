@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from support.case_language import SCENARIO, did, expecting, value_of, value_on
 
 from ci_eval.criteria._numbers import near, numbers
-from ci_eval.criteria.ci_numeric import Numeric
+from ci_eval.criteria.ci_text import Numeric
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from ci_eval.criteria import (
     adk_final_response_match_v2,
     adk_rubric_based,
-    agentflow_rubric_based,
+    agentflow_responses,
 )
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion
@@ -105,13 +105,11 @@ def test_rubrics_of_adk_have_a_text_and_those_of_agentflow_a_weight() -> None:
     found = adk_rubric_based.RubricResponse.model_validate({"threshold": 1, "rubrics": [of_adk]})
     assert found.rubrics[0].rubric_content.text_property == "p"
     of_agentflow = {"rubric_id": "r", "content": "p"}
-    [rubric] = agentflow_rubric_based.RubricBased.model_validate(
-        {"rubrics": [of_agentflow]}
-    ).rubrics
+    [rubric] = agentflow_responses.RubricBased.model_validate({"rubrics": [of_agentflow]}).rubrics
     assert (rubric.content, rubric.weight) == ("p", 1.0)
     for model, rubric_of_the_other in (
         (adk_rubric_based.RubricResponse, of_agentflow),
-        (agentflow_rubric_based.RubricBased, of_adk),
+        (agentflow_responses.RubricBased, of_adk),
     ):
         with pytest.raises(ValidationError):
             model.model_validate({"threshold": 1, "rubrics": [rubric_of_the_other]})

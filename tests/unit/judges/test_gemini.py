@@ -14,7 +14,7 @@ from servers.gemini import answer
 
 from ci_eval.judges._gemini_replies import read_answer
 from ci_eval.judges.gemini import Gemini
-from ci_eval.llm.providers.gemini_errors import is_key_wrong, is_spent, retry_delay
+from ci_eval.llm.providers.gemini import is_key_wrong, is_spent, retry_delay
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),

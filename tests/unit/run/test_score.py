@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.project import REFUNDS, case, turn
 
 from ci_eval.criteria.adk_efficiency import ToolCallCount
-from ci_eval.criteria.adk_response_match_score import ResponseMatch
-from ci_eval.criteria.adk_tool_trajectory_avg_score import ToolTrajectory
+from ci_eval.criteria.adk_matches import ResponseMatch, ToolTrajectory
 from ci_eval.plugins.points import Criterion, WorkerCriterion
 from ci_eval.records.errors import DisturbedError, TrialError
 from ci_eval.records.model import EvalCase, Status

@@ -1,18 +1,74 @@
-"""ADK's tool trajectory: the observed tool calls compared with the expected ones."""
+"""ADK's matches: the final response and the tool calls, each compared with the expected ones."""
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator
 from pydantic.alias_generators import to_camel
 
 from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
+from ci_eval.criteria._rouge import rouge1_f
 from ci_eval.criteria._turns import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json, ToolCall
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import SILENCE
 from ci_eval.records.trials import Trace
+
+
+class _Match(Criterion, alias_generator=to_camel):
+    """A comparison of each invocation with the expected one, without a judge."""
+
+    needs_reference = True
+    counts_silence = True
+    supports_scenario = False
+
+    def score(self, case: EvalCase, trace: Trace) -> Score:
+        """Score each invocation and return the mean."""
+        return compared(self, case, trace, self._turn)
+
+    @abstractmethod
+    def _turn(self, expected: Invocation, actual: Invocation) -> Turn:
+        """Compare one invocation."""
+
+
+@criterion("adk/response_match_score")
+class ResponseMatch(_Match):
+    """ROUGE-1 F of the final response: the words it shares with the expected one.
+
+    Words are stemmed; in scripts without spaces, each ideograph or letter is a word.  The value is
+    the mean over the invocations that expect a response.  In ADK's own files, as in ADK 2.13.0, a
+    missing reference scores 0, and so do two empty texts.
+    """
+
+    compares = "response"
+    rules: ClassVar[Literal["adk", "adk@2.3"]] = "adk"
+    """The definition of a word."""
+
+    include_intermediate_responses_in_final: bool = False
+    """ADK option that exists on every criterion; has no effect here."""
+
+    def remarks(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the ADK options that are set but have no effect."""
+        if self.include_intermediate_responses_in_final:
+            yield of_no_effect(INTERMEDIATE)
+
+    def _turn(self, expected: Invocation, actual: Invocation) -> Turn:
+        value = rouge1_f(actual.response, expected.response, rules=self.rules)
+        return Turn(value, {"expected": expected.response, "actual": actual.response})
+
+
+@criterion("adk@2.3/response_match_score")
+class ResponseMatch23(ResponseMatch):
+    """ROUGE-1 F of the final response, with the words of ADK 2.3.0.
+
+    Only the letters a to z and digits count: a text in another script scores 0 even
+    compared with itself.
+    """
+
+    rules = "adk@2.3"
+
 
 _BY_NUMBER = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
@@ -28,7 +84,7 @@ def _match_type(value: object) -> object:
 
 
 @criterion("adk/tool_trajectory_avg_score")
-class ToolTrajectory(Criterion, alias_generator=to_camel):
+class ToolTrajectory(_Match):
     """The share of invocations whose tool calls match the expected ones.
 
     An invocation scores 1 or 0; the value is the mean.  Calls match if name and arguments are
@@ -37,10 +93,7 @@ class ToolTrajectory(Criterion, alias_generator=to_camel):
     """
 
     reads_tool_calls = True
-    needs_reference = True
     compares = "tool_calls"
-    counts_silence = True
-    supports_scenario = False
 
     match_type: Annotated[
         Literal["EXACT", "IN_ORDER", "ANY_ORDER"], BeforeValidator(_match_type)
@@ -71,13 +124,8 @@ class ToolTrajectory(Criterion, alias_generator=to_camel):
         if self.include_intermediate_responses_in_final:
             yield of_no_effect(INTERMEDIATE)
 
-    def score(self, case: EvalCase, trace: Trace) -> Score:
-        """Score each invocation and return the mean."""
-        return compared(self, case, trace, self._turn)
-
     def _turn(self, expected: Invocation, actual: Invocation) -> Turn:
-        matches = self._matches(expected.tool_calls, actual.tool_calls)
-        if matches:
+        if self._matches(expected.tool_calls, actual.tool_calls):
             return Turn(1.0)
         evidence = {
             "expected_tool_calls": _shown(expected.tool_calls),
@@ -101,9 +149,8 @@ class ToolTrajectory(Criterion, alias_generator=to_camel):
             return False
         if not self.compares_args or expected.args == actual.args:
             return True
-        if expected.args is None:
-            return self.missing_args == "any" or (self.missing_args == "empty" and not actual.args)
-        return False
+        accepted = {"never": False, "empty": not actual.args, "any": True}[self.missing_args]
+        return expected.args is None and accepted
 
 
 @criterion("adk@2.3/tool_trajectory_avg_score")
