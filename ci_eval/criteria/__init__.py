@@ -1,4 +1,4 @@
-"""Criteria that score traces, one per module.
+"""Criteria that score traces, one or a few related ones per module.
 
 Imports `llm` and below, and no other plugin package.
 """

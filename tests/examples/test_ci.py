@@ -8,8 +8,8 @@ from typing import Any
 import click
 import pytest
 
+from ci_eval.cli import main
 from ci_eval.cli.action import INPUTS
-from ci_eval.cli.main import cli
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
 from ci_eval.plugins import points
 from ci_eval.run_files.names import REPORT_FOLDER
@@ -31,7 +31,7 @@ def test_the_job_gives_options_that_there_are(job: Any) -> None:
     (line,) = job["script"]
     program, command, *arguments = shlex.split(line)
     assert Path(program).name == "ci-eval"
-    run = cli.commands[command]
+    run = main.command(command)
     run.make_context("run", [each.replace("$CI_EVAL_CONFIG", "x.yaml") for each in arguments])
     with pytest.raises(click.UsageError):
         run.make_context("run", [*arguments, "--no-such-option"])
