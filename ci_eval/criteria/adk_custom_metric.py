@@ -219,12 +219,12 @@ class _Metric:
         except BadAnswerError as exc:
             raise TrialError("protocol", f"{metric.code} {exc}") from exc
         except TrialError as exc:
-            if exc.kind != "start" or "`interpreter`" in str(exc):
-                raise  # the message is complete
+            if exc.kind != "start":
+                raise
             where = metric.interpreter or "the Python of ci-eval"
             hint = (
                 f"it was looked for under {where}, in the configuration's directory and on "
-                "PYTHONPATH; set `interpreter` to a Python with google-adk and its dependencies"
+                "PYTHONPATH; google-adk and the metric's dependencies must be installed there"
             )
             raise TrialError("start", f"{exc}\n{hint}") from exc
         return reply

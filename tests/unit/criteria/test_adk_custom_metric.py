@@ -175,13 +175,13 @@ def test_what_measures_nothing_or_contradicts_itself_is_an_error(
     assert found.reason == f"shop.kind {said}"
 
 
-def test_a_worker_that_cannot_start_names_what_to_set() -> None:
+def test_a_worker_that_cannot_start_names_where_it_looked() -> None:
     error = TrialError("start", "cannot load 'shop:kind': No module named 'google.adk'")
     found = scored(metric(interpreter=".venv/bin/python"), error)
     assert found.reason == (
         "cannot load 'shop:kind': No module named 'google.adk'\n"
         "it was looked for under .venv/bin/python, in the configuration's directory and on "
-        "PYTHONPATH; set `interpreter` to a Python with google-adk and its dependencies"
+        "PYTHONPATH; google-adk and the metric's dependencies must be installed there"
     )
     assert "under the Python of ci-eval," in scored(metric(), error).reason
 
