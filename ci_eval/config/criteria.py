@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from ci_eval.config import presets
 from ci_eval.config.criterion_names import Dialect, resolve
+from ci_eval.config.document_reader import DocumentReader
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.plugins.points import WorkerCriterion
-from ci_eval.records.errors import Problem, Severity, UnknownPluginError, UsageError
+from ci_eval.records.errors import Problem, UnknownPluginError, UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.text.validation_messages import describe, explain
@@ -46,14 +46,14 @@ def read_criteria(
     later ones replace earlier ones of the same name, and a listed criterion also replaces the same
     measure in a preset.  `interpreter` is the Python that runs the custom metrics of that file.
     """
-    reader = _Reader(document, dialect, context, interpreter)
+    reader = _Reader(document, context)
     entries = document.value.get("criteria")
     if isinstance(entries, dict):
         for name, spec in entries.items():
             if name == "from":
-                reader.read_file(spec)
+                reader.read_file(spec, dialect, interpreter)
             else:
-                reader.read_one(name, spec, ("criteria", name))
+                reader.read_one(name, spec, dialect or "adk")
     if document.value.get("preset") is not None:
         reader.read_presets(document.value["preset"])
     return Criteria(
@@ -61,55 +61,46 @@ def read_criteria(
     )
 
 
-class _Reader:
-    def __init__(
-        self,
-        document: Document,
-        dialect: Dialect | None,
-        context: RunContext,
-        interpreter: str | None,
-    ) -> None:
-        self._document = document
-        self._dialect = dialect
-        self._context = context
-        self._interpreter = interpreter
-        self.problems: list[Problem] = []
+class _Reader(DocumentReader):
+    def __init__(self, document: Document, context: RunContext) -> None:
+        super().__init__(document, context)
         self.file: EvalConfigFile | None = None
         self.of_presets: dict[str, AnyCriterion] = {}
         self.of_file: dict[str, AnyCriterion] = {}
         self.written: dict[str, AnyCriterion] = {}
 
-    def read_one(self, name: str, spec: Any, loc: Loc) -> None:
+    def read_one(self, name: str, spec: Any, dialect: Dialect) -> None:
         """Read the criterion with the user's name `name`."""
+        loc: Loc = ("criteria", name)
         given = as_options(spec)
         if given is None:
-            self._problem(f"expected a threshold or options, found {describe(spec)}", loc)
+            self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
             return
         named, named_at = name, loc
         if "use" in given:
             named, named_at = str(given.pop("use")), (*loc, "use")
         try:
-            model = resolve(named, self._dialect or "adk")
+            model = resolve(named, dialect)
         except UnknownPluginError as exc:
-            self._problem(str(exc), named_at)
+            self.problem(str(exc), named_at)
             return
-        found = self._validated(model, given, loc)
+        found = self.validated(model, given, loc)
         if found:
             self.written[name] = found
 
-    def read_file(self, spec: Any) -> None:
+    def read_file(self, spec: Any, dialect: Dialect | None, interpreter: str | None) -> None:
         """Read the eval config that `from` names."""
         loc = ("criteria", "from")
         if not isinstance(spec, str):
-            self._problem(f"expected a path, found {describe(spec)}", loc)
+            self.problem(f"expected a path, found {describe(spec)}", loc)
             return
         try:
-            path, shown = contained(self._context.root, spec), self._context.shown(spec)
+            path, shown = contained(self.context.root, spec), self.context.shown(spec)
             self.file = read_eval_config(
-                path, shown=shown, dialect=self._dialect, interpreter=self._interpreter
+                path, shown=shown, dialect=dialect, interpreter=interpreter
             )
         except UsageError as exc:
-            self._problem(f"{spec} cannot be read", loc)
+            self.problem(f"{spec} cannot be read", loc)
             self.problems += exc.problems
             return
         self.problems += self.file.problems
@@ -122,17 +113,17 @@ class _Reader:
             try:
                 specs = presets.expanded(name, options)
             except UnknownPluginError as exc:
-                self._problem(str(exc), loc)
+                self.problem(str(exc), loc)
                 continue
             except ValidationError as exc:
                 for inner, message in explain(exc, presets.PRESETS[name]):
-                    self._problem(message, (*loc, *inner))
+                    self.problem(message, (*loc, *inner))
                 continue
             if not specs:
-                self._problem(f"the preset {name!r} without a threshold measures nothing", loc)
+                self.problem(f"the preset {name!r} without a threshold measures nothing", loc)
             for qualified, given in specs.items():
                 model = resolve(qualified, "adk")
-                found = None if model in written else self._validated(model, given, loc)
+                found = None if model in written else self.validated(model, given, loc)
                 if found:
                     self.of_presets[qualified] = found
 
@@ -150,28 +141,10 @@ class _Reader:
                         found.append((name, options or {}, (*loc, name)))
                     else:
                         message = f"expected options, found {describe(options)}"
-                        self._problem(message, (*loc, name))
+                        self.problem(message, (*loc, name))
             else:
-                self._problem(f"expected the name of a preset, found {describe(entry)}", loc)
+                self.problem(f"expected the name of a preset, found {describe(entry)}", loc)
         return found
-
-    def _validated(
-        self, model: type[AnyCriterion], given: Mapping[str, Any], loc: Loc
-    ) -> AnyCriterion | None:
-        try:
-            found = model.model_validate(given)
-        except ValidationError as exc:
-            for inner, message in explain(exc, model):
-                self._problem(message, (*loc, *inner))
-            return None
-        for name, message in (
-            found.check(self._context) if isinstance(found, WorkerCriterion) else ()
-        ):
-            self._problem(message, (*loc, name))
-        return found
-
-    def _problem(self, message: str, loc: Loc, *, severity: Severity = "error") -> None:
-        self.problems.append(self._document.problem(message, loc, severity=severity))
 
 
 def as_options(spec: Any) -> dict[str, Any] | None:

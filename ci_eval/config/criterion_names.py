@@ -22,6 +22,8 @@ AMBIGUOUS = frozenset(
 """Names under which ADK and AgentFlow measure different things."""
 NAME = re.compile(r"[^/\x00-\x1f\x7f-\x9f\u2028\u2029]{1,200}")
 """Valid names of agents, evalsets and criteria; criteria may also contain one `/`."""
+NO_NAME = "expected a name of 1 to 200 characters, without '/' or control characters"
+"""The message about any other name."""
 _ORDER = {
     "adk": ("adk", "agentflow", "ci"),
     "adk@2.3": ("adk@2.3", "adk", "agentflow", "ci"),

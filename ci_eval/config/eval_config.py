@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from ci_eval.config.criterion_names import AMBIGUOUS, NAME, Dialect, belongs_to, resolve
+from ci_eval.config.criterion_names import AMBIGUOUS, NAME, NO_NAME, Dialect, belongs_to, resolve
 from ci_eval.config.eval_config_keys import (
     ADK_KEYS,
     AGENTFLOW_KEYS,
@@ -180,10 +180,9 @@ class _Reader:
         if is_agentflow and isinstance(criteria, Mapping):
             criteria = {name: spec for name, spec in criteria.items() if spec is not None}
         if not isinstance(criteria, Mapping) or not criteria:
-            odd = criteria is not None and not isinstance(criteria, Mapping)
-            found = (
-                f"expected an object, found {describe(criteria)}" if odd else "lists no criteria"
-            )
+            found = "lists no criteria"
+            if not isinstance(criteria, Mapping | None):
+                found = f"expected an object, found {describe(criteria)}"
             self.problem(f"{found}, so nothing would be measured", ("criteria",))
             return
         custom = {} if is_agentflow else self._custom_metrics(value, criteria)
@@ -204,19 +203,24 @@ class _Reader:
                 message = f"unknown key, which {whose} ignores{did_you_mean(key, known)}"
                 self.problem(message, (*loc, key), severity="warning")
 
+    def _object(self, value: Mapping[str, Any], name: str) -> tuple[str, Mapping[str, Any]]:
+        """Return the key `name` as the file spells it, and its object; empty without one."""
+        key = to_camel(name) if to_camel(name) in value else name
+        found = {} if value.get(key) is None else value[key]
+        if isinstance(found, Mapping):
+            return key, found
+        self.problem(f"expected an object, found {describe(found)}", (key,))
+        return key, {}
+
     def _custom_metrics(
         self, value: Mapping[str, Any], criteria: Mapping[str, Any]
     ) -> dict[str, tuple[Any, Loc]]:
         """Return the entry of each custom metric, and its location."""
-        key = "customMetrics" if "customMetrics" in value else "custom_metrics"
-        entries = {} if value.get(key) is None else value[key]
-        if not isinstance(entries, Mapping):
-            self.problem(f"expected an object, found {describe(entries)}", (key,))
-            return {}
+        key, entries = self._object(value, "custom_metrics")
         for name in entries:
             if name not in criteria:
-                unused = "no criterion has this name, so it never runs"
-                message = f"{unused}{did_you_mean(name, criteria)}"
+                suggestion = did_you_mean(name, criteria)
+                message = f"no criterion has this name, so it never runs{suggestion}"
                 self.problem(message, (key, name), severity="warning")
         return {name: (entry, (key, name)) for name, entry in entries.items()}
 
@@ -229,8 +233,7 @@ class _Reader:
         elif given.get("threshold") is None:
             self.problem("needs a threshold", loc)
         elif not NAME.fullmatch(name.replace("/", "", 1)):
-            message = "expected a name of 1 to 200 characters, without '/' or control characters"
-            self.problem(message, loc)
+            self.problem(NO_NAME, loc)
         else:
             metric = self._validated(_CustomMetric, entry, lambda inner: (*at, *inner))
             if metric is not None:
@@ -291,11 +294,7 @@ class _Reader:
 
     def _read_simulator(self, value: Mapping[str, Any]) -> None:
         """Read the simulated user for scenarios."""
-        key = "userSimulatorConfig" if "userSimulatorConfig" in value else "user_simulator_config"
-        given = {} if value.get(key) is None else value[key]
-        if not isinstance(given, Mapping):
-            self.problem(f"expected an object, found {describe(given)}", (key,))
-            return
+        key, given = self._object(value, "user_simulator_config")
         kind = given.get("type") or "llm_backed"
         if kind != "llm_backed":
             message = f"only 'llm_backed' users are supported, found {describe(kind)}"
@@ -355,15 +354,11 @@ class _Reader:
         shared = defaults if self.file.dialect == "agentflow" else {}
         kept = {}
         for key, value in given.items():
-            if key in known:
+            suggestion = did_you_mean(key, model.model_fields)
+            if key in known or (key not in shared and suggestion.startswith(".")):
                 kept[key] = value
             elif key not in shared or value != shared[key]:
-                suggestion = did_you_mean(key, model.model_fields)
-                if key not in shared and suggestion.startswith("."):
-                    kept[key] = value
-                else:
-                    message = "unused option, ignored"
-                    self.problem(message, (*loc, key), severity="warning")
+                self.problem("unused option, ignored", (*loc, key), severity="warning")
         return kept
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
+from ci_eval.config.document_reader import DocumentReader
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation
 from ci_eval.llm.prompts import SUFFIX, Prompts
 from ci_eval.plugins import points
@@ -13,43 +12,40 @@ from ci_eval.records.errors import Problem, UsageError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import contained
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import describe
 from ci_eval.text.yaml_files import Document, Loc
 
 
-def read_judging(document: Document, context: RunContext) -> tuple[Judging, list[Problem]]:
-    """Return the judges in `document`, with their problems."""
-    return _Reader(document, context).read(document.value.get("judge"))
+def read_judging(
+    document: Document, raw: Any, context: RunContext
+) -> tuple[Judging, list[Problem]]:
+    """Return the judges in the block `raw` of `document`, with their problems."""
+    reader = _Reader(document, context)
+    return reader.judging(raw), reader.problems
 
 
 def read_simulation(
-    document: Document, context: RunContext, *, usual: str, given: Simulator | None
+    document: Document, raw: Any, context: RunContext, *, usual: str, given: Simulator | None
 ) -> tuple[Simulation, list[Problem]]:
-    """Return the simulated user in `document`, with its problems.
+    """Return the simulated user in the block `raw` of `document`, with its problems.
 
     Default: the one `given` by an eval config, else the `usual` one.
     """
-    return _Reader(document, context).read_simulation(
-        document.value.get("simulator"), given or points.simulator[usual](), usual
-    )
+    reader = _Reader(document, context)
+    found = reader.simulation(raw, given or points.simulator[usual](), usual)
+    return found, list(dict.fromkeys(reader.problems))
 
 
-class _Reader:
-    def __init__(self, document: Document, context: RunContext) -> None:
-        self._document = document
-        self._context = context
-        self._problems: list[Problem] = []
-
-    def read(self, raw: Any) -> tuple[Judging, list[Problem]]:
+class _Reader(DocumentReader):
+    def judging(self, raw: Any) -> Judging:
         """Read the block `raw`."""
-        if raw is None:
-            return Judging(JudgeOptions()), []
         if not isinstance(raw, dict):
-            self._problem(f"expected options, found {describe(raw)}", ("judge",))
-            return Judging(JudgeOptions()), self._problems
+            if raw is not None:
+                self.problem(f"expected options, found {describe(raw)}", ("judge",))
+            return Judging(JudgeOptions())
         own = {key: value for key, value in raw.items() if key in JudgeOptions.model_fields}
         rest = {key: value for key, value in raw.items() if key not in own}
-        options = self._validated(JudgeOptions, own, ("judge",)) or JudgeOptions()
+        options = self.validated(JudgeOptions, own, ("judge",)) or JudgeOptions()
         default = (
             self._judge(options.provider, rest, ("judge",), beside=JudgeOptions.model_fields)
             if rest or "provider" in own
@@ -62,21 +58,19 @@ class _Reader:
         )
         if default and jury:
             message = "replaces the single judge; remove its provider and options, or the jury"
-            self._problem(message, ("judge", "jury"))
-        return Judging(options, default, jury, self._prompts(options.prompts)), self._problems
+            self.problem(message, ("judge", "jury"))
+        return Judging(options, default, jury, self._prompts(options.prompts))
 
-    def read_simulation(
-        self, raw: Any, default: Simulator, usual: str
-    ) -> tuple[Simulation, list[Problem]]:
+    def simulation(self, raw: Any, default: Simulator, usual: str) -> Simulation:
         """Read the block `raw`; without one, return the `default`."""
         loc = ("simulator",)
         if not isinstance(raw, dict):  # reported with the other keys
-            return Simulation(default), []
+            return Simulation(default)
         name = str(raw.get("type") or usual)
         if name not in points.simulator:
             message = f"unknown simulator {name!r}{did_you_mean(name, points.simulator)}"
-            self._problem(message, (*loc, "type"))
-            return Simulation(default), self._problems
+            self.problem(message, (*loc, "type"))
+            return Simulation(default)
         kind = points.simulator[name]
         beside = {*kind.model_fields, "type", "provider"}
         provider = raw.get("provider") or _recognised(raw.get("model"))
@@ -86,14 +80,14 @@ class _Reader:
         elif unknown := raw.keys() - beside:
             self._note_unknown(unknown, beside, loc)
         own = {key: value for key, value in raw.items() if key in kind.model_fields}
-        found = self._validated(kind, own, loc)
-        return Simulation(found or default, judge), list(dict.fromkeys(self._problems))
+        found = self.validated(kind, own, loc)
+        return Simulation(found or default, judge)
 
     def _juror(self, given: Mapping[str, Any], loc: Loc) -> Judge | None:
         rest = {key: value for key, value in given.items() if key != "provider"}
         judge = self._judge(given.get("provider"), rest, loc, beside=())
         if judge and judge.model is None:
-            self._problem("'model' is missing", loc)
+            self.problem("'model' is missing", loc)
         return judge
 
     def _judge(
@@ -108,55 +102,42 @@ class _Reader:
             listed = ", ".join(points.judge)
             model = given.get("model")
             why = f"cannot infer the provider of model {model!r}" if model else "'model' is missing"
-            self._problem(f"{why}; set `provider`, one of {listed}", loc)
+            self.problem(f"{why}; set `provider`, one of {listed}", loc)
             return None
         if str(name) not in points.judge:
             message = f"unknown judge {name!r}{did_you_mean(str(name), points.judge)}"
-            self._problem(message, (*loc, "provider"))
+            self.problem(message, (*loc, "provider"))
             return None
         kind = points.judge[name]
         known = {*kind.model_fields, *beside}
         self._note_unknown(given.keys() - known, known, loc)
         theirs = {key: value for key, value in given.items() if key in kind.model_fields}
-        found = self._validated(kind, theirs, loc)
-        return found if isinstance(found, Judge) else None
+        return self.validated(kind, theirs, loc)
 
     def _note_unknown(self, keys: Iterable[str], known: Iterable[str], loc: Loc) -> None:
         for key in keys:
-            self._problem(f"unknown key{did_you_mean(key, known)}", (*loc, key))
+            self.problem(f"unknown key{did_you_mean(key, known)}", (*loc, key))
 
     def _prompts(self, folder: str | None) -> Prompts:
         if folder is None:
             return Prompts()
         try:
-            path = contained(self._context.root, folder)
+            path = contained(self.context.root, folder)
         except UsageError as exc:
-            self._problems += exc.problems
+            self.problems += exc.problems
             return Prompts()
         if not path.is_dir():
-            self._problem(f"there is no folder {folder!r}", ("judge", "prompts"))
+            self.problem(f"there is no folder {folder!r}", ("judge", "prompts"))
         known = Prompts().names()
         for name in Prompts(path).names():
             if name not in known:
                 message = f"no criterion uses {name}{SUFFIX}{did_you_mean(name, known)}"
-                self._problem(message, ("judge", "prompts"))
+                self.problem(message, ("judge", "prompts"))
         return Prompts(path)
-
-    def _validated(self, model: type[Any], given: Mapping[str, Any], loc: Loc) -> Any:
-        try:
-            return model.model_validate(given)
-        except ValidationError as exc:
-            for inner, message in explain(exc, model):
-                self._problem(message, (*loc, *inner))
-            return None
-
-    def _problem(self, message: str, loc: Loc) -> None:
-        self._problems.append(self._document.problem(message, loc))
 
 
 def _recognised(model: Any) -> str | None:
     """Return the provider to which `model` certainly belongs, if any."""
-    for name in points.judge:
-        if isinstance(model, str) and points.judge[name].recognises(model):
-            return name
-    return None
+    if not isinstance(model, str):
+        return None
+    return next((name for name in points.judge if points.judge[name].recognises(model)), None)

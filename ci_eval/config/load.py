@@ -4,32 +4,26 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from ci_eval.config.criteria import Criteria, read_criteria
-from ci_eval.config.criterion_names import DIALECTS, NAME, Dialect
+from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
+from ci_eval.config.document_reader import DocumentReader
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge import read_judging, read_simulation
 from ci_eval.config.model import Config
-from ci_eval.config.schema import (
-    REPORTS,
-    ConfigFile,
-    EvalSetSpec,
-    RunOptions,
-)
+from ci_eval.config.schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.formats import known_files
-from ci_eval.llm.judge_settings import JudgeOptions, Judging, Simulation
+from ci_eval.llm.judge_settings import Judging, Simulation
 from ci_eval.plugins import points
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.plugins.plugin import Plugin, PluginRegistry
+from ci_eval.plugins.plugin import Plugin
 from ci_eval.plugins.points import Agent, JudgedCriterion, Reporter
 from ci_eval.records.errors import ConfigError, Problem, UnknownPluginError, UsageError
 from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import GcsOptions
 from ci_eval.text.suggest import did_you_mean
-from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.validation_messages import describe
 from ci_eval.text.yaml_files import Document, Loc, read_yaml
 
 
@@ -46,23 +40,11 @@ def gcs_options(context: RunContext) -> GcsOptions:
     path = context.root / CONFIG_FILE
     if not path.is_file():
         return GcsOptions()
-    document = read_yaml(path, shown=context.shown(CONFIG_FILE))
-    try:
-        return GcsOptions.model_validate(_dict(document.value).get("gcs", {}))
-    except ValidationError as exc:
-        found = explain(exc, GcsOptions)
-        problems = [document.problem(message, ("gcs", *loc)) for loc, message in found]
-        raise ConfigError(problems=problems) from exc
-
-
-def _run_options(written: RunOptions, file: EvalConfigFile | None) -> RunOptions:
-    """Return the options of `run:`, with defaults from the eval config."""
-    defaults = {
-        name: value
-        for name, value in (file.run if file else {}).items()
-        if name not in written.model_fields_set
-    }
-    return RunOptions.model_validate({**written.model_dump(), **defaults})
+    reader = DocumentReader(read_yaml(path, shown=context.shown(CONFIG_FILE)), context)
+    options = reader.validated(GcsOptions, _dict(reader.document.value).get("gcs", {}), ("gcs",))
+    if options is None:
+        raise ConfigError(problems=reader.problems)
+    return options
 
 
 def load(path: Path, *, shown: str, context: RunContext) -> Config:
@@ -83,52 +65,48 @@ def checked(document: Document, path: Path, context: RunContext) -> Config:
         ConfigError: the configuration is invalid; lists every problem.
 
     """
-    return _Reader(document, path, context).config()
+    return _Reader(document, context).config(path)
 
 
-class _Reader:
-    """Reads one configuration and collects its problems."""
+class _Reader(DocumentReader):
+    """Reads a whole configuration."""
 
-    def __init__(self, document: Document, path: Path, context: RunContext) -> None:
-        self._document = document
-        self._path = path
-        self._context = context
-        self._problems: list[Problem] = []
-        self._gcs = GcsOptions()
+    _gcs = GcsOptions()
 
-    def config(self) -> Config:
-        raw = self._document.value
+    def config(self, path: Path) -> Config:
+        raw = self.document.value
         if not isinstance(raw, dict) or not raw:
             found = "is empty" if raw in (None, {}) else f"expected keys, found {describe(raw)}"
-            self._problem(found)
+            self.problem(found)
             raw = {}
         elif not ConfigFile.model_fields.keys() & raw.keys():
-            self._problem(f"is not a configuration of ci-eval: {known_files.described(raw)}")
+            self.problem(f"is not a configuration of ci-eval: {known_files.described(raw)}")
             raw = {}
-        file = self._validated(ConfigFile, raw, ()) if raw else None
+        file = self.validated(ConfigFile, raw, ()) if raw else None
         self._gcs = file.gcs if file else self._gcs
         dialect = raw.get("dialect") if raw.get("dialect") in DIALECTS else None
         agents = self._each("agents", raw, self._agent)
         evalsets = self._each("evalsets", raw, self._evalset)
         read = self._criteria(raw, dialect, agents)
         criteria = {name: each for name, each in read.found.items() if each.enabled}
-        judging = self._judging(criteria)
+        judging = self._judging(raw, criteria)
         simulation = self._simulation(raw, read.file, judging)
         for name, each in criteria.items():
             # Remarks on an eval config have been added, with lines in that file.
             for option, message in each.remarks() if each not in read.of_file else ():
-                self._warn(message, ("criteria", name, *option))
+                self.problem(message, ("criteria", name, *option), severity="warning")
         baseline = self._baseline(raw.get("baseline"))
         reports = self._reports(_list(raw.get("reports", [*REPORTS])))
         self._check_names(raw)
         self._check_references(raw, read.found)
-        self._problems.sort(key=self._place)
-        if file is None or any(problem.severity == "error" for problem in self._problems):
-            raise ConfigError(problems=self._problems)
-        run = _run_options(file.run, read.file)
+        self.problems.sort(key=self._place)
+        if file is None or any(problem.severity == "error" for problem in self.problems):
+            raise ConfigError(problems=self.problems)
+        run_defaults = read.file.run if read.file else {}
+        run = RunOptions.model_validate({**run_defaults, **file.run.model_dump(exclude_unset=True)})
         return Config(
-            path=self._path,
-            suite=file.name or self._path.resolve().parent.name,
+            path=path,
+            suite=file.name or path.resolve().parent.name,
             dialect=file.dialect,
             agents=agents,
             evalsets=evalsets,
@@ -143,27 +121,13 @@ class _Reader:
             disabled=tuple(name for name in read.found if name not in criteria),
             mock=bool(read.file and read.file.mock),
             simulation=simulation if any(each.converses for each in agents.values()) else None,
-            document=self._document,
-            warnings=tuple(self._problems),
+            document=self.document,
+            warnings=tuple(self.problems),
         )
-
-    def _problem(self, message: str, loc: Loc = ()) -> None:
-        self._problems.append(self._document.problem(message, loc))
-
-    def _warn(self, message: str, loc: Loc) -> None:
-        self._problems.append(self._document.problem(message, loc, severity="warning"))
 
     def _place(self, problem: Problem) -> tuple[bool, str, int]:
         """Return the sort key of a problem; those in other files come last."""
-        return problem.file != self._document.shown, problem.file, problem.line or 0
-
-    def _validated(self, model: type[Any], value: Any, loc: Loc) -> Any:
-        try:
-            return model.model_validate(value)
-        except ValidationError as exc:
-            for inner, message in explain(exc, model):
-                self._problem(message, (*loc, *inner))
-            return None
+        return problem.file != self.document.shown, problem.file, problem.line or 0
 
     def _each(self, key: str, raw: dict[str, Any], read: Callable[[Any, Loc], Any]) -> Any:
         found = {name: read(spec, (key, name)) for name, spec in _dict(raw.get(key)).items()}
@@ -172,7 +136,7 @@ class _Reader:
     def _agent(self, spec: Any, loc: Loc) -> Agent | None:
         """Return the agent; exactly one key of `spec` must be an agent type."""
         if not isinstance(spec, dict) or not spec:
-            self._problem(f"needs a type{did_you_mean('', points.agent)}", loc)
+            self.problem(f"needs a type{did_you_mean('', points.agent)}", loc)
             return None
         types = [key for key in spec if key in points.agent]
         if len(types) != 1:
@@ -180,24 +144,17 @@ class _Reader:
                 message = f"has several types: {', '.join(types)}"
             else:
                 message = f"has no known agent type{did_you_mean(next(iter(spec)), points.agent)}"
-            self._problem(message, loc)
+            self.problem(message, loc)
             return None
         model = points.agent[types[0]]
-        found = self._validated(model, self._with_gcs(model, spec), loc)
-        self._check(found, loc)
-        return found if isinstance(found, Agent) else None
-
-    def _check(self, plugin: Agent | None, loc: Loc) -> None:
-        for field, message in plugin.check(self._context) if plugin else ():
-            self._problem(message, (*loc, field))
+        return self.validated(model, self._with_gcs(model, spec), loc)
 
     def _evalset(self, spec: Any, loc: Loc) -> EvalSetSpec | None:
         given = {"path": spec} if isinstance(spec, str) else spec
         if not isinstance(given, dict):
-            self._problem(f"expected a path, found {describe(spec)}", loc)
+            self.problem(f"expected a path, found {describe(spec)}", loc)
             return None
-        found = self._validated(EvalSetSpec, given, loc)
-        return found if isinstance(found, EvalSetSpec) else None
+        return self.validated(EvalSetSpec, given, loc)
 
     def _criteria(
         self, raw: dict[str, Any], dialect: Dialect | None, agents: Mapping[str, Agent]
@@ -207,55 +164,52 @@ class _Reader:
         # Custom metrics need ADK, which is installed for the agents.
         named = {getattr(each, "interpreter", None) for each in agents.values()} - {None}
         read = read_criteria(
-            self._document,
+            self.document,
             dialect=dialect,
-            context=self._context,
+            context=self.context,
             interpreter=named.pop() if len(named) == 1 else None,
         )
-        self._problems += read.problems
+        self.problems += read.problems
         used = [each for each in read.found.values() if each.enabled]
         if any(problem.severity == "error" for problem in read.problems):
             return read
         if not used and isinstance(raw.get("criteria", {}), dict):
             if "criteria" in raw:
                 message = "nothing would be measured; add criteria or a `preset`"
-                self._problem(message, ("criteria",))
+                self.problem(message, ("criteria",))
             else:
-                self._problem("'criteria' or 'preset' is missing")
+                self.problem("'criteria' or 'preset' is missing")
         elif used and all(each.informational or each.tier == "warn" for each in used):
             message = "every criterion only informs or warns, so nothing could pass or fail"
-            self._problem(message, ("criteria",))
+            self.problem(message, ("criteria",))
         return read
 
-    def _judging(self, criteria: Mapping[str, AnyCriterion]) -> Judging:
+    def _judging(self, raw: dict[str, Any], criteria: Mapping[str, AnyCriterion]) -> Judging:
         """Return the judges, checked for every criterion that needs one."""
-        if not isinstance(self._document.value, dict):
-            return Judging(JudgeOptions())
-        judging, problems = read_judging(self._document, self._context)
-        self._problems += problems
+        judging, problems = read_judging(self.document, raw.get("judge"), self.context)
+        self.problems += problems
         for name, criterion in criteria.items() if not problems else ():
             if isinstance(criterion, JudgedCriterion):
                 for message in judging.problems(criterion):
-                    self._problem(message, ("criteria", name))
+                    self.problem(message, ("criteria", name))
         return judging
 
     def _simulation(
         self, raw: dict[str, Any], file: EvalConfigFile | None, judging: Judging
-    ) -> Simulation | None:
+    ) -> Simulation:
         """Return the simulated user, checked if the configuration mentions one."""
-        if not raw:
-            return None
         dialect = (file and file.dialect) or raw.get("dialect")
         usual = "agentflow" if dialect == "agentflow" else "llm_backed"
         given = file.simulator if file else None
-        found, problems = read_simulation(self._document, self._context, usual=usual, given=given)
-        self._problems += problems
-        if not problems and ("simulator" in raw or given):
-            for message in judging.unplayable(found):
-                if "simulator" in raw:
-                    self._problem(message, ("simulator",))
-                else:
-                    self._problem(f"user_simulator_config: {message}", ("criteria", "from"))
+        found, problems = read_simulation(
+            self.document, raw.get("simulator"), self.context, usual=usual, given=given
+        )
+        self.problems += problems
+        for message in judging.unplayable(found) if not problems else ():
+            if "simulator" in raw:
+                self.problem(message, ("simulator",))
+            elif given:
+                self.problem(f"user_simulator_config: {message}", ("criteria", "from"))
         return found
 
     def _reports(self, entries: Iterable[Any]) -> dict[str, Reporter]:
@@ -264,38 +218,29 @@ class _Reader:
             named = {entry: {}} if isinstance(entry, str) else _dict(entry)
             if not named:
                 message = f"expected a name, or a name with options, found {describe(entry)}"
-                self._problem(message, ("reports", index))
+                self.problem(message, ("reports", index))
             for name, options in named.items():
                 self._check_known(name, points.reporter, ("reports", index))
                 if name in points.reporter:
                     loc = ("reports", index, name)
-                    reporter = self._validated(points.reporter[name], options, loc)
-                    if reporter:
-                        found[name] = self._prepared(reporter)
+                    reporter = self.validated(points.reporter[name], options, loc)
+                    try:
+                        if reporter:
+                            found[name] = reporter.prepared(self.context)
+                    except UsageError as exc:
+                        self.problems += exc.problems
         return found
-
-    def _prepared(self, reporter: Reporter) -> Reporter:
-        try:
-            return reporter.prepared(self._context)
-        except UsageError as exc:
-            self._problems += exc.problems
-            return reporter
 
     def _baseline(self, raw: Any) -> BaselineStore | None:
         if not isinstance(raw, dict):
             return None
-        spec = {key: value for key, value in raw.items() if key != "store"}
-        found = self._named(points.baseline, raw.get("store", "file"), spec)
-        return found if isinstance(found, BaselineStore) else None
-
-    def _named(self, registry: PluginRegistry[Any], name: Any, spec: Any) -> Plugin | None:
         try:
-            model = registry[str(name)]
+            model = points.baseline[str(raw.get("store", "file"))]
         except UnknownPluginError as exc:
-            self._problem(str(exc), ("baseline", "store"))
+            self.problem(str(exc), ("baseline", "store"))
             return None
-        found = self._validated(model, self._with_gcs(model, spec), ("baseline",))
-        return found if isinstance(found, Plugin) else None
+        spec = {key: value for key, value in raw.items() if key != "store"}
+        return self.validated(model, self._with_gcs(model, spec), ("baseline",))
 
     def _with_gcs(self, model: type[Plugin], spec: dict[str, Any]) -> dict[str, Any]:
         """Return `spec` with the storage options as default, if the plugin takes them."""
@@ -307,10 +252,7 @@ class _Reader:
             for name in _names(raw, kind):
                 plain = name.replace("/", "", 1) if kind == "criteria" else name
                 if not NAME.fullmatch(plain):
-                    message = (
-                        "expected a name of 1 to 200 characters, without '/' or control characters"
-                    )
-                    self._problem(message, (kind, name))
+                    self.problem(NO_NAME, (kind, name))
 
     def _check_references(self, raw: dict[str, Any], criteria: Mapping[str, AnyCriterion]) -> None:
         """Check every name that refers to another part of the file."""
@@ -322,24 +264,25 @@ class _Reader:
                     self._check_known(name, names, ("matrix", index, kind, place))
         gate = _dict(raw.get("gate"))
         if gate.get("mode") in ("regression", "both") and raw.get("baseline") is None:
-            self._warn("needs a `baseline` to compare with", ("gate", "mode"))
+            message = "needs a `baseline` to compare with"
+            self.problem(message, ("gate", "mode"), severity="warning")
         for name, least in _dict(gate.get("min_score")).items():
             self._check_known(name, known["criteria"], ("gate", "min_score", name))
             if name in criteria:
                 self._check_within(least, criteria[name], ("gate", "min_score", name))
                 if not criteria[name].enabled:
-                    self._problem("is disabled, so it has no mean", ("gate", "min_score", name))
+                    self.problem("is disabled, so it has no mean", ("gate", "min_score", name))
 
     def _check_known(self, name: Any, known: Iterable[str], loc: Loc) -> None:
         names = list(known)
         if isinstance(name, str) and name not in names:
-            self._problem(f"unknown name {name!r}{did_you_mean(name, names)}", loc)
+            self.problem(f"unknown name {name!r}{did_you_mean(name, names)}", loc)
 
     def _check_within(self, value: Any, criterion: AnyCriterion, loc: Loc) -> None:
         if criterion.bounds and isinstance(value, int | float):
             low, high = criterion.bounds
             if not low <= value <= high:
-                self._problem(f"must lie between {low:g} and {high:g}", loc)
+                self.problem(f"must lie between {low:g} and {high:g}", loc)
 
 
 _KINDS = ("agents", "evalsets", "criteria")

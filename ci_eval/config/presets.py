@@ -22,26 +22,24 @@ class Preset(Record):
 
     example: ClassVar[Mapping[str, Json]] = {}
     """Required options, for an example."""
+    fixed: ClassVar[Specs] = {}
+    """The criteria, if no option changes them."""
 
     def criteria(self) -> Specs:
         """Return the criteria with their options."""
-        raise NotImplementedError
+        return self.fixed
 
 
 class Regression(Preset):
     """The same tools in the same order, and similar words; calls no model."""
 
-    def criteria(self) -> Specs:
-        """Return the criteria with their options."""
-        return {"adk/tool_trajectory_avg_score": 1.0, "adk/response_match_score": 0.8}
+    fixed: ClassVar[Specs] = {"adk/tool_trajectory_avg_score": 1.0, "adk/response_match_score": 0.8}
 
 
 class Correctness(Preset):
     """The right answer in any words, without hallucinations."""
 
-    def criteria(self) -> Specs:
-        """Return the criteria with their options."""
-        return {"adk/final_response_match_v2": 0.8, "adk/hallucinations_v1": 0.8}
+    fixed: ClassVar[Specs] = {"adk/final_response_match_v2": 0.8, "adk/hallucinations_v1": 0.8}
 
 
 class RubricPreset(Preset):
@@ -86,9 +84,7 @@ class ToolHeavy(RubricPreset):
 class HighRisk(Preset):
     """No hallucinations and nothing harmful: add it to another preset for public-facing agents."""
 
-    def criteria(self) -> Specs:
-        """Return the criteria with their options."""
-        return {"adk/hallucinations_v1": 0.8, "adk/safety_v1": 0.8}
+    fixed: ClassVar[Specs] = {"adk/hallucinations_v1": 0.8, "adk/safety_v1": 0.8}
 
 
 # --- AgentFlow's ------------------------------------------------------------------------------
@@ -107,9 +103,7 @@ class Judging(Preset):
 class QuickCheck(Preset):
     """AgentFlow's `quick_check`: about half of the words."""
 
-    def criteria(self) -> Specs:
-        """Return the criteria with their options."""
-        return {"agentflow/rouge_match": 0.5}
+    fixed: ClassVar[Specs] = {"agentflow/rouge_match": 0.5}
 
 
 class ToolUsage(Preset):
