@@ -40,8 +40,7 @@ def resolve(name: str, dialect: str) -> type[AnyCriterion]:
     """
     prefix, slash, short = name.rpartition("/")
     if slash:
-        found = _among(prefix, short)
-        return found or points.criterion[name]
+        return _among(prefix, short) or points.criterion[name]
     for each in _ORDER[dialect]:
         found = _among(each, short)
         if found is not None:

@@ -1,7 +1,7 @@
 """Selection of a part of a suite, such as some cases of an evalset."""
 
 import fnmatch
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -27,12 +27,9 @@ class Selection:
         return bool(chosen) or self.places is not None
 
 
-def fits(case: str, patterns: Sequence[Sequence[str]]) -> bool:
-    """Return True if the id `case` equals or matches a pattern of each group."""
-    return all(
-        any(case == pattern or fnmatch.fnmatchcase(case, pattern) for pattern in group)
-        for group in patterns
-    )
+def fits(name: str, pattern: str) -> bool:
+    """Return True if `name` equals or matches `pattern`."""
+    return name == pattern or fnmatch.fnmatchcase(name, pattern)
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,8 @@ class Meant:
 
     def __call__(self, case: EvalCase) -> bool:
         """Return True if `case` is selected."""
-        return fits(case.eval_id, self.patterns) and self.tags <= {*case.tags}
+        chosen = all(any(fits(case.eval_id, each) for each in group) for group in self.patterns)
+        return chosen and self.tags <= {*case.tags}
 
 
 @dataclass(frozen=True)

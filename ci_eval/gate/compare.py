@@ -28,7 +28,7 @@ from ci_eval.records.findings import (
     Together,
 )
 from ci_eval.records.results import RunMeta, Tier
-from ci_eval.run_files.score_table import Columns, Past
+from ci_eval.run_files.score_table import Columns, Past, mean_of
 from ci_eval.run_files.wording import named
 from ci_eval.stats.intervals import mean_interval
 
@@ -63,10 +63,8 @@ def examine(
     pooled = pool(meta, columns, baseline)
     excuses = excused(meta, gate, columns)
     groups = groups_of(meta, columns, pooled, gate.max_drop, excuses)
-    rounds = max(
-        (len(c.units) - 1 for column in columns.groups.values() for c in column.values()), default=0
-    )
-    rounds = max(rounds, 0)
+    cells = (cell for column in columns.groups.values() for cell in column.values())
+    rounds = max([0, *(len(cell.units) - 1 for cell in cells)])
     found: dict[GroupKey, Finding] = {}
     broken: dict[GroupKey, Breaks] = {}
     together = None
@@ -171,31 +169,29 @@ def _confirming(columns: Columns) -> int:
 def _together(found: Finding | None, criteria: int) -> Together | None:
     if found is None:
         return None
-    outcome: Outcome = "unchanged"
-    if found.worse:
-        outcome = "regressed"
-    elif found.in_doubt:
-        outcome = "inconclusive"
-    elif found.better:
-        outcome = "improved"
+    outcomes: dict[Outcome, bool] = {
+        "regressed": found.worse,
+        "inconclusive": found.in_doubt,
+        "improved": found.better,
+        "unchanged": True,
+    }
     return Together(
         criteria=criteria,
         effect=found.effect,
         p_value=found.p_value,
         level=found.level,
-        outcome=outcome,
+        outcome=next(outcome for outcome, holds in outcomes.items() if holds),
     )
 
 
 def _delta(group: Group, examined: Examined) -> Delta:
-    values = [cell.value for cell in group.now.values() if cell.value is not None]
     pairs = group.pairs.values()
     found = examined.drifts.get(group.key)
     outcome, reason = _outcome(group, examined)
     return Delta(
         group=group.key,
         cases=len(pairs),
-        value=math.fsum(values) / len(values) if values else None,
+        value=mean_of(group.now),
         baseline=math.fsum(each.base for each in pairs) / len(pairs) if pairs else None,
         effect=-group.sign * group.drop if pairs else None,
         interval=group.interval,
@@ -284,9 +280,9 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
             kind = "dropped"
         else:
             continue
-        values = pair.now.observations
-        confirming = pair.now.confirming
+        values, confirming = pair.now.observations, pair.now.confirming
         excuse = group.left_out.get(case)
+        is_tested = broken and case in suspects and kind == "newly_failing"
         yield CaseChange.model_validate(
             {
                 "group": group.key,
@@ -296,19 +292,13 @@ def _changes(group: Group, examined: Examined) -> Iterator[CaseChange]:
                 "baseline": pair.base,
                 "certain": case in proven,
                 "suspected": case in suspects and case not in proven,
-                "failed": sum(not group.passed(each) for each in values),
+                "failed": group.failures(values),
                 "trials": len(values),
                 "trials_before": pair.before.measured,
                 "confirmed": (
-                    (sum(not group.passed(each) for each in confirming), len(confirming))
-                    if confirming
-                    else None
+                    (group.failures(confirming), len(confirming)) if confirming else None
                 ),
-                "p_value": (
-                    broken.p_value
-                    if broken and case in suspects and kind == "newly_failing"
-                    else None
-                ),
+                "p_value": broken.p_value if broken and is_tested else None,
                 "excused": excuse.kind if excuse else "",
             }
         )
@@ -320,6 +310,6 @@ def _flaky(group: Group) -> Iterator[Flaky]:
         return
     for case, cell in group.before.items():
         values = cell.observations
-        failed = sum(not group.passed(each) for each in values)
+        failed = group.failures(values)
         if 0 < failed < len(values):
             yield Flaky(group=group.key, case=case, failed=failed, trials=len(values))

@@ -26,7 +26,7 @@ from ci_eval.records.findings import (
 )
 from ci_eval.records.model import Status
 from ci_eval.records.results import CriterionFacts, RunMeta, Tier
-from ci_eval.run_files.score_table import Cell, Columns, best_of, worst_of
+from ci_eval.run_files.score_table import Cell, Columns, best_of, mean_of, worst_of
 from ci_eval.run_files.wording import MAX_NAMED, listed, named
 from ci_eval.text.templates import counted, plain
 
@@ -48,9 +48,9 @@ def summarise(meta: RunMeta, columns: Columns) -> tuple[GroupSummary, ...]:
 
 def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
     facts = meta.criteria[key.criterion]
-    cells = columns.groups[key.agent, key.evalset, key.criterion].values()
+    column = columns.groups[key.agent, key.evalset, key.criterion]
+    cells = column.values()
     ended = Counter(cell.status(facts) for cell in cells)
-    values = [cell.value for cell in cells if cell.value is not None]
     return GroupSummary(
         group=key,
         passed=ended[Status.PASSED],
@@ -58,7 +58,7 @@ def _group(meta: RunMeta, key: GroupKey, columns: Columns) -> GroupSummary:
         errors=ended[Status.ERROR],
         skipped=ended[Status.SKIPPED],
         incomplete=sum(cell.lacks(facts) for cell in cells),
-        value=math.fsum(values) / len(values) if values else None,
+        value=mean_of(column),
         span=_span([cell for cell in cells if cell.applies], facts),
         threshold=facts.threshold,
         informational=facts.informational,
@@ -72,9 +72,8 @@ def _span(cells: Sequence[Cell], facts: CriterionFacts) -> tuple[float, float] |
     """Return the bounds of the mean of some cases, whatever the missing values are."""
     means = []
     for bound in (best_of(facts), worst_of(facts)):
-        found = [cell.with_missing(bound) for cell in cells]
-        known = [each for each in found if each is not None]
-        if not known or len(known) < len(found):
+        known = [value for cell in cells if (value := cell.with_missing(bound)) is not None]
+        if not known or len(known) < len(cells):
             return None
         means.append(math.fsum(known) / len(known))
     return min(means), max(means)
@@ -157,14 +156,11 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
         reasons += gate.missing_baseline(comparison) if lacks else ()
     reasons += gate.completeness()
     reasons += gate.judgement()
-    severities = {each.severity for each in reasons}
-    outcome: Literal["passed", "failed", "incomplete"] = "passed"
-    if "blocks" in severities:
-        outcome = "failed"
-    elif "incomplete" in severities:
-        outcome = "incomplete"
     order = ("blocks", "incomplete", "warns", "info")
     reasons.sort(key=lambda each: order.index(each.severity))
+    outcome: Literal["passed", "failed", "incomplete"] = "passed"
+    if reasons and reasons[0].severity in ("blocks", "incomplete"):
+        outcome = "failed" if reasons[0].severity == "blocks" else "incomplete"
     return Verdict(outcome=outcome, mode=mode, reasons=tuple(reasons))
 
 
@@ -261,11 +257,8 @@ class _Gate:
     def missing_baseline(self, comparison: Comparison | None) -> Iterator[Reason]:
         """Yield the consequence of a missing baseline, as `gate.on_missing` sets it."""
         severity, therefore = _MISSING[self.options.on_missing]
-        if comparison is None:
-            message = f"no baseline yet: {therefore}"
-        else:
-            message = f"no case of the baseline is comparable: {therefore}"
-        yield reason("no_baseline", severity, message)
+        what = "no case of the baseline is comparable" if comparison else "no baseline yet"
+        yield reason("no_baseline", severity, f"{what}: {therefore}")
 
     def completeness(self) -> Iterator[Reason]:
         """Yield a reason if cases could not be measured."""
@@ -286,11 +279,7 @@ class _Gate:
         if found := totals.unjudged:
             yield reason("unjudged_cases", "incomplete", _unjudged(found))
         elif not judged and totals.errors <= self.options.max_errors:
-            yield reason(
-                "unjudged_cases",
-                severity="incomplete",
-                message="no case was judged by any criterion",
-            )
+            yield reason("unjudged_cases", "incomplete", "no case was judged by any criterion")
         if found := totals.allowed:
             message = f"allowed by gate.allow_unjudged: {_unjudged(found)}"
             yield reason("unjudged_cases", "warns", message)
@@ -298,12 +287,10 @@ class _Gate:
             names = listed([*totals.unmeasured])
             message = f"criteria with nothing to measure in any case: {names}"
             yield reason("unmeasured_criteria", "incomplete", message)
-        groups: dict[str, list[GroupSummary]] = {}
-        for group in self.groups:
-            groups.setdefault(group.group.criterion, []).append(group)
+        used = {each.group.criterion for each in self.groups}
+        applied = {each.group.criterion for each in self.groups if each.span or each.errors}
         for name, floor in self.options.min_score.items():
-            nothing = all(group.span is None and not group.errors for group in groups.get(name, ()))
-            if name in groups and nothing and name not in totals.unmeasured:
+            if name in used - applied and name not in totals.unmeasured:
                 message = f"{name} measured nothing, but a mean of {floor:g} is required"
                 yield reason("unmeasured_criteria", "incomplete", message)
 

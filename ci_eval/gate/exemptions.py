@@ -25,13 +25,12 @@ Excuses = Mapping[GroupName, Mapping[str, Excuse]]
 
 def covers(excuse: Excuse, group: GroupName, case: str) -> bool:
     """Return True if `excuse` covers a case of a group."""
-    return concerns(excuse, group) and fits(case, [[excuse.case]])
+    return concerns(excuse, group) and fits(case, excuse.case)
 
 
 def concerns(excuse: Excuse, group: GroupName) -> bool:
     """Return True if `excuse` covers a group, whatever its cases."""
-    patterns = (excuse.agent, excuse.evalset, excuse.criterion)
-    return all(fits(name, [[pattern]]) for name, pattern in zip(group, patterns, strict=True))
+    return _all_fit(group, (excuse.agent, excuse.evalset, excuse.criterion))
 
 
 def allows_unjudged(gate: GateOptions, agent: str, evalset: str, case: str) -> bool:
@@ -41,9 +40,11 @@ def allows_unjudged(gate: GateOptions, agent: str, evalset: str, case: str) -> b
 
 def names_case(allowed: Unjudged, agent: str, evalset: str, case: str) -> bool:
     """Return True if `allowed` names a case."""
-    patterns = (allowed.agent, allowed.evalset, allowed.case)
-    names = (agent, evalset, case)
-    return all(fits(name, [[pattern]]) for name, pattern in zip(names, patterns, strict=True))
+    return _all_fit((agent, evalset, case), (allowed.agent, allowed.evalset, allowed.case))
+
+
+def _all_fit(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return all(map(fits, names, patterns))
 
 
 def in_force(meta: RunMeta) -> list[Excuse]:
@@ -133,7 +134,7 @@ def covering_nothing(
         for number, excuse in enumerate(excuses):
             where = {group[1] for group in groups if concerns(excuse, group)}
             known = [case for name in evalsets if name in where for case in ids(name)]
-            if not any(fits(each, [[excuse.case]]) for each in known):
+            if not any(fits(each, excuse.case) for each in known):
                 names = known[:1000] if where else {group[2] for group in groups}
                 meant = did_you_mean(excuse.case if where else excuse.criterion, names)
                 yield _unused(config, key, number, meant)

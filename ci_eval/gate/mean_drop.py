@@ -56,11 +56,6 @@ class Drifts:
     """The probability at which noise may be reported as a drift."""
 
     @property
-    def sequential(self) -> bool:
-        """Whether there are, or may be, several looks."""
-        return self.looks > 1
-
-    @property
     def looks(self) -> int:
         """The maximum number of looks."""
         return max(self.gate.looks, self.rounds + 1)
@@ -72,16 +67,21 @@ class Drifts:
         return bounded if len(bounded) > 1 else []
 
     @property
+    def size(self) -> int:
+        """The number of hypotheses."""
+        return len(self.groups) + bool(self.together)
+
+    @property
     def visible(self) -> bool:
         """Whether there are enough cases to tell any drift from noise."""
         ways = max((each.exchanges for each in self.groups), default=1)
-        return ways * self.rate / max(len(self.groups) + bool(self.together), 1) >= 1
+        return ways * self.rate / max(self.size, 1) >= 1
 
     def found(self) -> tuple[list[Finding], Finding | None]:
         """Return the finding for each group, and for their combined mean."""
         if not self.groups:
             return [], None
-        size = len(self.groups) + bool(self.together)
+        size = self.size
         wanted = math.ceil(_PRECISION * size / self.rate)
         draws = min(max(wanted, _FEWEST_DRAWS), _MOST_DRAWS)
         doubted = [True] * size
@@ -144,11 +144,10 @@ class Drifts:
 
     def _level(self, share: float) -> float:
         """Return the p-value that rejects a hypothesis with this share of the rate."""
-        if not self.sequential:
+        if self.looks == 1:
             return share
-        size = len(self.groups) + bool(self.together)
         looks = range(self.looks)
-        doubts = tuple(self.doubt(look, size) for look in looks[:-1])
+        doubts = tuple(self.doubt(look, self.size) for look in looks[:-1])
         old = self._old_runs()
         variances = tuple(1 / (look + 1) + 1 / old for look in looks)
         return levels(variances, spending(self.looks), share, doubts)[self.rounds]

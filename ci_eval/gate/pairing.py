@@ -82,27 +82,21 @@ def added(now: Columns, before: Sequence[Past]) -> Iterator[str]:
 def vanished(meta: RunMeta, now: Columns, old: Columns) -> Iterator[Vanished]:
     """Yield the largest things that vanished since the nearest baseline run, each once."""
     agents, evalsets, criteria = ({key[position] for key in now.groups} for position in range(3))
-    seen: set[tuple[str, str]] = set()
+    seen: set[Vanished] = set()
     for agent, evalset, criterion in old.groups:
-        if criterion in meta.disabled:
+        if criterion in meta.disabled or (agent, evalset, criterion) in now.groups:
             continue
-        kind, name = next(
-            (
-                (kind, name)
-                for kind, name, known in (
-                    ("agent", agent, agents),
-                    ("evalset", evalset, evalsets),
-                    ("criterion", criterion, criteria),
-                )
-                if name not in known
-            ),
-            ("", ""),
-        )
-        if kind and (kind, name) not in seen:
-            seen.add((kind, name))
-            yield Vanished.model_validate({"kind": kind, "name": name})
-        elif not kind and (agent, evalset, criterion) not in now.groups:
-            yield Vanished(kind="criterion", name=criterion, where=f"{evalset} with {agent}")
+        if agent not in agents:
+            gone = Vanished(kind="agent", name=agent)
+        elif evalset not in evalsets:
+            gone = Vanished(kind="evalset", name=evalset)
+        elif criterion not in criteria:
+            gone = Vanished(kind="criterion", name=criterion)
+        else:
+            gone = Vanished(kind="criterion", name=criterion, where=f"{evalset} with {agent}")
+        if gone not in seen:
+            seen.add(gone)
+            yield gone
     for evalset, case in old.fingerprints:
         if evalset in evalsets and (evalset, case) not in now.fingerprints:
             yield Vanished(kind="case", name=case, where=evalset)
@@ -239,6 +233,10 @@ class Group:
         """Return True if `value` passes."""
         return passes(value, self.facts)
 
+    def failures(self, values: Sequence[float]) -> int:
+        """Return the number of `values` that do not pass."""
+        return sum(not self.passed(each) for each in values)
+
     def samples(self, look: int) -> Mapping[Place, Sample]:
         """Return the samples to permute, with the rounds up to `look`, as shares of the scale."""
         if look not in self.kept:
@@ -267,11 +265,7 @@ class Group:
 
 
 def groups_of(
-    meta: RunMeta,
-    now: Columns,
-    before: Pooled,
-    max_drop: float,
-    left_out: Excuses,
+    meta: RunMeta, now: Columns, before: Pooled, max_drop: float, left_out: Excuses
 ) -> list[Group]:
     """Return every group of a run, with the values of the baseline for it."""
     return [

@@ -179,12 +179,11 @@ FailureKind = Literal[
 - `waiting`: the agent waits for an answer that the case does not give. Add the answer to the
   [`human_answers`](../human-in-the-loop.md) of the case.
 """
-_KINDS: frozenset[str] = frozenset(get_args(FailureKind))
 
 
 def failure_kind(kind: str) -> FailureKind:
     """Return `kind` if it is known, else `recorded`: files and agents may say anything."""
-    return cast("FailureKind", kind) if kind in _KINDS else "recorded"
+    return cast("FailureKind", kind) if kind in get_args(FailureKind) else "recorded"
 
 
 class TrialError(Exception):

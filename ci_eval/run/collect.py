@@ -20,9 +20,6 @@ from ci_eval.run_files.run_file import RunWriter, read_run, replacing
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets
 
-_MAX_NAMED = 5
-"""The most cases that a warning names."""
-
 
 class Progress:
     """Progress of a run; this base class shows nothing."""
@@ -98,10 +95,9 @@ class Tally:
         """Yield warnings about traces that no score reflects."""
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
-            shown = ", ".join(names[:_MAX_NAMED])
-            more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
             cases = "case" if len(names) == 1 else "cases"
-            yield f"{wording.cut_off([reason] * len(those))} ({cases} {shown}{more})"
+            shown = wording.listed(names)
+            yield f"{wording.cut_off([reason] * len(those))} ({cases} {shown})"
 
 
 class Collected(NamedTuple):

@@ -1,6 +1,6 @@
 """Conversations: user messages, human answers and agent responses."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,13 +18,12 @@ from ci_eval.records.model import (
 from ci_eval.records.trials import Trial
 from ci_eval.run.human_answers import Human, joined, settled, to_be_confirmed
 from ci_eval.run_files.resume import Answered, Begun, Node, decide, ids, recovered
+from ci_eval.run_files.wording import listed
 from ci_eval.runtime.workers.canned import equal
 from ci_eval.text.sanitize import one_line
 
 MAX_ANSWERS = 25
 """Maximum number of human answers in one invocation."""
-MAX_SHOWN = 5
-"""Maximum number of waiting calls named in a message."""
 
 
 class User(Protocol):
@@ -127,10 +126,8 @@ class Conversation:
         waiting = _waiting(self.seen, message)
         if waiting:
             self._keep_so_far()
-            asked = ", ".join(map(_shown, waiting[:MAX_SHOWN]))
-            more = f" and {len(waiting) - MAX_SHOWN} more" if len(waiting) > MAX_SHOWN else ""
-            message_ = f"the agent waits for an answer to {asked}{more}"
-            raise TrialError("waiting", f"{message_}; add it to `human_answers` of the case")
+            said = f"the agent waits for an answer to {listed([*map(_shown, waiting)])}"
+            raise TrialError("waiting", f"{said}; add it to `human_answers` of the case")
 
     async def _resumed(self, last: Invocation) -> Invocation:
         """Resume an invocation that waited when the earlier run ended."""
@@ -143,7 +140,7 @@ class Conversation:
         decision = decide(Node(rerun_on_resume=self.case.rerun_on_resume), recovered(last, given))
         if decision.interrupts:
             return last
-        message = Content(role=USER, parts=tuple(_parts_of(answers.values())))
+        message = _message_of(answers.values())
         if decision.should_run:
             return await self._followed(await self._answer(last, message))
         return settled(last, message, decision.output)
@@ -153,10 +150,10 @@ class Conversation:
         for _ in range(MAX_ANSWERS):
             if not found.waits_for or not all(map(self._human.knows, found.waits_for)):
                 return found
-            parts = _parts_of(map(self._response, found.waits_for))
-            found = await self._answer(found, Content(role=USER, parts=tuple(parts)))
-        message = f"the agent asked for human input more than {MAX_ANSWERS} times in one invocation"
-        raise TrialError("waiting", message, seen=found)
+            message = _message_of(map(self._response, found.waits_for))
+            found = await self._answer(found, message)
+        said = f"the agent asked for human input more than {MAX_ANSWERS} times in one invocation"
+        raise TrialError("waiting", said, seen=found)
 
     async def _answer(self, found: Invocation, message: Content) -> Invocation:
         """Send the answer `message`, and return the joined invocation."""
@@ -213,8 +210,8 @@ def _parts(content: Content | None) -> tuple[Part, ...]:
     return (content.parts if content else None) or ()
 
 
-def _parts_of(responses: Iterable[FunctionResponse]) -> Iterator[Part]:
-    return (Part(function_response=each) for each in responses)
+def _message_of(responses: Iterable[FunctionResponse]) -> Content:
+    return Content(role=USER, parts=tuple(Part(function_response=each) for each in responses))
 
 
 def _addressed(message: Content, calls: Sequence[FunctionCall]) -> Content:

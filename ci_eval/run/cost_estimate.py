@@ -5,7 +5,7 @@ count.  Where a criterion stops as soon as its samples decide, there is a least 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import TypeVar
 from ci_eval.llm.calls import CHARS_PER_TOKEN, USUAL_OUTPUT_TOKENS
 from ci_eval.llm.judge_settings import Judging, Simulation, price
 from ci_eval.llm.prompts import Prompts
-from ci_eval.plugins.points import Judge, JudgedCriterion, Simulator
+from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.model import Content, EvalCase, IntermediateData, Invocation, Json, Record
 from ci_eval.records.questions import Question, Reading, Wording
@@ -46,15 +46,9 @@ class Estimate(Record):
 
 def estimate(plan: Plan) -> list[Estimate]:
     """Estimate the calls of each judged criterion of `plan`, ignoring the cassette."""
-    judged = {
-        name: criterion
-        for chosen in plan.pairs.values()
-        for name, criterion in chosen.items()
-        if isinstance(criterion, JudgedCriterion)
-    }
-    estimates = [_of_one(plan, name, criterion) for name, criterion in judged.items()]
-    if plan.config.simulation and plan.simulates:
-        estimates.append(_of_users(plan, plan.config.simulation))
+    estimates = [_of_one(plan, name, criterion) for name, criterion in plan.judged.items()]
+    if plan.simulation:
+        estimates.append(_of_users(plan, plan.simulation))
     return estimates
 
 
@@ -90,14 +84,7 @@ def _of_one(plan: Plan, name: str, criterion: JudgedCriterion) -> Estimate:
             for count, silent in ((least, True), (most, False)):
                 for judge, question in _asked(criterion, case, judging, silent=silent):
                     count.add(judge, judging, question, times)
-    return Estimate(
-        criterion=name,
-        models=tuple(str(judge.model) for judge in judging.judges(criterion)),
-        samples=judging.samples(criterion),
-        calls=(round(least.calls), round(most.calls)),
-        input_tokens=(round(least.tokens), round(most.tokens)),
-        cost_usd=None if most.unpriced else (least.cost_usd, most.cost_usd),
-    )
+    return _between(name, judging.judges(criterion), judging.samples(criterion), least, most)
 
 
 def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
@@ -119,10 +106,16 @@ def _of_users(plan: Plan, simulation: Simulation) -> Estimate:
             for question in (*first, *last):
                 often = later * simulation.simulator.steps / len((*first, *last))
                 most.add(judge, judging, question, times * often)
+    return _between("simulator", [judge], 1, least, most)
+
+
+def _between(
+    name: str, judges: Iterable[Judge], samples: int, least: _Count, most: _Count
+) -> Estimate:
     return Estimate(
-        criterion="simulator",
-        models=(str(judge.model),),
-        samples=1,
+        criterion=name,
+        models=tuple(str(judge.model) for judge in judges),
+        samples=samples,
         calls=(round(least.calls), round(most.calls)),
         input_tokens=(round(least.tokens), round(most.tokens)),
         cost_usd=None if most.unpriced else (least.cost_usd, most.cost_usd),
@@ -141,18 +134,12 @@ def _messages(
     for invocations in (1, (MAX_INVOCATIONS if limit is None else limit) - 1):
         panel = _Panel(f"simulator/{simulator.type_name}", Prompts(kind="simulator"))
         panel.seat(judge, 1, silent=True)
-        if invocations > 0:
-            asyncio.run(_play(simulator, case, [turn] * invocations, panel))
+        # The panel never answers; other errors are reported by the run.
+        with suppress(TrialError, UsageError):
+            if invocations > 0:
+                asyncio.run(simulator.next_message(case, [turn] * invocations, panel))
         found.append([question for _, question in panel.asked])
     return found[0], found[1]
-
-
-async def _play(
-    simulator: Simulator, case: EvalCase, so_far: Sequence[Invocation], panel: "_Panel"
-) -> None:
-    # The panel never answers; other errors are reported by the run.
-    with suppress(TrialError, UsageError):
-        await simulator.next_message(case, so_far, panel)
 
 
 def _asked(
@@ -170,15 +157,10 @@ def _asked(
         panel.seat(judge, judging.samples(criterion), silent=silent)
     key = TrialKey(agent="", evalset="", case=case.eval_id)
     trace = Trace(key=key, invocations=tuple(_expected(case)))
-    asyncio.run(_score(criterion, case, trace, panel))
+    # Errors in the case are reported when it is scored.
+    with suppress(UsageError, ValueError, ArithmeticError):
+        asyncio.run(criterion.score(case, trace, panel))
     return panel.asked
-
-
-async def _score(criterion: JudgedCriterion, case: EvalCase, trace: Trace, panel: "_Panel") -> None:
-    try:
-        await criterion.score(case, trace, panel)
-    except (UsageError, ValueError, ArithmeticError):
-        return  # errors in the case are reported when it is scored
 
 
 def _expected(case: EvalCase) -> Iterator[Invocation]:

@@ -4,13 +4,12 @@ from datetime import UTC, datetime
 from secrets import token_hex
 
 from ci_eval import __version__
-from ci_eval.config.model import Config
 from ci_eval.forge.lineage import current_branch
 from ci_eval.llm.judge_settings import Judging
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import JudgedCriterion, WorkerCriterion
-from ci_eval.records.model import Json
+from ci_eval.records.model import Json, Record
 from ci_eval.records.results import CriterionFacts, RunMeta
 from ci_eval.run.plan import Plan
 from ci_eval.runtime.context import RunContext
@@ -20,7 +19,7 @@ from ci_eval.text.fingerprint import fingerprint
 def describe(plan: Plan, context: RunContext) -> RunMeta:
     """Return the metadata of a run of `plan` that begins now."""
     created = datetime.fromtimestamp(context.now(), UTC)
-    config = plan.config
+    config, store = plan.config, plan.config.baseline
     agents = tuple(dict.fromkeys(agent for agent, _ in plan.pairs))
     return RunMeta(
         run_id=f"{created:%Y%m%dT%H%M%SZ}-{token_hex(4)}",
@@ -44,11 +43,10 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
                 max_growth=criterion.max_growth,
                 fingerprint=_fingerprint(criterion, config.judging, context),
             )
-            for chosen in plan.pairs.values()
-            for name, criterion in chosen.items()
+            for name, criterion in plan.criteria.items()
         },
-        gate=config.gate.model_dump(mode="json", exclude_defaults=True),
-        store=_stored_in(config),
+        gate=_given(config.gate),
+        store={"store": store.type_name, **_given(store)} if store else {},
         repeats=plan.repeats,
         filtered=plan.filtered,
         disabled=config.disabled,
@@ -64,10 +62,8 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
     )
 
 
-def _stored_in(config: Config) -> dict[str, Json]:
-    store = config.baseline
-    given = store.model_dump(mode="json", exclude_defaults=True) if store else {}
-    return {"store": store.type_name, **given} if store else {}
+def _given(options: Record) -> dict[str, Json]:
+    return options.model_dump(mode="json", exclude_defaults=True)
 
 
 def _fingerprint(criterion: AnyCriterion, judging: Judging, context: RunContext) -> str:

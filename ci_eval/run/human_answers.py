@@ -70,12 +70,8 @@ def joined(first: Invocation, answer: Content, then: Invocation) -> Invocation:
 
     What is known of one half alone is not known of the whole.
     """
-    events = (
-        *_events(first),
-        *_spoken(first),
-        InvocationEvent(author=USER, content=answer),
-        *_events(then),
-    )
+    answered = InvocationEvent(author=USER, content=answer)
+    events = (*_events(first), *_spoken(first), answered, *_events(then))
     known = first.intermediate_data is not None and then.intermediate_data is not None
     return then.model_copy(
         update={

@@ -5,9 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
 from ci_eval.llm import client
-from ci_eval.llm.judge_settings import Simulation
-from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.plugins.points import JudgedCriterion, Scorer, WorkerCriterion
+from ci_eval.plugins.points import Scorer, WorkerCriterion
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.conversation import Scripted, Users
@@ -31,18 +29,18 @@ class Participants(NamedTuple):
 @asynccontextmanager
 async def started(plan: Plan, context: RunContext) -> AsyncIterator[Participants]:
     """Start the criteria and the client of models; leaving the context stops them."""
-    judged, simulation = _judged(plan), _simulation(plan)
+    simulation = plan.simulation
     users: Users = Scripted
     async with AsyncExitStack() as stack:
         scorers: dict[str, Scorer] = {
             name: await stack.enter_async_context(criterion.start(context))
-            for name, criterion in _used(plan).items()
+            for name, criterion in plan.criteria.items()
             if isinstance(criterion, WorkerCriterion)
         }
-        if judged or simulation:
+        if plan.judged or simulation:
             asking_all = client.asking(plan.config.judging, context)
             asker = await stack.enter_async_context(asking_all)
-            scorers |= {name: client.Judged(each, asker) for name, each in judged.items()}
+            scorers |= {name: client.Judged(each, asker) for name, each in plan.judged.items()}
             users = Simulating(simulation, asker) if simulation else users
         yield Participants(scorers, users)
 
@@ -55,19 +53,6 @@ def check(plan: Plan, context: RunContext) -> None:
         OSError: the cassette cannot be written.
 
     """
-    judged, simulation = _judged(plan), _simulation(plan)
+    judged, simulation = [*plan.judged.values()], plan.simulation
     if judged or simulation:
-        client.check(plan.config.judging, list(judged.values()), context, simulation=simulation)
-
-
-def _simulation(plan: Plan) -> Simulation | None:
-    """Return the simulation settings, if there are scenarios."""
-    return plan.config.simulation if plan.simulates else None
-
-
-def _used(plan: Plan) -> Mapping[str, AnyCriterion]:
-    return {name: each for chosen in plan.pairs.values() for name, each in chosen.items()}
-
-
-def _judged(plan: Plan) -> Mapping[str, JudgedCriterion]:
-    return {name: each for name, each in _used(plan).items() if isinstance(each, JudgedCriterion)}
+        client.check(plan.config.judging, judged, context, simulation=simulation)

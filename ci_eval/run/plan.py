@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 from ci_eval.config.model import Config
@@ -13,8 +14,10 @@ from ci_eval.config.open_evalset import open_evalset, open_stored
 from ci_eval.config.schema import EvalSetSpec
 from ci_eval.config.selection import Meant, PlannedEvalSet, Selection, fits
 from ci_eval.gate.exemptions import covering_nothing
+from ci_eval.llm.judge_settings import Simulation
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.records.errors import NothingSelectedError, Problem, Severity, UsageError
+from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json, ToolMocks
 from ci_eval.records.trials import Trial, TrialKey
@@ -74,13 +77,24 @@ class Plan:
 
     @cached_property
     def _played_by(self) -> Json:
-        simulation = self.config.simulation
-        return self.config.judging.playing(simulation) if simulation and self.simulates else None
+        return self.config.judging.playing(self.simulation) if self.simulation else None
 
     @cached_property
-    def simulates(self) -> bool:
-        """Whether some case needs a simulated user."""
-        return any(map(self.scenarios, self.pairs))
+    def criteria(self) -> Mapping[str, AnyCriterion]:
+        """All criteria in use, by name."""
+        return {name: each for chosen in self.pairs.values() for name, each in chosen.items()}
+
+    @cached_property
+    def judged(self) -> Mapping[str, JudgedCriterion]:
+        """The criteria in use that call a model, by name."""
+        return {
+            name: each for name, each in self.criteria.items() if isinstance(each, JudgedCriterion)
+        }
+
+    @cached_property
+    def simulation(self) -> Simulation | None:
+        """The settings of simulated users; `None` if no case needs one."""
+        return self.config.simulation if any(map(self.scenarios, self.pairs)) else None
 
     def scenarios(self, pair: tuple[str, str]) -> int:
         """Return how many of its cases an agent needs a simulated user for on an evalset."""
@@ -125,23 +139,15 @@ class _Planner:
         opened = self._open_all()
         self._raise()
         evalsets = self._select(opened)
-        pairs = {
-            (agent, name): {
-                key: criterion
-                for key, criterion in self.config.criteria_for(agent, opened[name].entry).items()
-                if key in criteria
-            }
-            for agent in agents
-            for name in evalsets
-            if self._has_place(agent, name)
-        }
-        pairs = {pair: chosen for pair, chosen in pairs.items() if chosen}
+        pairs = {}
+        for agent, name in product(agents, evalsets):
+            fitting = self.config.criteria_for(agent, opened[name].entry)
+            chosen = {key: each for key, each in fitting.items() if key in criteria}
+            if chosen and self._has_place(agent, name):
+                pairs[agent, name] = chosen
+        partly = bool(self.selection.criteria)
         self.problems += requirements.problems(
-            self.config,
-            evalsets,
-            pairs,
-            partly=bool(self.selection.criteria),
-            as_adk=self.as_adk,
+            self.config, evalsets, pairs, partly=partly, as_adk=self.as_adk
         )
         self._raise()
         if not self.selection:
@@ -174,11 +180,10 @@ class _Planner:
     def _raise(self) -> None:
         if any(problem.severity == "error" for problem in self.problems):
             # What only some criteria mind waits until it is known who is used.
-            raise UsageError(
-                problems=[
-                    each for each in self.problems if each.severity == "error" or not each.concerns
-                ]
+            relevant = (
+                each for each in self.problems if each.severity == "error" or not each.concerns
             )
+            raise UsageError(problems=relevant)
 
     def _chosen(self, kind: str, known: Mapping[str, object], wanted: Sequence[str]) -> list[str]:
         self._check_wanted(kind, known, wanted)
@@ -215,12 +220,10 @@ class _Planner:
         if is_place(path):
             return self._objects(entry, single)
         fault = path_error(path)
+        if not fault and (self.context.root / path).is_dir():
+            fault = "is a directory; use a pattern such as 'evals/*.evalset.json'"
         if fault:
             self._problem(fault, ("evalsets", entry))
-            return {}
-        if (self.context.root / path).is_dir():
-            message = "is a directory; use a pattern such as 'evals/*.evalset.json'"
-            self._problem(message, ("evalsets", entry))
             return {}
         if not glob.has_magic(path) or (self.context.root / path).exists():
             return {entry: single}
@@ -284,18 +287,16 @@ class _Planner:
         for name, (entry, spec, read) in opened.items():
             known = len(self.problems)
             evalset = _mocked(read, spec.tool_mocks) if spec.tool_mocks else read
-            meant = Meant(
-                tuple(filter(None, (spec.cases, self.selection.cases))),
-                frozenset((*spec.tags, *self.selection.tags)),
-            )
+            suite = Meant(tuple(filter(None, (spec.cases,))), frozenset(spec.tags))
+            chosen = tuple(filter(None, (self.selection.cases,)))
+            meant = Meant(suite.patterns + chosen, suite.tags.union(self.selection.tags))
             count = evalset.facts.cases
             if meant.patterns or meant.tags:
                 ids = [case.eval_id for case in evalset.cases()]
                 self._check_ids(entry, spec, ids)
-                unused -= {want for want in unused if any(fits(each, [[want]]) for each in ids)}
+                unused -= {want for want in unused if any(fits(each, want) for each in ids)}
                 count = sum(map(meant, evalset.cases()))
             if count:
-                suite = Meant(tuple(filter(None, (spec.cases,))), frozenset(spec.tags))
                 found[name] = PlannedEvalSet(evalset, self._shown(spec.path), meant, suite, count)
             elif not (self.selection.cases or self.selection.tags or self.problems[known:]):
                 empty[name] = self._shown(spec.path)
@@ -307,12 +308,12 @@ class _Planner:
 
     def _check_ids(self, entry: str, spec: EvalSetSpec, ids: Sequence[str]) -> None:
         for case in spec.cases:
-            if not any(fits(each, [[case]]) for each in ids):
+            if not any(fits(each, case) for each in ids):
                 message = f"{spec.path} has no case {case!r}{did_you_mean(case, ids[:1000])}"
                 self._problem(message, ("evalsets", entry))
 
-    def _problem(self, message: str, loc: Loc, severity: Severity = "error") -> None:
-        self.problems.append(self.config.document.problem(message, loc, severity=severity))
+    def _problem(self, message: str, loc: Loc) -> None:
+        self.problems.append(self.config.document.problem(message, loc))
 
 
 class _Opened(NamedTuple):

@@ -26,11 +26,7 @@ def clear(folder: Path) -> None:
 
 
 def write_report(
-    report: Report,
-    run: Run,
-    folder: Path,
-    configured: Mapping[str, Reporter],
-    secrets: Secrets,
+    report: Report, run: Run, folder: Path, configured: Mapping[str, Reporter], secrets: Secrets
 ) -> None:
     """Write every document that a report becomes, as configured or plainly, and the report.
 
@@ -53,21 +49,12 @@ def worst_results(
     """Yield the results to show: what changed for the worse first, then failures and errors."""
     if not limit:
         return
-    wanted: dict[tuple[str, str, str], None] = {}
-    changes = sorted(
-        (
-            change
-            for change in (comparison.changes if comparison else ())
-            if change.change != "fixed"
-        ),
-        key=lambda change: not change.certain,
-    )
-    for change in changes:
-        wanted[change.group.agent, change.group.evalset, change.case] = None
-    for place, status in columns.cases(run.meta.criteria):
-        if status in (Status.FAILED, Status.ERROR):
-            wanted[place] = None
-    chosen = {place: rank for rank, place in enumerate(wanted) if rank < limit}
+    changes = sorted(comparison.changes if comparison else (), key=lambda each: not each.certain)
+    worse = [each for each in changes if each.change != "fixed"]
+    bad = (Status.FAILED, Status.ERROR)
+    wanted = [(each.group.agent, each.group.evalset, each.case) for each in worse]
+    wanted += [place for place, status in columns.cases(run.meta.criteria) if status in bad]
+    chosen = {place: rank for rank, place in enumerate([*dict.fromkeys(wanted)][:limit])}
     if not chosen:
         return
     found: dict[tuple[str, str, str], TrialResult] = {}

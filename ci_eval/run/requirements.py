@@ -25,13 +25,14 @@ class UnjudgedCase(Problem):
     """Its id."""
 
 
+EvalSets = Mapping[str, PlannedEvalSet]
 Pairs = Mapping[tuple[str, str], Mapping[str, AnyCriterion]]
 """For each agent and evalset that meet, the criteria."""
 
 
 def problems(
     config: Config,
-    evalsets: Mapping[str, PlannedEvalSet],
+    evalsets: EvalSets,
     pairs: Pairs,
     *,
     partly: bool,
@@ -81,9 +82,7 @@ def _unplayable(config: Config, chosen: Sequence[PlannedEvalSet]) -> Iterator[Pr
                 yield Problem(message, each.shown, case.line, f"case {case.eval_id!r}")
 
 
-def _untaken_states(
-    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
-) -> Iterator[Problem]:
+def _untaken_states(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
     """Yield which cases begin with a state that an agent cannot be given."""
     for agent, name in pairs:
         kind = config.agents[agent]
@@ -105,9 +104,7 @@ def _skip_reason(criterion: AnyCriterion, evalsets: Sequence[PlannedEvalSet]) ->
     return f"cannot score any case: {skip_reason}" if skip_reason else ""
 
 
-def _unjudged(
-    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
-) -> Iterator[Problem]:
+def _unjudged(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
     """Yield the cases that no blocking criterion can judge and that are not allowed."""
     for name, evalset in evalsets.items():
         judging = {
@@ -131,9 +128,8 @@ def _unjudged(
             if why and len(found) < MAX_LINES:
                 where = f"case {case.eval_id!r}"
                 message = f"no blocking criterion can judge it{why}"
-                found.append(
-                    UnjudgedCase(message, evalset.shown, case.line, where, case=case.eval_id)
-                )
+                named = UnjudgedCase(message, evalset.shown, case.line, where, case=case.eval_id)
+                found.append(named)
         if count > len(found):
             more = f"{found[-1].message} (and {count - len(found)} more cases)"
             found[-1] = replace(found[-1], message=more)
@@ -172,9 +168,7 @@ def wrong_cases(
             yield Problem(message, shown, case.line, f"case {case.eval_id!r}")
 
 
-def _unread_assertions(
-    config: Config, evalsets: Mapping[str, PlannedEvalSet], pairs: Pairs
-) -> Iterator[Problem]:
+def _unread_assertions(config: Config, evalsets: EvalSets, pairs: Pairs) -> Iterator[Problem]:
     """Yield the evalsets whose cases assert what nothing checks."""
     reading = {
         evalset

@@ -8,6 +8,7 @@ to be broken is confirmed by trials of its own, which count for that and for no 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from ci_eval.config.schema import GateOptions
 from ci_eval.gate.compare import Examined, examine
@@ -104,27 +105,21 @@ def affordable(redraw: Redraw, plan: Plan, done: int) -> Redraw:
     Agents that only tell what was recorded are left out: there is nothing more to learn of them.
     """
     agents = plan.config.agents
-    redraw = replace(
-        redraw,
-        pairs=frozenset(pair for pair in redraw.pairs if agents[pair[0]].converses),
-        confirming={
-            place: count for place, count in redraw.confirming.items() if agents[place[0]].converses
-        },
-    )
+    pairs = frozenset(pair for pair in redraw.pairs if agents[pair[0]].converses)
+    confirming = {
+        place: count for place, count in redraw.confirming.items() if agents[place[0]].converses
+    }
+    redraw = replace(redraw, pairs=pairs, confirming=confirming)
     left = plan.config.gate.rerun_budget * plan.count - done
     if redraw.count(plan) <= left:
         return redraw
-    # Confirming trials are cheap and decide more.
-    return replace(redraw, pairs=frozenset(), confirming=dict(_fitting(redraw.confirming, left)))
-
-
-def _fitting(confirming: Mapping[Place, int], left: float) -> Iterator[tuple[Place, int]]:
-    """Yield as many suspects as `left` trials can confirm, those that take the fewest first.
-
-    One that gets fewer than it takes could not be proven.
-    """
-    for place, count in sorted(confirming.items(), key=lambda each: (each[1], each[0])):
-        left -= count
-        if left < 0:
-            return
-        yield place, count
+    # Confirming trials are cheap and decide more.  A suspect that gets fewer than it takes could
+    # not be proven, so those that take the fewest come first.
+    suspects = sorted(redraw.confirming.items(), key=lambda each: (each[1], each[0]))
+    totals = accumulate(count for _, count in suspects)
+    fitting = {
+        place: count
+        for (place, count), total in zip(suspects, totals, strict=True)
+        if total <= left
+    }
+    return replace(redraw, pairs=frozenset(), confirming=fitting)

@@ -1,7 +1,7 @@
 """Badge with the number of passed cases: as an SVG and for shields.io."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from xml.sax.saxutils import escape
 
 from ci_eval.records.findings import Counts
@@ -51,12 +51,7 @@ class Badge:
 
     def endpoint(self) -> str:
         """Return the JSON for shields.io, see <https://shields.io/badges/endpoint-badge>."""
-        fields = {
-            "schemaVersion": 1,
-            "label": self.label,
-            "message": self.message,
-            "color": self.color,
-        }
+        fields = {"schemaVersion": 1, **asdict(self)}
         return json.dumps(fields, ensure_ascii=False) + "\n"
 
     def svg(self) -> str:

@@ -7,9 +7,8 @@ is killed, at most the last line is broken, and it is dropped on reading.
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from ci_eval.records.model import Json
@@ -51,12 +50,7 @@ class Journal:
         self._open.enter_context(self._begun)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
         if not self._begun.places:
             self._begun.path.unlink(missing_ok=True)
@@ -106,8 +100,7 @@ class Journal:
 
         Failed trials and trials of cases that have changed since are not reused.
         """
-        trace = self._finished(trial)
-        return trace or self._unfinished(trial)
+        return self._finished(trial) or self._unfinished(trial)
 
     def _finished(self, trial: Trial) -> Trace | None:
         row = self._traces.read(trial.key)
@@ -121,10 +114,9 @@ class Journal:
         applies = row.get("suite") == self._suite and not row.get("over")
         if not applies or row.get("case_fingerprint") != of_question(trial.case):
             return None
-        try:
+        with suppress(ValueError):
             return Begun.model_validate(row)
-        except ValueError:
-            return None
+        return None
 
 
 class _Lines:
@@ -184,12 +176,7 @@ class _Lines:
 
 
 def _names(key: TrialKey) -> dict[str, Json]:
-    return {
-        "agent": key.agent,
-        "evalset": key.evalset,
-        "eval_id": key.case,
-        "repeat": key.repeat,
-    }
+    return {"agent": key.agent, "evalset": key.evalset, "eval_id": key.case, "repeat": key.repeat}
 
 
 def _dumped(observed: Trace | Begun) -> Iterator[Json]:
@@ -220,16 +207,7 @@ def _key(row: Mapping[str, Json]) -> TrialKey | None:
 
 def _trace(key: TrialKey, row: Mapping[str, Json]) -> Trace | None:
     """Return the trace in `row`; `None` if another version wrote it in a different form."""
-    try:
-        return Trace.model_validate(
-            {
-                "key": key,
-                "invocations": row["invocations"],
-                "final_state": row.get("final_state"),
-                "duration_s": row["duration_s"],
-                "attempts": row["attempts"],
-                "output": row.get("output", ""),
-            }
-        )
-    except (ValueError, LookupError):
-        return None
+    if {"invocations", "duration_s", "attempts"} <= row.keys():
+        with suppress(ValueError):
+            return Trace.model_validate({**row, "key": key})
+    return None

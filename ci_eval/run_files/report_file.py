@@ -11,7 +11,7 @@ from ci_eval.run_files.run_file import check_version
 from ci_eval.text.json_stream import Element
 from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
 from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import Loc, dotted, read_text
+from ci_eval.text.yaml_files import MAX_TEXT, Loc, dotted, read_text
 
 
 class Limits(NamedTuple):
@@ -34,9 +34,8 @@ def read_report(path: Path, *, shown: str, limits: Limits | None = None) -> Repo
         UsageError: the file is no valid report, has another version or exceeds the limits.
 
     """
-    if limits is None:
-        return report_in(read_text(path, shown=shown), shown=shown)
-    return report_in(read_text(path, shown=shown, most=limits.text), shown=shown, limits=limits)
+    most = limits.text if limits else MAX_TEXT
+    return report_in(read_text(path, shown=shown, most=most), shown=shown, limits=limits)
 
 
 def report_in(text: str, *, shown: str, limits: Limits | None = None) -> Report:

@@ -94,12 +94,8 @@ def decide(node: Node, recovered: Recovered | None = None, ran: Ran | None = Non
     """Decide whether `node` runs; if not, return its outcome."""
     if ran and not ran.is_static:
         if ran.status == "completed":
-            return Decision(
-                should_run=False,
-                output=ran.output,
-                route=ran.route,
-                transfer_to_agent=ran.transfer_to_agent,
-            )
+            found = Decision(should_run=False, output=ran.output, route=ran.route)
+            return found._replace(transfer_to_agent=ran.transfer_to_agent)
         if ran.status == "failed":
             # The record is older than the failure, so only the answers count.
             return _run_again(recovered)
@@ -114,7 +110,6 @@ def decide(node: Node, recovered: Recovered | None = None, ran: Ran | None = Non
 
 
 def _decide(node: Node, recovered: Recovered, *, is_dynamic: bool) -> Decision:
-    outcome = (recovered.output, recovered.route, recovered.transfer_to_agent)
     open_calls = recovered.interrupts - recovered.responses.keys()
     if open_calls:
         continues = node.rerun_on_resume and recovered.responses
@@ -122,11 +117,14 @@ def _decide(node: Node, recovered: Recovered, *, is_dynamic: bool) -> Decision:
         return _run_again(recovered) if continues else waits
     if recovered.failed:
         return _run_again(recovered)
+    outcome = (recovered.output, recovered.route, recovered.transfer_to_agent)
     if any(each is not None for each in outcome):
         output = output_of(recovered.output)
         return Decision(should_run=False, output=output, route=recovered.route)
     if recovered.interrupts and not node.rerun_on_resume:
-        return Decision(should_run=False, output=_answers_as_output(recovered.responses))
+        answers = recovered.responses
+        only = next(iter(answers.values())) if len(answers) == 1 else dict(answers)
+        return Decision(should_run=False, output=only)
     if node.wait_for_output or (node.rerun_on_resume and not recovered.finished):
         return _run_again(recovered)
     # A static node without an outcome is done; a dynamic one was interrupted.
@@ -135,10 +133,6 @@ def _decide(node: Node, recovered: Recovered, *, is_dynamic: bool) -> Decision:
 
 def _run_again(recovered: Recovered | None) -> Decision:
     return Decision(should_run=True, resume_inputs=recovered.responses if recovered else None)
-
-
-def _answers_as_output(responses: Mapping[str, Json]) -> Json:
-    return next(iter(responses.values())) if len(responses) == 1 else dict(responses)
 
 
 def output_of(recorded: Content | Json) -> Json:

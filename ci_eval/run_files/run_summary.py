@@ -1,12 +1,11 @@
 """Summary of a stored run, for a list of runs, a chart and a badge."""
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ci_eval.records.findings import Counts, GroupKey, Noted, NotedGroup
 from ci_eval.records.model import Status
-from ci_eval.records.results import Run, RunMeta, TrialResult
-from ci_eval.run_files.score_table import Column, Columns, Past
+from ci_eval.records.results import Run, RunMeta
+from ci_eval.run_files.score_table import Columns, Past, mean_of
 
 
 def note(past: Past) -> Noted:
@@ -20,16 +19,12 @@ def note_run(run: Run) -> Noted:
     for result in run.results():
         if not result.confirms:
             columns.add(result)
-        for place, cost in _judge_costs(result):
-            costs[place] = costs.get(place, 0.0) + cost
+        key = result.key
+        for score in result.scores:
+            if score.judging:
+                place = key.agent, key.evalset, score.name
+                costs[place] = costs.get(place, 0.0) + score.judging.cost_usd
     return _noted(run.meta, columns, costs)
-
-
-def _judge_costs(result: TrialResult) -> Iterator[tuple[tuple[str, str, str], float]]:
-    key = result.key
-    for score in result.scores:
-        if score.judging:
-            yield (key.agent, key.evalset, score.name), score.judging.cost_usd
 
 
 def _noted(meta: RunMeta, columns: Columns, costs: Mapping[tuple[str, str, str], float]) -> Noted:
@@ -43,7 +38,7 @@ def _noted(meta: RunMeta, columns: Columns, costs: Mapping[tuple[str, str, str],
             NotedGroup(
                 group=GroupKey(agent=place[0], evalset=place[1], criterion=place[2]),
                 cases=_counts([cell.status(meta.criteria[place[2]]) for cell in column.values()]),
-                value=_mean(column),
+                value=mean_of(column),
                 cost_usd=costs.get(place),
             )
             for place, column in columns.groups.items()
@@ -58,8 +53,3 @@ def _counts(statuses: list[Status]) -> Counts:
         errors=statuses.count(Status.ERROR),
         skipped=statuses.count(Status.SKIPPED),
     )
-
-
-def _mean(column: Column) -> float | None:
-    values = [cell.value for cell in column.values() if cell.value is not None]
-    return math.fsum(values) / len(values) if values else None

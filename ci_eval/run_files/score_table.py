@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -11,34 +11,30 @@ from ci_eval.records.model import Status
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
 
 
+@dataclass(eq=False, slots=True)
 class Cell:
     """All observations of one case under one criterion."""
 
-    __slots__ = ("confirming", "lost", "skipped", "unconfirmed", "units")
-
-    def __init__(self) -> None:
-        self.units: tuple[tuple[float, ...], ...] = ()
-        """The measured values, grouped by run and rerun round: repeats of one group may be
-        correlated."""
-        self.confirming: tuple[float, ...] = ()
-        """The values of confirming trials."""
-        self.unconfirmed = 0
-        """The number of confirming trials that ended in an error."""
-        self.lost: tuple[int, ...] = ()
-        """The group of each observation that ended in an error."""
-        self.skipped = 0
+    units: tuple[tuple[float, ...], ...] = ()
+    """The measured values, grouped by run and rerun round: repeats of one group may be
+    correlated."""
+    confirming: tuple[float, ...] = ()
+    """The values of confirming trials."""
+    unconfirmed: int = 0
+    """The number of confirming trials that ended in an error."""
+    lost: tuple[int, ...] = ()
+    """The group of each observation that ended in an error."""
+    skipped: int = 0
 
     def add(self, score: Score, result: TrialResult) -> None:
         """Add one observation."""
         value = score.value
-        if value is None:
-            if score.status is Status.ERROR:
-                if result.confirms:
-                    self.unconfirmed += 1
-                else:
-                    self.lost += (result.round,)
-            else:
-                self.skipped += 1
+        if value is None and score.status is not Status.ERROR:
+            self.skipped += 1
+        elif value is None and result.confirms:
+            self.unconfirmed += 1
+        elif value is None:
+            self.lost += (result.round,)
         elif result.confirms:
             self.confirming += (value,)
         else:
@@ -48,22 +44,16 @@ class Cell:
 
     def pooled(self, other: "Cell") -> "Cell":
         """Return the observations of both cells."""
-        both = Cell()
-        both.units = self.units + other.units
-        both.lost = self.lost + tuple(unit + len(self.units) for unit in other.lost)
-        both.skipped = self.skipped + other.skipped
-        return both
+        lost = self.lost + tuple(unit + len(self.units) for unit in other.lost)
+        units, skipped = self.units + other.units, self.skipped + other.skipped
+        return Cell(units, lost=lost, skipped=skipped)
 
     def filled(self, value: float) -> "Cell":
         """Return a copy with `value` for every missing observation."""
-        found = Cell()
         units = [*self.units, *[()] * (max(self.lost, default=-1) + 1 - len(self.units))]
         for unit in self.lost:
             units[unit] += (value,)
-        found.units = tuple(units)
-        found.confirming, found.skipped = self.confirming, self.skipped
-        found.unconfirmed = self.unconfirmed
-        return found
+        return replace(self, units=tuple(units), lost=())
 
     @property
     def errors(self) -> int:
@@ -128,16 +118,14 @@ class Cell:
 
 def best_of(facts: CriterionFacts) -> float | None:
     """Return the best possible value; `None` if unbounded."""
-    if facts.interval is None:
-        return None
-    return facts.interval[1] if facts.better == "higher" else facts.interval[0]
+    greatest = max if facts.better == "higher" else min
+    return greatest(facts.interval) if facts.interval else None
 
 
 def worst_of(facts: CriterionFacts) -> float | None:
     """Return the worst possible value; `None` if unbounded."""
-    if facts.interval is None:
-        return None
-    return facts.interval[0] if facts.better == "higher" else facts.interval[1]
+    least = min if facts.better == "higher" else max
+    return least(facts.interval) if facts.interval else None
 
 
 def passes(value: float, facts: CriterionFacts) -> bool:
@@ -156,6 +144,17 @@ def mean(values: Sequence[float]) -> float:
 
 Column = dict[str, Cell]
 """One criterion on one evalset with one agent: a cell for each case."""
+Facts = Mapping[str, CriterionFacts]
+"""The settings of each criterion."""
+Exempted = Mapping[tuple[str, str, str], Container[str]]
+"""The cases that do not count, by agent, evalset and criterion."""
+_NO_CASES: Exempted = MappingProxyType({})
+
+
+def mean_of(column: Column) -> float | None:
+    """Return the mean over the measured cases; `None` if there are none."""
+    values = [cell.value for cell in column.values() if cell.value is not None]
+    return math.fsum(values) / len(values) if values else None
 
 
 @dataclass
@@ -173,10 +172,9 @@ class Columns:
         self.fingerprints[key.evalset, key.case] = result.case_fingerprint
         for score in result.scores:
             column = self.groups.setdefault((key.agent, key.evalset, score.name), {})
-            cell = column.get(key.case)
-            if cell is None:
-                cell = column[key.case] = Cell()
-            cell.add(score, result)
+            if key.case not in column:
+                column[key.case] = Cell()
+            column[key.case].add(score, result)
 
     @classmethod
     def of(cls, results: Iterable[TrialResult]) -> "Columns":
@@ -191,7 +189,7 @@ class Columns:
         for agent, evalset, criterion in self.groups:
             yield GroupKey(agent=agent, evalset=evalset, criterion=criterion)
 
-    def filled(self, criteria: Mapping[str, CriterionFacts]) -> "Columns":
+    def filled(self, criteria: Facts) -> "Columns":
         """Return a copy in which every missing observation just passes."""
         found = Columns(fingerprints=self.fingerprints)
         for key, column in self.groups.items():
@@ -202,11 +200,7 @@ class Columns:
             }
         return found
 
-    def incomplete(
-        self,
-        criteria: Mapping[str, CriterionFacts],
-        excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
-    ) -> int:
+    def incomplete(self, criteria: Facts, excused: Exempted = _NO_CASES) -> int:
         """Return the number of cases whose missing observations could change what blocks."""
         places = set()
         for (agent, evalset, name), column in self.groups.items():
@@ -222,9 +216,7 @@ class Columns:
         return len(places)
 
     def cases(
-        self,
-        criteria: Mapping[str, CriterionFacts],
-        excused: Mapping[tuple[str, str, str], Container[str]] = MappingProxyType({}),
+        self, criteria: Facts, excused: Exempted = _NO_CASES
     ) -> Iterator[tuple[tuple[str, str, str], Status]]:
         """Yield each case, by agent, evalset and id, with its overall status.
 
@@ -245,7 +237,7 @@ class Columns:
                 failed = Status.FAILED in statuses
                 yield (agent, evalset, case), Status.FAILED if failed else Status.worst(statuses)
 
-    def unjudged(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[tuple[str, str, str]]:
+    def unjudged(self, criteria: Facts) -> Iterator[tuple[str, str, str]]:
         """Yield each case, by agent, evalset and id, to which no blocking criterion applies.
 
         An error does not count: the criterion applies, but could not measure the case.
@@ -258,7 +250,7 @@ class Columns:
                 judged[place] = judged.get(place, False) or (judges and cell.applies)
         yield from (place for place, found in judged.items() if not found)
 
-    def unmeasured(self, criteria: Mapping[str, CriterionFacts]) -> Iterator[str]:
+    def unmeasured(self, criteria: Facts) -> Iterator[str]:
         """Yield the blocking criteria that apply to no case."""
         applies: dict[str, bool] = {}
         for (_, _, name), column in self.groups.items():

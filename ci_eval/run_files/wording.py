@@ -24,7 +24,6 @@ SHALLOW = (
 )
 MAX_NAMED = 5
 """The most cases or criteria that a sentence names."""
-_TIERS: dict[Tier, str] = {"block": "", "warn": "only warns", "inform": "only informs"}
 
 
 def named(key: GroupKey) -> str:
@@ -48,7 +47,7 @@ def decided(report: Report) -> str:
 
 def tier(found: Tier) -> str:
     """Return the effect of a criterion that does not block; empty for one that does."""
-    return _TIERS[found]
+    return {"block": "", "warn": "only warns", "inform": "only informs"}[found]
 
 
 def tested(found: Delta | Together) -> str:
@@ -149,10 +148,10 @@ def excuse(found: Excused) -> str:
     """Return the expiry date, owner and reason of an accepted drop or a quarantine."""
     owner = f" (owner: {found.owner})" if found.owner else ""
     reason = f": {found.reason}" if found.reason else ""
+    state = f"{found.kind} until"
     if found.expired:
-        noun = "quarantine" if found.kind == "quarantined" else "acceptance"
-        return f"{noun} expired on {found.until}{owner}{reason}"
-    return f"{found.kind} until {found.until}{owner}{reason}"
+        state = f"{'quarantine' if found.kind == 'quarantined' else 'acceptance'} expired on"
+    return f"{state} {found.until}{owner}{reason}"
 
 
 def distance(report: Report) -> str:
@@ -197,11 +196,8 @@ def baseline(report: Report) -> str:
 
 def drawn(comparison: Comparison) -> str:
     """Return the number of reruns and confirming trials; empty if there were none."""
-    parts = []
-    if comparison.rounds:
-        parts.append(counted(comparison.rounds, "rerun"))
-    if comparison.confirming:
-        parts.append(counted(comparison.confirming, "confirming trial"))
+    drawn_of = {"rerun": comparison.rounds, "confirming trial": comparison.confirming}
+    parts = [counted(count, noun) for noun, count in drawn_of.items() if count]
     return f"Decided after {' and '.join(parts)}" if parts else ""
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.config.selection import Meant, PlannedEvalSet, Selection, fits
+from ci_eval.config.selection import Meant, PlannedEvalSet, Selection
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
 from ci_eval.records.model import EvalCase
 
@@ -13,6 +13,10 @@ IDS = st.text("ab[]*?!-", max_size=5)
 
 def made(name: str, *tags: str) -> EvalCase:
     return EvalCase(eval_id=name, conversation=(), tags=tags)
+
+
+def fits(case: str, patterns: list[list[str]]) -> bool:
+    return Meant(tuple(map(tuple, patterns)), frozenset())(made(case))
 
 
 @pytest.mark.parametrize(
