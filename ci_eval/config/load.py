@@ -163,11 +163,9 @@ class _Reader(DocumentReader):
             return Criteria()
         # Custom metrics need ADK, which is installed for the agents.
         named = {getattr(each, "interpreter", None) for each in agents.values()} - {None}
+        interpreter = named.pop() if len(named) == 1 else None
         read = read_criteria(
-            self.document,
-            dialect=dialect,
-            context=self.context,
-            interpreter=named.pop() if len(named) == 1 else None,
+            self.document, dialect=dialect, context=self.context, interpreter=interpreter
         )
         self.problems += read.problems
         used = [each for each in read.found.values() if each.enabled]
@@ -205,10 +203,11 @@ class _Reader(DocumentReader):
             self.document, raw.get("simulator"), self.context, usual=usual, given=given
         )
         self.problems += problems
-        for message in judging.unplayable(found) if not problems else ():
+        is_mentioned = "simulator" in raw or given
+        for message in judging.unplayable(found) if is_mentioned and not problems else ():
             if "simulator" in raw:
                 self.problem(message, ("simulator",))
-            elif given:
+            else:
                 self.problem(f"user_simulator_config: {message}", ("criteria", "from"))
         return found
 

@@ -37,22 +37,14 @@ def open_evalset(path: Path, *, shown: str) -> OpenedEvalSet:
 def open_stored(given: str, storage: Storage) -> OpenedEvalSet:
     """Download and read the evalset in the object `given`, `gs://…`.
 
+    The copy is kept as long as its cases may be read.
+
     Raises:
         UsageError: the object cannot be read, or is not a valid evalset.
 
     """
-    place = evalset_place(given)
-    return of_copy(storage.copy(place), shown=given)
-
-
-def of_copy(copy: Copy, *, shown: str) -> OpenedEvalSet:
-    """Read the evalset in a copy, which is kept as long as its cases may be read.
-
-    Raises:
-        EvalSetError: the file is not a valid evalset.
-
-    """
-    opened = open_evalset(copy.path, shown=shown)
+    copy = storage.copy(evalset_place(given))
+    opened = open_evalset(copy.path, shown=given)
     header = opened.header.model_copy(update={"path": str(copy.place)})
     return replace(opened, header=header, cases=partial(_cases, opened, copy))
 

@@ -154,10 +154,8 @@ def of_means(
         floor = None if required is None else mean(group, required, gate)
         name, lost = named(group.group), counted(group.incomplete, "case")
         if floor and floor.missed and group.value is not None:
-            mean_, least = plain(group.value), f"{required:g}"
-            said = f"{name} has a mean of {mean_}, required {least}"
-            if group.errors:
-                said = f"{name} has a mean of {mean_} without {lost}, required {least}"
+            without = f" without {lost}" if group.errors else ""
+            said = f"{name} has a mean of {plain(group.value)}{without}, required {required:g}"
         elif floor and floor.open:
             said = f"{name} could not be measured on {lost}, but a mean of {required:g} is required"
         else:
@@ -166,12 +164,7 @@ def of_means(
 
 
 def _reasons(
-    floor: Floor,
-    message: str,
-    gate: GateOptions,
-    *,
-    tolerated: bool,
-    group: GroupKey | None = None,
+    floor: Floor, message: str, gate: GateOptions, *, tolerated: bool, group: GroupKey | None = None
 ) -> Iterator[Reason]:
     """Yield the reason for a floor that is not met, or may not be."""
     doubt = SEVERITIES[gate.on_inconclusive]

@@ -64,6 +64,5 @@ class ReaderRegistry(PluginRegistry[R]):
     def of(self, head: Json, syntax: Syntax) -> type[R] | None:
         """Return the format of a document in `syntax` that begins like `head`, if any."""
         readers = (self[name] for name in self)
-        return next(
-            (each for each in readers if syntax in each.syntaxes and each.sniff(head)), None
-        )
+        known = (each for each in readers if syntax in each.syntaxes and each.sniff(head))
+        return next(known, None)

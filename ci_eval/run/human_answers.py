@@ -27,12 +27,11 @@ class Human:
 
     def __init__(self, case: EvalCase) -> None:
         entries = case.human_answers.items()
-        self._canned = Canned(
-            {
-                name: [each.model_dump(mode="json", exclude_unset=True) for each in listed]
-                for name, listed in entries
-            }
-        )
+        results = {
+            name: [each.model_dump(mode="json", exclude_unset=True) for each in listed]
+            for name, listed in entries
+        }
+        self._canned = Canned(results)
 
     def knows(self, call: FunctionCall) -> bool:
         """Return True if there is an answer to `call`."""
