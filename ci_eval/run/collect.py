@@ -96,8 +96,8 @@ class Tally:
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"
-            shown = wording.listed(names)
-            yield f"{wording.cut_off([reason] * len(those))} ({cases} {shown})"
+            count = wording.cut_off([reason] * len(those))
+            yield f"{count} ({cases} {wording.listed(names)})"
 
 
 class Collected(NamedTuple):

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from ci_eval.config import handed_secrets
 from ci_eval.config.schema import GateOptions
@@ -17,12 +18,12 @@ from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.records.trials import Trial
 from ci_eval.run import participants
 from ci_eval.run.baseline import Baseline, load_baseline
-from ci_eval.run.collect import Collected, Collector, Outputs
+from ci_eval.run.collect import Collected, Collector, Outputs, Tally
 from ci_eval.run.describe import describe
 from ci_eval.run.execute import Conduct, execute
 from ci_eval.run.plan import Plan
 from ci_eval.run.report import MAX_WORST, clear, worst_results, write_report
-from ci_eval.run.rerun import Reruns
+from ci_eval.run.rerun import next_round
 from ci_eval.run.score import scoring
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace
@@ -49,13 +50,13 @@ def run(plan: Plan, context: RunContext, outputs: Outputs) -> Report:
     _log_plan(plan, meta)
     past = baseline.runs if baseline else ()
     weakened = tuple(rewritten(plan.config, meta, context, compared=bool(past)))
-    reruns = Reruns(plan, meta, past, outputs.progress)
+    rerun = partial(next_round, plan, meta, past, outputs.progress)
     files = handed_secrets.files(plan.config, context)
     with (
         agent_workspace(context, files) as room,
         Collector(plan, meta, outputs, context.secrets) as collector,
     ):
-        asyncio.run(_execute_and_score(plan, room, collector, reruns))
+        asyncio.run(_execute_and_score(plan, room, collector, rerun))
     collected = collector.collected()
     report = compare_and_decide(collected, plan.config.gate, baseline, weakened=weakened)
     report = context.secrets.cleaned(report)  # a stored baseline may be older than a secret
@@ -75,7 +76,10 @@ def _log_plan(plan: Plan, meta: RunMeta) -> None:
 
 
 async def _execute_and_score(
-    plan: Plan, context: RunContext, collector: Collector, reruns: Reruns
+    plan: Plan,
+    context: RunContext,
+    collector: Collector,
+    rerun: Callable[[Tally], Iterator[Trial] | None],
 ) -> None:
     """Execute all trials, then those of each rerun, and score each trace when it lands."""
     # Reports need heavy imports, which happen while agents are waited for.
@@ -88,7 +92,7 @@ async def _execute_and_score(
             while trials is not None:
                 async with scoring(plan, others, collector) as landed:
                     await execute(collector.numbered(trials), agents, conduct, context, landed)
-                trials = reruns.trials(collector.tally)
+                trials = rerun(collector.tally)
     finally:
         await loading
 

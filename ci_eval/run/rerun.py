@@ -56,25 +56,21 @@ class Redraw:
         return drawn + sum(self.confirming.values())
 
 
-class Reruns:
-    """Decides what to rerun in each round."""
+def next_round(
+    plan: Plan, meta: RunMeta, past: Sequence[Past], progress: Progress, tally: Tally
+) -> Iterator[Trial] | None:
+    """Return the trials of the next round, or `None` if the verdict needs none.
 
-    def __init__(self, plan: Plan, meta: RunMeta, past: Sequence[Past], progress: Progress) -> None:
-        self._plan = plan
-        self._meta = meta
-        self._past = past
-        self._progress = progress
-
-    def trials(self, tally: Tally) -> Iterator[Trial] | None:
-        """Return the trials of the next round, or `None` if the verdict needs none."""
-        gate = self._plan.config.gate
-        if gate.on_inconclusive != "rerun" or gate.mode == "threshold" or not self._past:
-            return None
-        examined = examine(self._meta, tally.columns, self._past, gate)
-        redraw = affordable(wanted(examined, gate), self._plan, tally.trials)
-        _log.info("round %d: %d trials are added", redraw.round, redraw.count(self._plan))
-        self._progress.rerun(redraw.count(self._plan))
-        return redraw.trials(self._plan) if redraw else None
+    `tally` has the results so far, `past` the runs that they are compared with.
+    """
+    gate = plan.config.gate
+    if gate.on_inconclusive != "rerun" or gate.mode == "threshold" or not past:
+        return None
+    examined = examine(meta, tally.columns, past, gate)
+    redraw = affordable(wanted(examined, gate), plan, tally.trials)
+    _log.info("round %d: %d trials are added", redraw.round, redraw.count(plan))
+    progress.rerun(redraw.count(plan))
+    return redraw.trials(plan) if redraw else None
 
 
 def wanted(examined: Examined, gate: GateOptions) -> Redraw:

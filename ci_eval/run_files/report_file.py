@@ -11,7 +11,7 @@ from ci_eval.run_files.run_file import check_version
 from ci_eval.text.json_stream import Element
 from ci_eval.text.json_text import RESULT_DEPTH, JsonText, NotJsonError, parse_json
 from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import MAX_TEXT, Loc, dotted, read_text
+from ci_eval.text.yaml_files import MAX_TEXT, Loc, read_text
 
 
 class Limits(NamedTuple):
@@ -61,8 +61,7 @@ def report_in(text: str, *, shown: str, limits: Limits | None = None) -> Report:
     try:
         return Report.model_validate(value)
     except ValidationError as exc:
-        wrong = explain(exc, Report)
-        problems = [Problem(message, shown, found.line(loc), dotted(loc)) for loc, message in wrong]
+        problems = (found.problem(message, loc) for loc, message in explain(exc, Report))
         raise UsageError(problems=problems) from exc
 
 
