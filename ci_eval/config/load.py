@@ -248,14 +248,14 @@ class _Reader(DocumentReader):
     def _check_names(self, raw: dict[str, Any]) -> None:
         """Check the names of agents, evalsets and criteria."""
         for kind in _KINDS:
-            for name in _names(raw, kind):
+            for name in _dict(raw.get(kind)):
                 plain = name.replace("/", "", 1) if kind == "criteria" else name
                 if not NAME.fullmatch(plain):
                     self.problem(NO_NAME, (kind, name))
 
     def _check_references(self, raw: dict[str, Any], criteria: Mapping[str, AnyCriterion]) -> None:
         """Check every name that refers to another part of the file."""
-        known = {kind: _names(raw, kind) for kind in _KINDS}
+        known = {kind: list(_dict(raw.get(kind))) for kind in _KINDS}
         known["criteria"] = sorted({*known["criteria"], *criteria} - {"from"})
         for index, row in enumerate(_list(raw.get("matrix"))):
             for kind, names in known.items():
@@ -266,11 +266,12 @@ class _Reader(DocumentReader):
             message = "needs a `baseline` to compare with"
             self.problem(message, ("gate", "mode"), severity="warning")
         for name, least in _dict(gate.get("min_score")).items():
-            self._check_known(name, known["criteria"], ("gate", "min_score", name))
+            loc = ("gate", "min_score", name)
+            self._check_known(name, known["criteria"], loc)
             if name in criteria:
-                self._check_within(least, criteria[name], ("gate", "min_score", name))
+                self._check_within(least, criteria[name], loc)
                 if not criteria[name].enabled:
-                    self.problem("is disabled, so it has no mean", ("gate", "min_score", name))
+                    self.problem("is disabled, so it has no mean", loc)
 
     def _check_known(self, name: Any, known: Iterable[str], loc: Loc) -> None:
         names = list(known)
@@ -285,11 +286,6 @@ class _Reader(DocumentReader):
 
 
 _KINDS = ("agents", "evalsets", "criteria")
-
-
-def _names(raw: dict[str, Any], kind: str) -> list[str]:
-    """Return the names of all agents, evalsets or criteria, even of invalid ones."""
-    return list(_dict(raw.get(kind)))
 
 
 def _dict(value: Any) -> dict[str, Any]:

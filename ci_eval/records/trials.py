@@ -22,6 +22,11 @@ class TrialKey(Record):
     repeat: Repeat = 0
     """Index of the repeat, from 0."""
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """The agent, the evalset and the case."""
+        return self.agent, self.evalset, self.case
+
 
 class Trial(NamedTuple):
     """One case to try with one agent."""

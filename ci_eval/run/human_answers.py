@@ -26,10 +26,9 @@ class Human:
     """Answers waiting calls from the case's `human_answers`."""
 
     def __init__(self, case: EvalCase) -> None:
-        entries = case.human_answers.items()
         results = {
             name: [each.model_dump(mode="json", exclude_unset=True) for each in listed]
-            for name, listed in entries
+            for name, listed in case.human_answers.items()
         }
         self._canned = Canned(results)
 

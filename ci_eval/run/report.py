@@ -8,7 +8,6 @@ from ci_eval.plugins.points import Reporter
 from ci_eval.records.findings import Comparison, Report
 from ci_eval.records.model import Status
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.records.trials import TrialKey
 from ci_eval.run_files.names import REPORT_FILE
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Columns
@@ -59,15 +58,11 @@ def worst_results(
         return
     found: dict[tuple[str, str, str], TrialResult] = {}
     for result in run.results():
-        place = _place(result.key)
+        place = result.key.place
         kept = found.get(place)
         if place in chosen and (kept is None or _graver(result, kept)):
             found[place] = result
-    yield from sorted(found.values(), key=lambda result: chosen[_place(result.key)])
-
-
-def _place(key: TrialKey) -> tuple[str, str, str]:
-    return key.agent, key.evalset, key.case
+    yield from sorted(found.values(), key=lambda result: chosen[result.key.place])
 
 
 def _graver(result: TrialResult, other: TrialResult) -> bool:

@@ -46,7 +46,7 @@ class Redraw:
                 yield trial._replace(key=again, round=self.round)
             if key.repeat == 0:
                 first = plan.repeats * plan.config.gate.looks
-                for number in range(self.confirming.get((key.agent, key.evalset, key.case), 0)):
+                for number in range(self.confirming.get(key.place, 0)):
                     again = key.model_copy(update={"repeat": first + number})
                     yield trial._replace(key=again, confirms=True)
 

@@ -60,10 +60,10 @@ async def score(
     trial: Trial, trace: Trace, criteria: Mapping[str, AnyCriterion], scorers: Mapping[str, Scorer]
 ) -> TrialResult:
     """Score `trace` by every criterion; what cannot be scored is an error that says why."""
-    scores = [
-        _named(name, await _score(criterion, trial, trace, scorers.get(name)))
-        for name, criterion in criteria.items()
-    ]
+    scores = []
+    for name, criterion in criteria.items():
+        found = await _score(criterion, trial, trace, scorers.get(name))
+        scores.append(found.model_copy(update={"name": name}))
     judged = [each.status for each in scores if not each.informational]
     status = Status.ERROR if trace.error else Status.worst(judged)
     return TrialResult(
@@ -80,10 +80,6 @@ async def score(
         cut_off=tuple(each.finish_reason for each in trace.invocations if each.finish_reason),
         output=trace.output if status in (Status.FAILED, Status.ERROR) else "",
     )
-
-
-def _named(name: str, found: Score) -> Score:
-    return found if found.name == name else found.model_copy(update={"name": name})
 
 
 async def _score(
