@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import AliasGenerator, BeforeValidator, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from ci_eval.agents._request import Attachment, attachment
+from ci_eval.agents._agent_input import Attachment, attachment
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Json, Part, Stored
 

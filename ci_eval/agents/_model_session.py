@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
-from ci_eval.agents._prompted import CannedTools, Prompted, filled_in
+from ci_eval.agents._model_agent import CannedTools, Prompted, filled_in
 from ci_eval.formats.events import AGENT, USER, calls_of
 from ci_eval.formats.gemini_stream import ModelResponse
 from ci_eval.llm.prices import price_of

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from ci_eval.agents import _a2a_wire as wire
 from ci_eval.agents._a2a_task import Progress, Received
-from ci_eval.agents._network import with_variables
-from ci_eval.agents._request import refuse_tool_mocks, session_ids
-from ci_eval.agents._server import ServedAgent, Server, UrlPath
+from ci_eval.agents._agent_address import with_variables
+from ci_eval.agents._agent_input import refuse_tool_mocks, session_ids
+from ci_eval.agents._agent_server import ServedAgent, Server, UrlPath
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.model import Content, Invocation, Json

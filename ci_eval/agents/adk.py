@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from ci_eval.agents._adk_events import refuse_silence, to_invocation
-from ci_eval.agents._framework import Framework
+from ci_eval.agents._framework_agent import Framework
 from ci_eval.plugins.points import agent
 from ci_eval.records.errors import UsageError
 from ci_eval.records.model import Content, Invocation, Json

@@ -12,9 +12,9 @@ from pydantic import Field, ValidationError
 
 from ci_eval.agents._adk_api import Api, Place, is_taken
 from ci_eval.agents._adk_events import Rules, refuse_silence, to_invocation
-from ci_eval.agents._network import with_variables
-from ci_eval.agents._request import opening, refuse_tool_mocks, session_ids
-from ci_eval.agents._server import ServedAgent, Server, UrlPath
+from ci_eval.agents._agent_address import with_variables
+from ci_eval.agents._agent_input import opening, refuse_tool_mocks, session_ids
+from ci_eval.agents._agent_server import ServedAgent, Server, UrlPath
 from ci_eval.formats.events import calls_of
 from ci_eval.formats.gemini_stream import MADE_BY_US, Aggregator, ModelResponse
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ci_eval.agents import _expressions as expressions
-from ci_eval.agents._answers import CallsAt, Reading
-from ci_eval.agents._network import with_variables
-from ci_eval.agents._reply import to_invocation
-from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
-from ci_eval.agents._server import ServedAgent, Server
+from ci_eval.agents import _http_expressions as expressions
+from ci_eval.agents._agent_address import with_variables
+from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
+from ci_eval.agents._agent_reply import to_invocation
+from ci_eval.agents._agent_server import ServedAgent, Server
+from ci_eval.agents._http_responses import CallsAt, Reading
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, Invocation, Json

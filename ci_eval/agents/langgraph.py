@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from ci_eval.agents._framework import Framework, ObjectName
+from ci_eval.agents._framework_agent import Framework, ObjectName
 from ci_eval.plugins.points import agent
 from ci_eval.records.model import Json
 

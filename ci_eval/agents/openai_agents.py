@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from ci_eval.agents._framework import Framework, ObjectName
+from ci_eval.agents._framework_agent import Framework, ObjectName
 from ci_eval.plugins.points import agent
 
 

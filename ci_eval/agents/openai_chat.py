@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ci_eval.agents._completions import Assembly, messages, read
+from ci_eval.agents._agent_address import NetworkAgent, wrong_variable
+from ci_eval.agents._chat_completions import Assembly, messages, read
+from ci_eval.agents._model_agent import Prompted
+from ci_eval.agents._model_retries import retried
 from ci_eval.agents._model_session import ModelSession, fresh_ids
-from ci_eval.agents._network import NetworkAgent, wrong_variable
-from ci_eval.agents._prompted import Prompted
-from ci_eval.agents._retrying import retried
 from ci_eval.formats.events import calls_of
 from ci_eval.formats.gemini_stream import ModelResponse
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent

@@ -1,6 +1,6 @@
 """Agents of Pydantic AI."""
 
-from ci_eval.agents._framework import Framework, ObjectName
+from ci_eval.agents._framework_agent import Framework, ObjectName
 from ci_eval.plugins.points import agent
 
 

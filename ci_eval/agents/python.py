@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from ci_eval.agents._reply import to_invocation, unexpected
-from ci_eval.agents._request import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
+from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
+from ci_eval.agents._agent_reply import to_invocation, unexpected
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
 from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.model import Content, Invocation, Json

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from ci_eval.criteria._means import Sample, mean_of
-from ci_eval.criteria._responses import said
-from ci_eval.criteria._scores import rationale_in, texts_in
+from ci_eval.criteria._judge_scores import rationale_in, texts_in
+from ci_eval.criteria._mean_of_samples import Sample, mean_of
+from ci_eval.criteria._response_text import said
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel
 from ci_eval.records.bounds import Value
 from ci_eval.records.model import EvalCase, Invocation, Json, Status

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Final, Literal
 
-from ci_eval.criteria import _porter
+from ci_eval.criteria import _porter_stemmer
 
 Rules = Literal["adk", "adk@2.3", "agentflow"]
 """The definition of a word to use."""
@@ -76,7 +76,7 @@ def _ascii_cutter(*, stemmed: bool) -> _Cutter:
 
     if not stemmed:
         return functools.partial(tokenize, stemmer=None)
-    stem = functools.lru_cache(maxsize=_STEMS_KEPT)(_porter.stem)
+    stem = functools.lru_cache(maxsize=_STEMS_KEPT)(_porter_stemmer.stem)
     return functools.partial(tokenize, stemmer=SimpleNamespace(stem=stem))
 
 

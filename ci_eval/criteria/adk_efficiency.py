@@ -2,8 +2,8 @@
 
 from abc import abstractmethod
 
-from ci_eval.criteria._turns import Turn, averaged, observed
-from ci_eval.criteria._usage import tokens_of
+from ci_eval.criteria._scored_invocations import Turn, averaged, observed
+from ci_eval.criteria._token_usage import tokens_of
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.model import EvalCase, Invocation, InvocationEvent, Json
 from ci_eval.records.results import Score

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from ci_eval.criteria import _sentences
+from ci_eval.criteria import _judged_sentences
 from ci_eval.criteria._adk_judged import AdkJudged
-from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
+from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
 from ci_eval.criteria._jury import ask_once, names_of, note_agreement
-from ci_eval.criteria._shown import Moment, declared_tools, instructions, moments, steps
+from ci_eval.criteria._shown_to_judges import Moment, declared_tools, instructions, moments, steps
 from ci_eval.plugins.points import Asked, Panel, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json
 from ci_eval.records.questions import Seat
@@ -74,7 +74,7 @@ class Hallucinations(AdkJudged):
         return summed_up(self, turns, mean(turns))
 
     async def _judge(self, invocation: Invocation, panel: Panel) -> JudgedTurn:
-        said = [each for each in self._texts(invocation) if _sentences.letters(each.text)]
+        said = [each for each in self._texts(invocation) if _judged_sentences.letters(each.text)]
         found = await asyncio.gather(*(self._judge_text(each, invocation, panel) for each in said))
         if not found:
             return JudgedTurn(None)
@@ -107,24 +107,24 @@ class Hallucinations(AdkJudged):
 
 async def _share(seat: Seat, said: _Said, invocation: Invocation, panel: Panel) -> JudgedTurn:
     """Return the share of a text's sentences that one judge finds supported."""
-    question = panel.question(SEGMENT, _sentences.SEGMENTS, text=said.text)
-    cut = await ask_once(seat, question, partial(_sentences.read_sentences, text=said.text))
+    question = panel.question(SEGMENT, _judged_sentences.SEGMENTS, text=said.text)
+    cut = await ask_once(seat, question, partial(_judged_sentences.read_sentences, text=said.text))
     if cut.value is None:
         return JudgedTurn(None, f"{seat.name}: {cut.reason}", {"sentences": []})
     question = panel.question(
         VALIDATE,
-        _sentences.VERDICTS,
+        _judged_sentences.VERDICTS,
         instructions=instructions([invocation]),
         tools=declared_tools([invocation]),
         user_prompt=invocation.user,
         steps=steps(said.before),
         sentences=[{"number": at, "sentence": each} for at, each in enumerate(cut.value, 1)],
     )
-    read = partial(_sentences.read_findings, sentences=cut.value)
+    read = partial(_judged_sentences.read_findings, sentences=cut.value)
     labelled = await ask_once(seat, question, read)
     if labelled.value is None:
         return JudgedTurn(None, f"{seat.name}: {labelled.reason}", {"sentences": []})
-    good = sum(each.label in _sentences.POSITIVE for each in labelled.value)
+    good = sum(each.label in _judged_sentences.POSITIVE for each in labelled.value)
     found = zip(cut.value, labelled.value, strict=True)
     sentences: list[Json] = [{"sentence": text, **each._asdict()} for text, each in found]
     return JudgedTurn(good / len(sentences), evidence={"sentences": sentences})

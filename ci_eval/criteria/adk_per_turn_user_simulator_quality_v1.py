@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from ci_eval.criteria._adk_judged import AdkJudged
-from ci_eval.criteria._answers import json_object, labels_in, one, text_of
-from ci_eval.criteria._forms import TEXT, strict
-from ci_eval.criteria._judged_turns import JudgedTurn, judge_validity, mean, summed_up
-from ci_eval.criteria._majority import Vote, Votes
+from ci_eval.criteria._answer_schemas import TEXT, strict
+from ci_eval.criteria._judge_answers import json_object, labels_in, one, text_of
+from ci_eval.criteria._judged_invocations import JudgedTurn, judge_validity, mean, summed_up
+from ci_eval.criteria._majority_of_samples import Vote, Votes
 from ci_eval.formats.personas import described
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.model import ConversationScenario, EvalCase, Invocation, Json

@@ -8,12 +8,18 @@ from typing import ClassVar, NamedTuple, Self
 
 from pydantic import field_validator, model_validator
 
-from ci_eval.criteria import _rubrics
+from ci_eval.criteria import _rubric_verdicts
 from ci_eval.criteria._adk_judged import AdkJudged, final_text
-from ci_eval.criteria._judged_turns import JudgedTurn, summed_up
-from ci_eval.criteria._majority import Verdict, majority
-from ci_eval.criteria._rubrics import fault, meant_for
-from ci_eval.criteria._shown import declared_tools, dialogue, grounding, instructions, tool_calls
+from ci_eval.criteria._judged_invocations import JudgedTurn, summed_up
+from ci_eval.criteria._majority_of_samples import Verdict, majority
+from ci_eval.criteria._rubric_verdicts import fault, meant_for
+from ci_eval.criteria._shown_to_judges import (
+    declared_tools,
+    dialogue,
+    grounding,
+    instructions,
+    tool_calls,
+)
 from ci_eval.plugins.points import Panel, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json, Rubric
 from ci_eval.records.results import Score
@@ -110,12 +116,14 @@ class RubricBased(AdkJudged):
             return _Judged(JudgedTurn(None, fault(rubrics)))
         question = panel.question(
             self.prompts[0],
-            _rubrics.SCHEMA,
+            _rubric_verdicts.SCHEMA,
             **self._data(invocations),
-            rubrics=_rubrics.shown(rubrics),
+            rubrics=_rubric_verdicts.shown(rubrics),
         )
         names = [each.rubric_id for each in rubrics]
-        found = await majority(panel, question, names, partial(_rubrics.read, rubrics=rubrics))
+        found = await majority(
+            panel, question, names, partial(_rubric_verdicts.read, rubrics=rubrics)
+        )
         return _summary(rubrics, found)
 
     @abstractmethod

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import ClassVar
 
-from ci_eval.criteria._answers import json_object, text_of
-from ci_eval.criteria._forms import TEXT, many, strict
-from ci_eval.criteria._judged_turns import JudgedTurn, mean, summed_up
+from ci_eval.criteria._answer_schemas import TEXT, many, strict
+from ci_eval.criteria._judge_answers import json_object, text_of
+from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
 from ci_eval.criteria._jury import ask_once
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel, criterion
 from ci_eval.records.model import Content, EvalCase, Invocation, Json

@@ -15,12 +15,12 @@ from ci_eval.criteria._agentflow_judged import (
     read_observed,
     shown,
 )
-from ci_eval.criteria._forms import NUMBER, TEXT, TEXTS, strict
-from ci_eval.criteria._means import Sample
-from ci_eval.criteria._responses import said
-from ci_eval.criteria._scores import each_in, object_in, rationale_in, read_score, share_in
-from ci_eval.criteria._shown import tool_calls
-from ci_eval.criteria._trajectory import is_captured
+from ci_eval.criteria._answer_schemas import NUMBER, TEXT, TEXTS, strict
+from ci_eval.criteria._judge_scores import each_in, object_in, rationale_in, read_score, share_in
+from ci_eval.criteria._mean_of_samples import Sample
+from ci_eval.criteria._response_text import said
+from ci_eval.criteria._shown_to_judges import tool_calls
+from ci_eval.criteria._tool_trajectory import is_captured
 from ci_eval.plugins.points import criterion
 from ci_eval.records.model import EvalCase, Json, Record
 from ci_eval.records.scenarios import of_metadata

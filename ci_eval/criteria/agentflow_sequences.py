@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from ci_eval.criteria._agentflow import AgentFlowCriterion
-from ci_eval.criteria._sequences import MatchType, as_key, matches, share
-from ci_eval.criteria._turns import pairs
+from ci_eval.criteria._scored_invocations import pairs
+from ci_eval.criteria._sequence_scores import MatchType, as_key, matches, share
 from ci_eval.plugins.points import criterion
 from ci_eval.records.model import EvalCase, Invocation, Json, Status, ToolCall
 from ci_eval.records.results import InvocationScore, Score

@@ -4,11 +4,11 @@ from fractions import Fraction
 from functools import partial
 
 from ci_eval.criteria._agentflow_judged import AgentFlowJudged, Ask, read_observed
-from ci_eval.criteria._forms import NUMBER, TEXT, strict
-from ci_eval.criteria._means import Sample
-from ci_eval.criteria._responses import said
-from ci_eval.criteria._scores import each_in, object_in, rationale_in, short
-from ci_eval.criteria._shown import tool_calls
+from ci_eval.criteria._answer_schemas import NUMBER, TEXT, strict
+from ci_eval.criteria._judge_scores import each_in, object_in, rationale_in, short
+from ci_eval.criteria._mean_of_samples import Sample
+from ci_eval.criteria._response_text import said
+from ci_eval.criteria._shown_to_judges import tool_calls
 from ci_eval.plugins.points import Asked, criterion
 from ci_eval.records.model import EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError

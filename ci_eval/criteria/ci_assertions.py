@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from ci_eval.criteria._share import Share
+from ci_eval.criteria._share_score import Share
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Criterion
 from ci_eval.records.errors import TrialError

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, field_validator
 
-from ci_eval.criteria._responses import said
-from ci_eval.criteria._share import Share
+from ci_eval.criteria._response_text import said
+from ci_eval.criteria._share_score import Share
 from ci_eval.plugins.points import criterion
 from ci_eval.records.model import EvalCase, Json
 from ci_eval.records.results import Score

@@ -6,11 +6,11 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ci_eval.criteria._numbers import DecimalMark, decimal, near, numbers
-from ci_eval.criteria._patterns import Pattern, matches
-from ci_eval.criteria._responses import said
-from ci_eval.criteria._share import Share, Texts, share
-from ci_eval.criteria._turns import Turn, averaged, compared, pairs
+from ci_eval.criteria._numbers_in_text import DecimalMark, decimal, near, numbers
+from ci_eval.criteria._response_text import said
+from ci_eval.criteria._scored_invocations import Turn, averaged, compared, pairs
+from ci_eval.criteria._share_score import Share, Texts, share
+from ci_eval.criteria._text_patterns import Pattern, matches
 from ci_eval.plugins.points import criterion
 from ci_eval.records.model import EvalCase, Json, Status
 from ci_eval.records.results import Score

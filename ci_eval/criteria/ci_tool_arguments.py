@@ -5,13 +5,13 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ci_eval.criteria._assignment import best_total
-from ci_eval.criteria._json_values import equal, within
-from ci_eval.criteria._numbers import decimal, near
-from ci_eval.criteria._patterns import Pattern, matches
-from ci_eval.criteria._share import Share, share
-from ci_eval.criteria._trajectory import NOT_CAPTURED, calls_of, is_captured, shown
-from ci_eval.criteria._turns import Turn, averaged, pairs
+from ci_eval.criteria._best_assignment import best_total
+from ci_eval.criteria._json_equality import equal, within
+from ci_eval.criteria._numbers_in_text import decimal, near
+from ci_eval.criteria._scored_invocations import Turn, averaged, pairs
+from ci_eval.criteria._share_score import Share, share
+from ci_eval.criteria._text_patterns import Pattern, matches
+from ci_eval.criteria._tool_trajectory import NOT_CAPTURED, calls_of, is_captured, shown
 from ci_eval.plugins.points import criterion
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status, ToolCall

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from ci_eval.criteria._trajectory import NO_INVOCATION, NOT_CAPTURED, is_captured
-from ci_eval.criteria._usage import tokens_of
+from ci_eval.criteria._token_usage import tokens_of
+from ci_eval.criteria._tool_trajectory import NO_INVOCATION, NOT_CAPTURED, is_captured
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.bounds import Value
 from ci_eval.records.model import EvalCase, Invocation, Status

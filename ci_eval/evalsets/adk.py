@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_eval.evalsets import _reading
-from ci_eval.evalsets._reading import Notes, Problems
+from ci_eval.evalsets import _evalset_reading
+from ci_eval.evalsets._evalset_reading import Notes, Problems
 from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.evalsets.trpc import TrpcAgentGo
-from ci_eval.formats.agents_cli import is_agents_cli
+from ci_eval.formats.agents_cli_cases import is_agents_cli
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json, Rubric
@@ -55,7 +55,7 @@ class Adk(EvalSetReader):
             header.clear()
             return _parse(JsonFile(path, shown=shown), problems, header)
 
-        return _reading.open_evalset(
+        return _evalset_reading.open_evalset(
             path, shown, self.type_name, parse, set_id=lambda: str(header["eval_set_id"])
         )
 
@@ -84,12 +84,12 @@ def _note_header(name: str, element: Element, problems: Problems, header: dict[s
     if key != name:
         message = f"ADK itself reads only {key!r}"
         problems.add(message, element.line, name, severity="warning")
-    _reading.note_header(element, key, _HEADER, problems, header)
+    _evalset_reading.note_header(element, key, _HEADER, problems, header)
 
 
 def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | None:
     """Return the case that `element` holds, or note its problems."""
-    notes = Notes(problems, _reading.locator(element, where))
+    notes = Notes(problems, _evalset_reading.locator(element, where))
     value = element.value
     if not isinstance(value, dict):
         notes.error(f"expected an object, found {describe(value)}")
@@ -102,7 +102,7 @@ def _case(element: Element, problems: Problems, *, where: str) -> EvalCase | Non
         value = {**value, "conversation": turns}
     case = notes.validated(EvalCase, {**value, "line": element.line, "of_adk": True})
     if case:
-        _reading.note_persona(case, notes, ("conversation_scenario", "user_persona"))
+        _evalset_reading.note_persona(case, notes, ("conversation_scenario", "user_persona"))
         note_oddities(case, notes)
     return case
 
@@ -198,14 +198,14 @@ def note_oddities(case: EvalCase, notes: Notes, *, turns: str = "conversation") 
             note_silence(notes, (turns, index))
         if not states(invocation, "response"):
             message = "expects no response, which scores 0 in ADK's 'response_match_score'"
-            notes.warning(message, (turns, index), concerns=_reading.ADK_RESPONSES)
+            notes.warning(message, (turns, index), concerns=_evalset_reading.ADK_RESPONSES)
         for call in invocation.tool_calls:
             if call.args is None:
                 message = (
                     f"the expected call of {call.name!r} has no 'args', which matches no call "
                     'with arguments, not even empty ones; write "args": {} if none are expected'
                 )
-                notes.warning(message, (turns, index), concerns=_reading.ADK_TRAJECTORY)
+                notes.warning(message, (turns, index), concerns=_evalset_reading.ADK_TRAJECTORY)
 
 
 def _note_untyped(rubrics: Sequence[Rubric] | None, notes: Notes, loc: Loc) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from ci_eval.evalsets._reading import Notes, Problems, locator, open_evalset
+from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, open_evalset
 from ci_eval.evalsets.adk import from_older, note_oddities, note_silence
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet

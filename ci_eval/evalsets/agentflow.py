@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from ci_eval.evalsets._reading import Notes, Problems, locator, note_header, open_evalset
+from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, note_header, open_evalset
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import (

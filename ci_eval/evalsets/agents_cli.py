@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_eval.evalsets._entries import Entry, Source
-from ci_eval.evalsets._reading import MadeNames, Problems, open_evalset
-from ci_eval.formats.agents_cli import AgentsCliCase, is_agents_cli, is_answered
+from ci_eval.evalsets._case_entries import Entry, Source
+from ci_eval.evalsets._evalset_reading import MadeNames, Problems, open_evalset
+from ci_eval.formats.agents_cli_cases import AgentsCliCase, is_agents_cli, is_answered
 from ci_eval.formats.events import as_expected, invocations
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet

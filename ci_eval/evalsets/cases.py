@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_eval.evalsets._entries import Source
-from ci_eval.evalsets._given_case import FOREIGN, GivenCase, read_case
-from ci_eval.evalsets._reading import MadeNames, Problems, open_evalset
+from ci_eval.evalsets._case_entries import Source
+from ci_eval.evalsets._evalset_reading import MadeNames, Problems, open_evalset
+from ci_eval.evalsets._own_case import FOREIGN, GivenCase, read_case
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ci_eval.evalsets._entries import Entry, Source, locator
-from ci_eval.evalsets._reading import MadeNames, Notes, Problems, open_evalset
+from ci_eval.evalsets._case_entries import Entry, Source, locator
+from ci_eval.evalsets._evalset_reading import MadeNames, Notes, Problems, open_evalset
 from ci_eval.formats.events import as_expected, invocations
 from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
 from ci_eval.formats.sniff import read_head, syntax_of

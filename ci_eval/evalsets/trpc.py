@@ -7,8 +7,8 @@ from typing import Any, Final
 from pydantic import Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from ci_eval.evalsets._entries import Entry, Source
-from ci_eval.evalsets._reading import Notes, Problems, open_evalset
+from ci_eval.evalsets._case_entries import Entry, Source
+from ci_eval.evalsets._evalset_reading import Notes, Problems, open_evalset
 from ci_eval.formats.events import as_args, as_response
 from ci_eval.plugins.points import EvalSetReader, evalset
 from ci_eval.records.evalset_facts import OpenedEvalSet

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ci_eval.formats import known_files
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._reading import numbered, read_each
+from ci_eval.recordings._recording_reading import numbered, read_each
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.model import AdkRecord, Invocation, Json
 from ci_eval.records.trials import Recording

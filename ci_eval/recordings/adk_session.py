@@ -6,7 +6,7 @@ from typing import Any
 
 from ci_eval.formats.events import invocations
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._reading import read_each
+from ci_eval.recordings._recording_reading import read_each
 from ci_eval.records.model import AdkRecord, InvocationEvent, Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import parse_strict

@@ -7,7 +7,7 @@ from ci_eval.formats.events import invocations
 from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._reading import MAX_PROBLEMS, numbered, refuse_long
+from ci_eval.recordings._recording_reading import MAX_PROBLEMS, numbered, refuse_long
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.model import Json
 from ci_eval.records.trials import Recording

@@ -7,10 +7,10 @@ from typing import Final
 from ci_eval.formats.events import USER, as_args, as_response, said
 from ci_eval.formats.openai_messages import events_of
 from ci_eval.plugins.points import RecordingReader, recording
-from ci_eval.recordings._attributes import dicts, first, from_json, text_in
-from ci_eval.recordings._spans import Span, is_openinference, names_in, read_spans
-from ci_eval.recordings._traces import conversations
-from ci_eval.recordings._tree import Kind, Step
+from ci_eval.recordings._span_attributes import dicts, first, from_json, text_in
+from ci_eval.recordings._span_tree import Kind, Step
+from ci_eval.recordings._trace_conversations import conversations
+from ci_eval.recordings._trace_spans import Span, is_openinference, names_in, read_spans
 from ci_eval.records.bounds import MAX_COUNT
 from ci_eval.records.model import FunctionCall, InvocationEvent, Json
 from ci_eval.records.trials import Recording

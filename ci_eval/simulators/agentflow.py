@@ -9,8 +9,8 @@ from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.scenarios import goals_of, max_turns_of
-from ci_eval.simulators._asking import answered, next_message
-from ci_eval.simulators._history import USER, written
+from ci_eval.simulators._simulator_calls import answered, next_message
+from ci_eval.simulators._simulator_history import USER, written
 from ci_eval.text.json_text import parse_json
 
 GOALS = "agentflow/goals"

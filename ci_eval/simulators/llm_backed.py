@@ -10,9 +10,9 @@ from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Panel, Simulator, simulator
 from ci_eval.records.model import Content, ConversationScenario, EvalCase, Invocation
 from ci_eval.records.questions import Question, Wording
-from ci_eval.simulators._asking import next_message
-from ci_eval.simulators._history import USER, written
-from ci_eval.simulators._personas import shown
+from ci_eval.simulators._persona_names import shown
+from ci_eval.simulators._simulator_calls import next_message
+from ci_eval.simulators._simulator_history import USER, written
 
 OWN = "custom_instructions"
 PROMPT = "llm_backed"

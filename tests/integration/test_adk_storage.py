@@ -21,7 +21,7 @@ import pytest
 from support.agent_sessions import LONG_S, waits_for
 from support.project import CASES, GREETS, REFUNDS, Project
 
-from ci_eval.agents._server import _free_port
+from ci_eval.agents._agent_server import _free_port
 from ci_eval.records.errors import ExitCode
 from ci_eval.storage.gcs import GcsOptions, Storage
 

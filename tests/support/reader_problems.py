@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ci_eval.evalsets._reading import ADK_RESPONSES
+from ci_eval.evalsets._evalset_reading import ADK_RESPONSES
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.model import EvalCase

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from support.case_language import KEY, SCENARIO, did, expecting
 from support.judged_scores import Answers, drawn, judged
 
-from ci_eval.criteria import _rubrics, adk_final_response_match_v2
+from ci_eval.criteria import _rubric_verdicts, adk_final_response_match_v2
 from ci_eval.criteria import adk_per_turn_user_simulator_quality_v1 as simulator
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
@@ -274,7 +274,7 @@ def test_verdicts_on_rubrics_are_read_as_adk_reads_them(number: int):
         assert expected == {"ra": False}  # ADK finds the "no" in it
         expected = {}
     try:
-        votes = _rubrics.read(answer, [Rubric.model_validate(each) for each in (RA, RB)])
+        votes = _rubric_verdicts.read(answer, [Rubric.model_validate(each) for each in (RA, RB)])
     except UnreadableError:
         votes = {}
     assert {name: vote.yes for name, vote in votes.items()} == expected

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from servers.loopback import HTML, Loopback, Reply, Request, as_json, closed_port, serving
 from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing, trial
 
-from ci_eval.agents import _server
+from ci_eval.agents import _agent_server
 from ci_eval.agents import adk_server as _adk_server
 from ci_eval.agents.adk import Adk
 from ci_eval.agents.adk_server import AdkServer
@@ -557,7 +557,7 @@ def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(place: Place
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes until a server that died is seen to be dead, it is waited for."""
-    monkeypatch.setattr(_server, "_EXIT_WAIT_S", LONG_S)
+    monkeypatch.setattr(_agent_server, "_EXIT_WAIT_S", LONG_S)
 
 
 @pytest.mark.usefixtures("patient")

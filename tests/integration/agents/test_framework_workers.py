@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing, until
 
-from ci_eval.agents._framework import Framework
+from ci_eval.agents._framework_agent import Framework
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.errors import DisturbedError
 from ci_eval.runtime.workers import link

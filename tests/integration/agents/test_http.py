@@ -14,7 +14,7 @@ from support.agent_sessions import Place, trial
 from support.project import CONFIG, Project
 
 from ci_eval.agents import http
-from ci_eval.agents._answers import Reading
+from ci_eval.agents._http_responses import Reading
 from ci_eval.agents.http import Http
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.errors import TrialError

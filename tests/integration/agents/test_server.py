@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.agent_sessions import LONG_S, Place, converse
 
-from ci_eval.agents import _server
+from ci_eval.agents import _agent_server
 from ci_eval.agents.http import Http
 
 SERVER = """
@@ -56,7 +56,7 @@ def http(*arguments: str) -> Http:
 def test_what_a_server_wrote_after_it_was_asked_is_told(
     server: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_server, "_LOG_WAIT_S", 5.0)  # a hundred times as long as it takes
+    monkeypatch.setattr(_agent_server, "_LOG_WAIT_S", 5.0)  # a hundred times as long as it takes
     kind, message = server.talk(http(), "fail").failure
     assert kind == "connection"
     first, *written = message.splitlines()
@@ -67,7 +67,7 @@ def test_what_a_server_wrote_after_it_was_asked_is_told(
 def test_a_server_that_died_is_started_again(
     server: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_server, "_EXIT_WAIT_S", LONG_S)
+    monkeypatch.setattr(_agent_server, "_EXIT_WAIT_S", LONG_S)
 
     async def hold(running: Any) -> Any:
         return [await converse(running, said) for said in ("die", "hello")]

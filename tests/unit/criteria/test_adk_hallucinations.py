@@ -13,7 +13,7 @@ from support.case_language import KEY, SCENARIO, did, expecting
 from support.judged_scores import judged
 from support.scripted_judge import asker, judge
 
-from ci_eval.criteria._sentences import LABELS, read_findings, read_sentences
+from ci_eval.criteria._judged_sentences import LABELS, read_findings, read_sentences
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
 from ci_eval.records.model import Status
 from ci_eval.records.questions import Question, UnreadableError

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from support.case_language import KEY, SCENARIO, did, expecting
 from support.judged_scores import drawn, judged
 
-from ci_eval.criteria._rubrics import read
+from ci_eval.criteria._rubric_verdicts import read
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory
 from ci_eval.records.model import Rubric, Status
 from ci_eval.records.questions import UnreadableError

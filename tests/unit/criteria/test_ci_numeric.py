@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.case_language import SCENARIO, did, expecting, value_of, value_on
 
-from ci_eval.criteria._numbers import near, numbers
+from ci_eval.criteria._numbers_in_text import near, numbers
 from ci_eval.criteria.ci_text import Numeric
 
 

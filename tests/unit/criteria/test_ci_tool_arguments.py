@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.case_language import SCENARIO, did, expecting, value_of
 
-from ci_eval.criteria._assignment import best_total
-from ci_eval.criteria._json_values import equal, within
+from ci_eval.criteria._best_assignment import best_total
+from ci_eval.criteria._json_equality import equal, within
 from ci_eval.criteria.ci_tool_arguments import ToolArguments
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Status

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.reader_problems import in_lines, told
 
-from ci_eval.evalsets import _reading
+from ci_eval.evalsets import _evalset_reading
 from ci_eval.evalsets.adk import Adk
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -197,7 +197,7 @@ def test_what_the_cases_offer_is_counted(tmp_path: Path) -> None:
 def test_a_long_file_is_read_again_instead_of_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_reading, "KEPT_BYTES", 10)
+    monkeypatch.setattr(_evalset_reading, "KEPT_BYTES", 10)
     found = opened(tmp_path, evalset(CASE, {**CASE, "eval_id": "b"}))
     assert [case.eval_id for case in found.cases()] == ["a", "b"]
     assert next(found.cases()) is not next(found.cases())
@@ -499,7 +499,7 @@ def test_a_mistake_in_every_case_is_told_a_few_times_and_counted(tmp_path: Path)
 def test_a_file_full_of_different_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     text = in_lines(",\n".join(json.dumps(f"case {n}") for n in range(5000)))
     found = said(tmp_path, text)
-    assert len(found) == _reading.MAX_PROBLEMS
+    assert len(found) == _evalset_reading.MAX_PROBLEMS
     assert found[-1] == "1001: eval_cases[999]: expected an object, found 'case 999'"
 
 

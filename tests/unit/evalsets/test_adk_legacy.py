@@ -118,7 +118,7 @@ def test_the_initial_session_is_read_as_adk_reads_it(
 def test_a_list_of_turns_that_is_long_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ci_eval.evalsets._reading.KEPT_BYTES", 10)
+    monkeypatch.setattr("ci_eval.evalsets._evalset_reading.KEPT_BYTES", 10)
     found = opened(AdkFlat(), tmp_path, [ROLL])
     assert list(found.cases()) == list(found.cases())
 

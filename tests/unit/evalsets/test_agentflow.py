@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.reader_problems import in_lines, told
 
 from ci_eval.config.open_evalset import open_evalset, reader_of
-from ci_eval.evalsets import _reading
+from ci_eval.evalsets import _evalset_reading
 from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.formats.sniff import read_head
 from ci_eval.records.errors import EvalSetError
@@ -183,7 +183,7 @@ def test_an_empty_set_is_one(tmp_path: Path) -> None:
 def test_a_large_file_is_read_again_case_by_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_reading, "KEPT_BYTES", 10)
+    monkeypatch.setattr(_evalset_reading, "KEPT_BYTES", 10)
     found = opened(tmp_path, evalset(turn(), {**turn(), "eval_id": "b"}))
 
     assert [case.eval_id for case in found.cases()] == ["a", "b"]

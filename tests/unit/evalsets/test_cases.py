@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.reader_problems import talk, told
 
 from ci_eval.config.open_evalset import open_evalset
-from ci_eval.evalsets import _reading
+from ci_eval.evalsets import _evalset_reading
 from ci_eval.evalsets.cases import Cases
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
@@ -414,7 +414,7 @@ def written(folder: Path, text: str) -> Path:
 def test_a_long_file_is_read_again_instead_of_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(_reading, "KEPT_BYTES", 5)
+    monkeypatch.setattr(_evalset_reading, "KEPT_BYTES", 5)
     text = {
         "a.jsonl": '{"prompt": "a"}\n{"prompt": "b"}',
         "a.json": '[{"prompt": "a"}, {"prompt": "b"}]',

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_eval.plugins.points import RecordingReader
-from ci_eval.recordings import _reading
+from ci_eval.recordings import _recording_reading
 from ci_eval.recordings.adk_result import AdkResult
 from ci_eval.recordings.adk_session import AdkSession
 from ci_eval.recordings.agents_cli import AgentsCliTrace
@@ -233,6 +233,6 @@ def test_a_format_is_told_from_the_beginning(
 def test_a_file_that_is_too_long_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: type[RecordingReader]
 ) -> None:
-    monkeypatch.setattr(_reading, "MAX_TEXT", 3)
+    monkeypatch.setattr(_recording_reading, "MAX_TEXT", 3)
     (message,) = refused(reader, tmp_path, "[]  ")
     assert message.startswith("a.json:1: is longer than 0 MiB, the limit for recordings")

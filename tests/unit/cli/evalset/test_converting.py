@@ -9,7 +9,7 @@ from support.project import GREETS, REFUNDS, TRACKS, turn
 
 from ci_eval.cli.evalset.converting import Written, convert, migrate, migrate_folder, save
 from ci_eval.config.open_evalset import open_evalset
-from ci_eval.evalsets._reading import ADK_RESPONSES
+from ci_eval.evalsets._evalset_reading import ADK_RESPONSES
 from ci_eval.records.errors import EvalSetError, UsageError
 from ci_eval.records.model import EvalCase, SessionInput
 from ci_eval.records.stated_expectations import SILENCE, states

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from ci_eval.agents._framework import validated
+from ci_eval.agents._framework_agent import validated
 from ci_eval.records.model import Content
 from ci_eval.runtime.workers.adapters import _reporting as reporting
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ci_eval.evalsets._reading import ADK_TRAJECTORY, MadeNames, Notes, note_persona
+from ci_eval.evalsets._evalset_reading import ADK_TRAJECTORY, MadeNames, Notes, note_persona
 from ci_eval.records.model import (
     CannedResults,
     Content,

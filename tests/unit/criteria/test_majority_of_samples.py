@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.criteria._majority import Verdict, Vote, majority
+from ci_eval.criteria._majority_of_samples import Verdict, Vote, majority
 from ci_eval.records.questions import Question, Reading
 
 YES, NO = Vote(yes=True), Vote(yes=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.agents._reply import EXPECTED, to_invocation, unexpected
+from ci_eval.agents._agent_reply import EXPECTED, to_invocation, unexpected
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Content, FunctionCall, IntermediateData, Invocation, ToolCall
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from ci_eval.agents._expressions import Expression, ExpressionError, Nothing, value_of
-from ci_eval.agents._reply import Reply, ReplyCall
+from ci_eval.agents._agent_reply import Reply, ReplyCall
+from ci_eval.agents._http_expressions import Expression, ExpressionError, Nothing, value_of
 from ci_eval.formats.events import as_args
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json, Record

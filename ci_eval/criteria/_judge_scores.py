@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ci_eval.criteria._answers import json_object, text_of
-from ci_eval.criteria._means import Sample
+from ci_eval.criteria._judge_answers import json_object, text_of
+from ci_eval.criteria._mean_of_samples import Sample
 from ci_eval.records.model import Json
 from ci_eval.records.questions import UnreadableError
 

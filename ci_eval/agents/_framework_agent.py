@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from ci_eval.agents._request import opening, session_ids
+from ci_eval.agents._agent_input import opening, session_ids
 from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.errors import BadAnswerError, TrialError, failure_kind
 from ci_eval.records.model import Content, Invocation, Json

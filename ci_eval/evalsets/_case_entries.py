@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ci_eval.evalsets._reading import Notes, Problems
-from ci_eval.evalsets._table import read_table
+from ci_eval.evalsets._csv_cases import read_table
+from ci_eval.evalsets._evalset_reading import Notes, Problems
 from ci_eval.formats.sniff import syntax_of
 from ci_eval.records.model import Json
 from ci_eval.text.json_stream import Element, JsonFile, walk_lines

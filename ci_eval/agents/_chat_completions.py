@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from ci_eval.agents._request import attachment
+from ci_eval.agents._agent_input import attachment
 from ci_eval.formats.events import as_args, calls_of
 from ci_eval.formats.gemini_stream import ModelResponse
 from ci_eval.records.errors import TrialError

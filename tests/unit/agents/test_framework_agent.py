@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from ci_eval.agents._framework import ObjectName
+from ci_eval.agents._framework_agent import ObjectName
 
 NAME: TypeAdapter[str] = TypeAdapter(ObjectName)
 

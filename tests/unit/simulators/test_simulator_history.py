@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.records.model import Invocation
-from ci_eval.simulators._history import written
+from ci_eval.simulators._simulator_history import written
 
 USER = {"role": "user", "parts": [{"text": "Hi"}]}
 CALL = {"function_call": {"id": "1", "name": "find", "args": {"n": 1}}}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.criteria import _sequences
-from ci_eval.criteria._sequences import MatchType, as_key, longest_common, matches, share
+from ci_eval.criteria import _sequence_scores
+from ci_eval.criteria._sequence_scores import MatchType, as_key, longest_common, matches, share
 from ci_eval.records.errors import TrialError
 
 KINDS: tuple[MatchType, ...] = get_args(MatchType)
@@ -107,7 +107,7 @@ def test_thousands_of_elements_are_compared_at_once() -> None:
 
 
 def test_more_than_can_be_compared_in_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_sequences, "MAX_ORDERED", 3)
+    monkeypatch.setattr(_sequence_scores, "MAX_ORDERED", 3)
 
     with pytest.raises(TrialError, match="of more than 3 elements have no partial score"):
         share("ab", "abcd", "EXACT")

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ci_eval.formats.events import USER, invocations, parts_of, said
-from ci_eval.recordings._reading import numbered
-from ci_eval.recordings._spans import Span
-from ci_eval.recordings._tree import Node, Step, Unit, roots, unique_nodes, units
+from ci_eval.recordings._recording_reading import numbered
+from ci_eval.recordings._span_tree import Node, Step, Unit, roots, unique_nodes, units
+from ci_eval.recordings._trace_spans import Span
 from ci_eval.records.model import (
     Content,
     FunctionCall,

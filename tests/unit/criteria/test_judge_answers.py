@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from ci_eval.criteria import _rubrics, adk_final_response_match_v2
+from ci_eval.criteria import _rubric_verdicts, adk_final_response_match_v2
 from ci_eval.criteria import adk_per_turn_user_simulator_quality_v1 as simulator
-from ci_eval.criteria._answers import json_object, labels_in
-from ci_eval.criteria._sentences import read_findings, read_sentences
+from ci_eval.criteria._judge_answers import json_object, labels_in
+from ci_eval.criteria._judged_sentences import read_findings, read_sentences
 from ci_eval.llm.client import MAX_ANSWER_CHARS
 from ci_eval.records.model import Rubric
 
@@ -17,7 +17,7 @@ RUBRIC = Rubric.model_validate({"rubric_id": "ra", "rubric_content": {"text_prop
 READERS: dict[str, Callable[[str], Any]] = {
     "match": adk_final_response_match_v2.read,
     "simulator": simulator.read,
-    "rubrics": lambda text: _rubrics.read(text, [RUBRIC]),
+    "rubrics": lambda text: _rubric_verdicts.read(text, [RUBRIC]),
     "sentences": lambda text: read_sentences(text, "It is."),
     "findings": lambda text: read_findings(text, ["It is."]),
 }

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.criteria._means import Mean, Sample, mean_of
+from ci_eval.criteria._mean_of_samples import Mean, Sample, mean_of
 from ci_eval.records.questions import Question, Reading, UnreadableError
 
 T = TypeVar("T")

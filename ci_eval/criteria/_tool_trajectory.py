@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from ci_eval.criteria._share import Share
+from ci_eval.criteria._share_score import Share
 from ci_eval.records.model import (
     EvalCase,
     FunctionResponse,

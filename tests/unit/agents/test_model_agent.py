@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from ci_eval.agents._prompted import CannedTools, filled_in
+from ci_eval.agents._model_agent import CannedTools, filled_in
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import CannedResults, Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.trials import Trial, TrialKey

@@ -4,7 +4,7 @@ from typing import Any
 
 from support.case_language import did
 
-from ci_eval.criteria._shown import (
+from ci_eval.criteria._shown_to_judges import (
     declared_tools,
     dialogue,
     grounding,

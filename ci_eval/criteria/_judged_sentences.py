@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ci_eval.criteria._answers import json_object, text_of
-from ci_eval.criteria._forms import TEXT, TEXTS, many, one_of, strict
+from ci_eval.criteria._answer_schemas import TEXT, TEXTS, many, one_of, strict
+from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.records.model import Json
 from ci_eval.records.questions import UnreadableError
 

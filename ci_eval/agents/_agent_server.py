@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from ci_eval.agents._network import Faults, NetworkAgent, wrong_address
+from ci_eval.agents._agent_address import Faults, NetworkAgent, wrong_address
 from ci_eval.records.errors import FailureKind, TrialError
 from ci_eval.records.model import Record
 from ci_eval.runtime.context import RunContext

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from ci_eval.agents import _expressions
-from ci_eval.agents._expressions import (
+from ci_eval.agents import _http_expressions
+from ci_eval.agents._http_expressions import (
     Expression,
     ExpressionError,
     Form,
@@ -158,6 +158,6 @@ def test_a_mistake_is_seen_before_anything_is_sent(kind: Any, value: Any, said: 
 
 
 def test_a_list_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_expressions, "MAX_ELEMENTS", 2)
+    monkeypatch.setattr(_http_expressions, "MAX_ELEMENTS", 2)
     with pytest.raises(ExpressionError, match="more than 2 elements"):
         value_of("answer | map('upper')", {"answer": "abc"})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ci_eval.criteria._majority import Votes, majority
+from ci_eval.criteria._majority_of_samples import Votes, majority
 from ci_eval.plugins.points import JudgedCriterion, Panel
 from ci_eval.records.model import Json, Status
 from ci_eval.records.questions import Question
