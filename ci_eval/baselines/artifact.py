@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from pydantic import Field
@@ -103,17 +103,14 @@ class ArtifactStore(BaselineStore):
     async def _own(self, github: GitHub) -> list["_Artifact"]:
         """Return the artifacts of this name from runs on the repository's own commits."""
         listing = github.listed(
-            "actions/artifacts", _Artifact, needs=_NEEDS, member="artifacts", name=self.name
+            "actions/artifacts",
+            _Artifact,
+            needs=_NEEDS,
+            member="artifacts",
+            most=MAX_LISTED,
+            name=self.name,
         )
-        found, count = [], 0
-        async with aclosing(listing) as artifacts:
-            async for each in artifacts:
-                if each.name == self.name and each.source.is_own:
-                    found.append(each)
-                count += 1
-                if count == MAX_LISTED:
-                    break
-        return found
+        return [each async for each in listing if each.name == self.name and each.source.is_own]
 
     async def _past(self, github: GitHub, artifact: "_Artifact", suite: str) -> Past:
         """Return the run in an artifact.

@@ -5,7 +5,7 @@ import gzip
 import hashlib
 import re
 import zlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -77,24 +77,16 @@ class CheckRunStore(BaselineStore):
         if found or not lineage.base:
             return found[: self.window]
         looked_at = {*lineage.ancestors, lineage.own}
-        async with aclosing(self._newest(github, lineage.base)) as commits:
-            async for commit in commits:
-                if commit not in looked_at:
-                    found += await self._of(github, commit, suite)
+        newest = github.listed(
+            "commits", _Commit, needs="contents: read", most=self.search, sha=lineage.base
+        )
+        async with aclosing(newest) as listed:
+            async for each in listed:
+                if each.sha not in looked_at:
+                    found += await self._of(github, each.sha, suite)
                 if len(found) >= self.window:
                     break
         return found[: self.window]
-
-    async def _newest(self, github: GitHub, branch: str) -> AsyncGenerator[str, None]:
-        """Yield the newest commits of a branch, at most `search`."""
-        listing = github.listed("commits", _Commit, needs="contents: read", sha=branch)
-        left = self.search
-        async with aclosing(listing) as commits:
-            async for each in commits:
-                yield each.sha
-                left -= 1
-                if not left:
-                    return
 
     async def _of(
         self, github: GitHub, commit: str, suite: str, *, needs: str = _READ

@@ -131,9 +131,16 @@ class GitHub:
         """The earliest time of the next change, on the clock of the event loop."""
 
     async def listed(
-        self, path: str, kind: type[M], *, needs: str, member: str = "", **query: str | int
+        self,
+        path: str,
+        kind: type[M],
+        *,
+        needs: str,
+        member: str = "",
+        most: int | None = None,
+        **query: str | int,
     ) -> AsyncGenerator[M, None]:
-        """Yield the items of the pages at `path`, requesting each page when it is needed.
+        """Yield at most `most` items of the pages at `path`, requesting each when it is needed.
 
         A page is a list, or an object that holds one as its `member`.
 
@@ -142,10 +149,14 @@ class GitHub:
 
         """
         url = f"{self._url(path)}?{urlencode({'per_page': 100, **query})}"
+        count = 0
         for _ in range(MAX_PAGES):
             response = await self._send(Request("GET", url), needs)
             for each in items(response, member):
                 yield checked(each, kind, response)
+                count += 1
+                if count == most:
+                    return
             url = self._next_page(response)
             if not url:
                 return

@@ -129,14 +129,19 @@ def event(env: Mapping[str, str]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def event_text(payload: Any, *path: str) -> str:
+    """Return the text at `path` in the payload of an event; empty if there is none."""
+    for step in path:
+        payload = payload.get(step) if isinstance(payload, dict) else None
+    return payload if isinstance(payload, str) else ""
+
+
 def base_branch(env: Mapping[str, str]) -> str | None:
     """Return the target branch of a change, or the branch it was pushed to, as CI names it."""
     if target := env.get("GITHUB_BASE_REF") or env.get("CI_MERGE_REQUEST_TARGET_BRANCH_NAME"):
         return target
-    queue = event(env).get("merge_group")
-    if isinstance(queue, dict) and isinstance(queue.get("base_ref"), str):
-        return str(queue["base_ref"]).removeprefix("refs/heads/")
-    return own_branch(env)
+    queued = event_text(event(env), "merge_group", "base_ref")
+    return queued.removeprefix("refs/heads/") or own_branch(env)
 
 
 def current_branch(clone: Clone) -> str | None:
@@ -162,11 +167,8 @@ def own_branch(env: Mapping[str, str]) -> str | None:
 
 def default_branch(clone: Clone) -> str | None:
     """Return the default branch, as CI or the clone names it, else `main` or `master`."""
-    hosted = event(clone.env).get("repository")
-    named = hosted.get("default_branch") if isinstance(hosted, dict) else None
-    if isinstance(named, str) and named:
-        return named
-    if named := clone.env.get("CI_DEFAULT_BRANCH"):
+    hosted = event_text(event(clone.env), "repository", "default_branch")
+    if named := hosted or clone.env.get("CI_DEFAULT_BRANCH"):
         return named
     if named := clone.view.query("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD"):
         return named.removeprefix("refs/remotes/origin/")
@@ -192,16 +194,14 @@ def _start(clone: Clone, head: str, branch: str | None, search: int) -> str | No
     if merged and len(parents) > 1:
         # The checkout is the merge of the change into its base, which is the first parent.
         return parents[0]
-    if is_commit(base := env.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", "")):
-        return base
     payload = event(env)
-    for kind, path in (("pull_request", ("base", "sha")), ("merge_group", ("base_sha",))):
-        value: Any = payload.get(kind)
-        for step in path:
-            value = value.get(step) if isinstance(value, dict) else None
-        if isinstance(value, str) and is_commit(value):
-            return value
-    return head if branch is None else next(iter(parents), None)
+    bases = (
+        env.get("CI_MERGE_REQUEST_DIFF_BASE_SHA", ""),
+        event_text(payload, "pull_request", "base", "sha"),
+        event_text(payload, "merge_group", "base_sha"),
+    )
+    fallback = head if branch is None else next(iter(parents), None)
+    return next(filter(is_commit, bases), fallback)
 
 
 def is_commit(text: str) -> bool:

@@ -9,13 +9,11 @@ import io
 import zipfile
 import zlib
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from ci_eval.forge.github import GitHub
 from ci_eval.pull_requests.sections import MAX_SECTIONS
-from ci_eval.records.errors import CiEvalError, Problem, UsageError
+from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.model import Stored
 from ci_eval.reporters.markdown import Markdown
@@ -44,15 +42,6 @@ _ENCRYPTED = 0x1
 _CONTRADICTS = "is inconsistent and cannot be shown"
 
 
-class Left(NamedTuple):
-    """The content of one artifact."""
-
-    name: str
-    report: Report | None
-    error: CiEvalError | None = None
-    """Why there is no report."""
-
-
 class Artifact(Stored):
     """An artifact in GitHub's listing."""
 
@@ -70,26 +59,17 @@ async def listed(github: GitHub, run: int, pattern: str) -> list[Artifact]:
         GitHubError: they cannot be listed.
 
     """
-    listing = github.listed(
-        f"actions/runs/{run}/artifacts", Artifact, needs=NEEDS, member="artifacts"
-    )
-    found: dict[str, Artifact] = {}
-    count = 0
-    async with aclosing(listing) as artifacts:
-        async for each in artifacts:
-            if fnmatchcase(each.name, pattern):
-                # Each attempt uploads its own.
-                known = found.get(each.name)
-                if known is None or (each.created_at or "") > (known.created_at or ""):
-                    found[each.name] = each
-            count += 1
-            if count == MAX_LISTED:
-                break
-    return [found[name] for name in sorted(found)]
+    path = f"actions/runs/{run}/artifacts"
+    listing = github.listed(path, Artifact, needs=NEEDS, member="artifacts", most=MAX_LISTED)
+    found = [each async for each in listing if fnmatchcase(each.name, pattern)]
+    # Each attempt uploads its own; of equally new ones, the first counts.
+    by_age = sorted(found[::-1], key=lambda each: each.created_at or "")
+    newest = {each.name: each for each in by_age}
+    return [newest[name] for name in sorted(newest)]
 
 
-async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Left]:
-    """Yield the content of each artifact; holds only one in memory at a time.
+async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Report | UsageError]:
+    """Yield the report in each artifact, or the error; holds only one in memory at a time.
 
     Raises:
         GitHubError: a request to GitHub failed.
@@ -98,12 +78,12 @@ async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Le
     for each in artifacts[:MAX_ARTIFACTS]:
         shown = f"artifact {each.name[:MAX_NAME]!r}"
         try:
-            yield Left(each.name, await _report(github, each, shown))
+            yield await _report(github, each, shown)
         except UsageError as exc:
-            yield Left(each.name, None, exc)
+            yield exc
     for each in artifacts[MAX_ARTIFACTS:]:
         message = f"was not read: the maximum is {MAX_ARTIFACTS} artifacts per run"
-        yield Left(each.name, None, _error(message, f"artifact {each.name[:MAX_NAME]!r}"))
+        yield _error(message, f"artifact {each.name[:MAX_NAME]!r}")
 
 
 async def _report(github: GitHub, artifact: Artifact, shown: str) -> Report:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import MAX_PAGES, GitHub
 from ci_eval.forge.github_errors import GitHubError
@@ -56,26 +56,13 @@ class _Node(Stored):
     is_hidden: bool = Field(alias="isMinimized")
 
 
-class _PageInfo(Stored):
-    has_next: bool = Field(alias="hasNextPage")
-    end: str | None = Field(alias="endCursor")
+_COMMENTS = ("repository", "pullRequest", "comments")
 
 
-class _Comments(Stored):
-    page: _PageInfo = Field(alias="pageInfo")
-    nodes: tuple[_Node | None, ...]
-
-
-class _PullRequest(Stored):
-    comments: _Comments
-
-
-class _Repository(Stored):
-    pull_request: _PullRequest = Field(alias="pullRequest")
-
-
-class _Listed(Stored):
-    repository: _Repository
+class _Page(Stored):
+    nodes: tuple[_Node | None, ...] = Field(validation_alias=AliasPath(*_COMMENTS, "nodes"))
+    has_next: bool = Field(validation_alias=AliasPath(*_COMMENTS, "pageInfo", "hasNextPage"))
+    end: str | None = Field(validation_alias=AliasPath(*_COMMENTS, "pageInfo", "endCursor"))
 
 
 class _Edit(Stored):
@@ -83,20 +70,11 @@ class _Edit(Stored):
     """The whole body, despite the name."""
 
 
-class _Edits(Stored):
-    nodes: tuple[_Edit | None, ...] = ()
-
-
-class _Edited(Stored):
-    edits: _Edits = Field(default=_Edits(), alias="userContentEdits")
+_EDITS = AliasPath("node", "userContentEdits", "nodes")
 
 
 class _History(Stored):
-    node: _Edited | None = None
-
-
-class _Anything(Stored):
-    pass
+    edits: tuple[_Edit | None, ...] = Field(default=(), validation_alias=_EDITS)
 
 
 # --- Responses of REST --------------------------------------------------------------------------
@@ -107,17 +85,13 @@ class _User(Stored):
     type: str = ""
 
 
-class _Minimized(Stored):
-    reason: str | None = None
-
-
 class _Comment(Stored):
     id: int
     node_id: str
     html_url: str
     body: str = ""
     user: _User | None = None
-    minimized: _Minimized | None = None
+    minimized: Json = None
 
 
 class GitHubThread:
@@ -129,8 +103,6 @@ class GitHubThread:
         self._github = github
         self._number = number
         self._at = f"issues/{number}/comments"
-        self._nodes: dict[str, str] = {}
-        """GraphQL ids of our comments, by comment id."""
         self._newest = ""
         """URL of the comment that was written last."""
         self._has_graphql = True
@@ -147,7 +119,7 @@ class GitHubThread:
         """Add a comment at the end."""
         with posting_errors():
             made = await self._github.post(self._at, {"body": body}, _Comment, needs=_NEEDS)
-        return self._known(Comment(str(made.id), body, made.html_url), made.node_id)
+        return Comment(str(made.id), body, made.html_url, node=made.node_id)
 
     async def edit(self, comment: Comment, body: str) -> None:
         """Replace the text of a comment."""
@@ -156,29 +128,26 @@ class GitHubThread:
 
     async def earlier(self, comment: Comment) -> list[str]:
         """Return earlier texts of a comment, newest first; none if GraphQL fails."""
-        if not self._has_graphql or comment.id not in self._nodes:
+        if not self._has_graphql or not comment.node:
             return []
-        variables = {"id": self._nodes[comment.id]}
-        with posting_errors():
-            try:
-                found = await self._github.graphql(_EARLIER, variables, _History, needs=_NEEDS)
-            except GitHubError:
-                self._has_graphql = False
-                return []
-        edits = found.node.edits.nodes if found.node else ()
-        return [each.diff for each in edits if each and each.diff and len(each.diff) <= LIMIT]
+        variables = {"id": comment.node}
+        try:
+            found = await self._github.graphql(_EARLIER, variables, _History, needs=_NEEDS)
+        except GitHubError:
+            self._has_graphql = False
+            return []
+        return [each.diff for each in found.edits if each and each.diff and len(each.diff) <= LIMIT]
 
     async def retire(self, comment: Comment, reason: Literal["OUTDATED", "DUPLICATE"]) -> None:
         """Minimize a comment."""
-        with posting_errors():
-            if self._has_graphql and comment.id in self._nodes:
-                variables = {"id": self._nodes[comment.id], "reason": reason}
-                try:
-                    await self._github.graphql(_MINIMIZE, variables, _Anything, needs=_NEEDS)
-                except GitHubError:
-                    self._has_graphql = False
-                else:
-                    return
+        if self._has_graphql and comment.node:
+            variables = {"id": comment.node, "reason": reason}
+            try:
+                await self._github.graphql(_MINIMIZE, variables, Stored, needs=_NEEDS)
+            except GitHubError:
+                self._has_graphql = False
+            else:
+                return
         where = f"in [another comment]({self._newest})" if self._newest else "in another comment"
         await self._edit(comment, f"*ci-eval continues {where}.*")
 
@@ -193,10 +162,6 @@ class GitHubThread:
             at = f"issues/comments/{comment.id}"
             await self._github.patch(at, {"body": body}, needs=_NEEDS, repeatable=False)
 
-    def _known(self, comment: Comment, node: str) -> Comment:
-        self._nodes[comment.id] = node
-        return comment
-
     async def _by_graphql(self) -> list[Comment] | None:
         """Return our comments; `None` if GraphQL fails, to fall back to REST."""
         owner, _, name = self._github.repository.partition("/")
@@ -204,17 +169,17 @@ class GitHubThread:
         found: list[Comment] = []
         for _ in range(MAX_PAGES if self._has_graphql else 0):
             try:
-                page = await self._github.graphql(_LIST, variables, _Listed, needs=_NEEDS)
+                page = await self._github.graphql(_LIST, variables, _Page, needs=_NEEDS)
             except GitHubError:
                 break
-            comments = page.repository.pull_request.comments
-            for each in comments.nodes:
-                if each and each.is_ours and _is_readable(each.body):
-                    comment = Comment(each.number, each.body, each.url, hidden=each.is_hidden)
-                    found.append(self._known(comment, each.id))
-            if not comments.page.has_next:
+            found += (
+                Comment(each.number, each.body, each.url, each.is_hidden, each.id)
+                for each in page.nodes
+                if each and each.is_ours and _is_readable(each.body)
+            )
+            if not page.has_next:
                 return found
-            variables["after"] = comments.page.end
+            variables["after"] = page.end
         self._has_graphql = False
         return None
 
@@ -230,8 +195,7 @@ class GitHubThread:
             is_ours = each.user and (each.user.login, each.user.type) == (me.login, me.type)
             if is_ours and _is_readable(each.body):
                 hidden = each.minimized is not None
-                comment = Comment(str(each.id), each.body, each.html_url, hidden=hidden)
-                yield self._known(comment, each.node_id)
+                yield Comment(str(each.id), each.body, each.html_url, hidden, each.node_id)
 
 
 def _is_readable(body: str) -> bool:

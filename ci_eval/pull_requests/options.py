@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:  # keeps the start of commands fast
-    from ci_eval.records.findings import Comparison, Report
+    from ci_eval.records.findings import Report
 
 Mode = Literal["update", "recreate", "minimize", "off"]
 """`update` edits the existing comment; `recreate` deletes it and adds a new one at the end of the
@@ -34,28 +34,14 @@ class Options:
 
 def calls_for(report: "Report", when: When) -> bool:
     """Return True if a report justifies a new comment."""
-    outcome = report.verdict.outcome
-    match when:
-        case "always":
-            return True
-        case "failure":
-            return outcome != "passed"
-        case "regression":
-            return outcome != "passed" or _regressed(report.comparison)
-        case "changes":
-            return outcome != "passed" or _changed(report.comparison)
-
-
-def _regressed(comparison: "Comparison | None") -> bool:
-    if comparison is None:
+    found = report.comparison
+    if when == "always" or report.verdict.outcome != "passed":
+        return True
+    if when == "failure" or found is None:
         return False
-    deltas = any(delta.outcome == "regressed" for delta in comparison.deltas)
-    return deltas or any(each.certain or each.suspected for each in comparison.changes)
-
-
-def _changed(comparison: "Comparison | None") -> bool:
-    if comparison is None:
-        return False
-    moved = any(delta.outcome in ("regressed", "improved") for delta in comparison.deltas)
-    lists = (comparison.changes, comparison.added, comparison.vanished, comparison.not_comparable)
-    return moved or any(lists)
+    outcomes = {delta.outcome for delta in found.deltas}
+    if when == "regression":
+        worse = any(each.certain or each.suspected for each in found.changes)
+        return worse or "regressed" in outcomes
+    lists = (found.changes, found.added, found.vanished, found.not_comparable)
+    return any(lists) or not outcomes.isdisjoint(("regressed", "improved"))

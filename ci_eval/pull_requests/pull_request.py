@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pydantic import AliasPath, Field
+
 from ci_eval.forge.github import GitHub
 from ci_eval.forge.github_errors import GONE, GitHubError
-from ci_eval.forge.lineage import base_branch, event, is_commit
+from ci_eval.forge.lineage import base_branch, event, event_text, is_commit
 from ci_eval.pull_requests.thread import PostingError
 from ci_eval.records.model import Stored
 
@@ -50,13 +52,13 @@ async def find(github: GitHub, env: Mapping[str, str], number: int | None) -> Pu
         return await _numbered(github, number)
     match payload := event(env):
         case {"pull_request": dict(found)}:
-            return _of_payload(found, _repository(payload))
+            return _of_payload(found, event_text(payload, "repository", "full_name"))
         case {"merge_group": dict(queue)}:
             return await _queued(github, queue)
-        case {"workflow_run": {"head_sha": str(sha), "head_branch": str(branch), **run}}:
-            source = _repository({"repository": run.get("head_repository")})
+        case {"workflow_run": {"head_sha": str(sha), "head_branch": str(branch)}}:
+            source = event_text(payload, "workflow_run", "head_repository", "full_name")
             return _only(await of_branch(github, source, branch, sha), payload, env)
-    sha = _pushed(payload) or env.get("GITHUB_SHA", "")
+    sha = event_text(payload, "after") or env.get("GITHUB_SHA", "")
     return _only(await _of_commit(github, sha), payload, env)
 
 
@@ -75,7 +77,7 @@ async def of_branch(github: GitHub, source: str, branch: str, sha: str) -> list[
     return [
         each.record
         for each in found
-        if each.is_open and each.head.sha == sha and each.head.full_name == source
+        if each.is_open and each.head.sha == sha and each.head.repository == source
     ]
 
 
@@ -90,21 +92,13 @@ async def numbered(github: GitHub, number: int) -> PullRequest | None:
     return found.record if found.is_open and found.number == number else None
 
 
-class _Repository(Stored):
-    full_name: str
-
-
 class _End(Stored):
     """A branch with its head commit."""
 
     ref: str
     sha: str
-    repo: _Repository | None = None
-    """`None` if the repository has been deleted."""
-
-    @property
-    def full_name(self) -> str:
-        return self.repo.full_name if self.repo else ""
+    repository: str = Field(default="", validation_alias=AliasPath("repo", "full_name"))
+    """Empty if the repository has been deleted."""
 
 
 class _Pull(Stored):
@@ -120,7 +114,7 @@ class _Pull(Stored):
 
     @property
     def record(self) -> PullRequest:
-        is_fork = self.head.full_name != self.base.full_name
+        is_fork = self.head.repository != self.base.repository
         merged = self.merge_commit_sha
         return PullRequest(self.number, self.head.sha, is_fork, self.base.ref, merged)
 
@@ -142,18 +136,11 @@ def _of_payload(found: Mapping[str, Any], repository: str) -> PullRequest | None
     match found:
         case {"state": "closed"}:
             return None
-        case {"number": int(number), "head": {"sha": str(sha), **head}, **more}:
-            match more.get("base"):
-                case {"ref": str(base)}:
-                    pass
-                case _:
-                    base = ""
+        case {"number": int(number), "head": {"sha": str(sha)}}:
             # The repository of a fork may have been deleted.
-            is_fork = _repository({"repository": head.get("repo")}) != repository
-            merged = found.get("merge_commit_sha")
-            return PullRequest(
-                number, sha, is_fork, base, merged if isinstance(merged, str) else None
-            )
+            is_fork = event_text(found, "head", "repo", "full_name") != repository
+            merged = event_text(found, "merge_commit_sha") or None
+            return PullRequest(number, sha, is_fork, event_text(found, "base", "ref"), merged)
     return None
 
 
@@ -193,12 +180,7 @@ def _only(
     """
     if len(found) <= 1:
         return found[0] if found else None
-    match payload.get("repository"):
-        case {"default_branch": str(default)}:
-            pass
-        case _:
-            default = ""
-    for branch in (base_branch(env), default):
+    for branch in (base_branch(env), event_text(payload, "repository", "default_branch")):
         fitting = [each for each in found if each.base == branch]
         if len(fitting) == 1:
             return fitting[0]
@@ -209,17 +191,3 @@ def _only(
 def listed(found: Iterable[PullRequest]) -> str:
     """Return the numbers of pull requests, for a sentence."""
     return ", ".join(f"#{each.number}" for each in found)
-
-
-def _repository(payload: Mapping[str, Any]) -> str:
-    """Return the name of the repository in a payload; empty if there is none."""
-    match payload.get("repository"):
-        case {"full_name": str(name)}:
-            return name
-    return ""
-
-
-def _pushed(payload: Mapping[str, Any]) -> str:
-    """Return the last commit of a push."""
-    after = payload.get("after")
-    return after if isinstance(after, str) else ""

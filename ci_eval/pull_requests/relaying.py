@@ -9,7 +9,10 @@ is untrusted.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
+
+from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.github_errors import GitHubError
@@ -20,13 +23,7 @@ from ci_eval.pull_requests.github_runner import not_evaluated
 from ci_eval.pull_requests.github_thread import GitHubThread
 from ci_eval.pull_requests.options import Options, calls_for
 from ci_eval.pull_requests.pull_request import PullRequest
-from ci_eval.pull_requests.sections import (
-    Outcome,
-    Section,
-    name_in_line,
-    read,
-    with_distinct_names,
-)
+from ci_eval.pull_requests.sections import Outcome, Section, name_in_line, read, with_distinct_names
 from ci_eval.pull_requests.sticky import Posted
 from ci_eval.pull_requests.thread import Comment, PostingError
 from ci_eval.records.errors import CiEvalError, UsageError
@@ -63,19 +60,15 @@ class Relayed:
     """The result of posting that there is no report."""
 
 
-class _Repository(Stored):
-    full_name: str
-
-
 class WorkflowRun(Stored):
     """A workflow run, with data from GitHub."""
 
     id: int
     head_sha: str
     head_branch: str | None = None
-    head_repository: _Repository | None = None
-    """`None` if the fork has been deleted."""
-    repository: _Repository
+    source: str = Field(default="", validation_alias=AliasPath("head_repository", "full_name"))
+    """The repository of the commit; empty if the fork has been deleted."""
+    repository: str = Field(validation_alias=AliasPath("repository", "full_name"))
     event: str
     status: str | None = None
     conclusion: str | None = None
@@ -123,13 +116,12 @@ async def _relay(
     async with connected(context) as github:
         run = await github.one(f"actions/runs/{number}", WorkflowRun, needs=artifacts.NEEDS)
         here = context.env["GITHUB_REPOSITORY"]
-        if (run.id, run.head_sha) != (number, sha) or run.repository.full_name != here:
+        if (run.id, run.head_sha) != (number, sha) or run.repository != here:
             raise PostingError(f"the event does not match workflow run {number} of {here}")
         if (why := _nothing_to_do(run)) is not None:
             context.say(f"nothing to publish: {why}")
             return Relayed()
-        source = run.head_repository.full_name if run.head_repository else ""
-        pulls = await pull_request.of_branch(github, source, run.head_branch or "", sha)
+        pulls = await pull_request.of_branch(github, run.source, run.head_branch or "", sha)
         if options.pull_request:
             pulls = [each for each in pulls if each.number == options.pull_request]
         if not pulls:
@@ -160,89 +152,87 @@ class _Suite:
     """Whether any of them calls for a comment."""
 
 
+@dataclass
 class _Relay:
     """Posts the reports of one run."""
 
-    def __init__(
-        self,
-        github: GitHub,
-        run: WorkflowRun,
-        pulls: list[PullRequest],
-        options: Options,
-        context: RunContext,
-    ) -> None:
-        self._github = github
-        self._run = run
-        self._pulls = pulls
-        self._options = options
-        self._context = context
-        self._threads = {each.number: GitHubThread(github, each.number) for each in pulls}
-        self._own: dict[int, list[Comment]] = {}
-        """Our earlier comments, by pull request number."""
-        self._known: dict[int, set[str]] = {}
-        """The first lines of our comments, by pull request number."""
-        self._suites: dict[tuple[int, str], _Suite] = {}
-        """What to post, by pull request number and suite."""
-        self._makes_checks = options.check_run
+    github: GitHub
+    run: WorkflowRun
+    pulls: list[PullRequest]
+    options: Options
+    context: RunContext
+    relayed: Relayed = field(default_factory=Relayed)
+    own: dict[int, list[Comment]] = field(default_factory=dict)
+    """Our earlier comments, by pull request number."""
+    known: dict[int, set[str]] = field(default_factory=dict)
+    """The first lines of our comments, by pull request number."""
+    suites: dict[tuple[int, str], _Suite] = field(default_factory=dict)
+    """What to post, by pull request number and suite."""
+    can_check: bool = True
+    """Whether no check run has failed yet; the others would fail, too."""
+
+    @cached_property
+    def _threads(self) -> dict[int, GitHubThread]:
+        return {each.number: GitHubThread(self.github, each.number) for each in self.pulls}
 
     async def all(self, pattern: str) -> Relayed:
-        relayed = Relayed()
-        found = await artifacts.listed(self._github, self._run.id, pattern)
-        is_readable = await self._take(found, relayed)
-        for each in self._suites.values():
+        relayed = self.relayed
+        found = await artifacts.listed(self.github, self.run.id, pattern)
+        is_readable = await self._take(found)
+        for each in self.suites.values():
             try:
                 relayed.told += await self._post_suite(each)
             except (PostingError, GitHubError) as exc:
                 relayed.errors.append(posting_error(exc))
                 if isinstance(exc, GitHubError) or exc.is_refusal:
                     break  # the others would fail, too
-        if is_readable or self._options.mode == "off":
+        if is_readable or self.options.mode == "off":
             return relayed
-        if len(self._pulls) == 1:
+        if len(self.pulls) == 1:
             relayed.notice = await self._post_notice(pattern, has_artifact=bool(found))
         else:
             self._report_ambiguity()
         return relayed
 
-    async def _take(self, found: list[artifacts.Artifact], relayed: Relayed) -> bool:
+    async def _take(self, found: list[artifacts.Artifact]) -> bool:
         """Collect the reports from artifacts; return True if any could be read."""
         is_readable = False
         try:
-            async for left in artifacts.reports(self._github, found):
-                if left.report is None:
-                    relayed.errors += [left.error] if left.error else []
+            async for each in artifacts.reports(self.github, found):
+                if isinstance(each, UsageError):
+                    self.relayed.errors.append(each)
                     continue
                 is_readable = True
-                await self._take_one(left.report, relayed)
+                await self._take_one(each)
         except GitHubError as exc:
             if not is_readable:
                 raise
             # The reports that were read are still posted.
-            relayed.errors.append(posting_error(exc))
+            self.relayed.errors.append(posting_error(exc))
         return is_readable
 
-    async def _take_one(self, report: Report, relayed: Relayed) -> None:
+    async def _take_one(self, report: Report) -> None:
         pull = self._meant(report)
         if pull is None:
             self._report_ambiguity()
             return
-        note = _note(report, pull, self._run, self._link)
+        note = _note(report, pull, self.run, self._link)
         # The commit that is shown comes from GitHub, not from the report.
         meta = report.meta.model_copy(update={"commit": pull.head_sha})
         report = report.model_copy(update={"meta": meta})
-        await self._check(report, pull, relayed)
+        await self._check(report, pull)
         name = report.meta.suite
-        suite = self._suites.setdefault((pull.number, name), _Suite(pull, name))
+        suite = self.suites.setdefault((pull.number, name), _Suite(pull, name))
         # Rendered with our template: one of the repository must not see untrusted reports.
         suite.sections.append(section(report, self._place(pull), Markdown(), note=note))
-        suite.is_wanted |= calls_for(report, self._options.when)
+        suite.is_wanted |= calls_for(report, self.options.when)
 
     async def _post_suite(self, suite: "_Suite") -> list[Told]:
         posted, number = Posted("off"), suite.pull.number
-        if self._options.mode != "off":
+        if self.options.mode != "off":
             await self._limit_suites(suite)
             posted = await self._post(suite)
-            if unevaluated.first_line(self._name) in self._known[number]:
+            if unevaluated.first_line(self._name) in self.known[number]:
                 await unevaluated.clear(self._threads[number], self._name)
         return [Told(suite.name, each.job, each.outcome, posted) for each in suite.sections]
 
@@ -254,7 +244,7 @@ class _Relay:
         """
         sections = with_distinct_names(suite.sections)
         posted = dict[tuple[str, int, str], str]()
-        for each in () if suite.pull.is_fork else self._own[suite.pull.number]:
+        for each in () if suite.pull.is_fork else self.own[suite.pull.number]:
             found = () if each.hidden else read(suite.name, each.body)
             posted |= {(one.job, one.run, one.outcome): each.url for one in found}
         keys = [(name_in_line(each.job), each.run, each.outcome) for each in sections]
@@ -262,21 +252,21 @@ class _Relay:
         if not left:
             return Posted("unchanged", posted[keys[0]])
         thread = self._threads[suite.pull.number]
-        return await sticky.post(thread, left, self._options, wanted=suite.is_wanted)
+        return await sticky.post(thread, left, self.options, wanted=suite.is_wanted)
 
-    async def _check(self, report: Report, pull: PullRequest, relayed: Relayed) -> None:
+    async def _check(self, report: Report, pull: PullRequest) -> None:
         """Create the check run; a failure does not affect the comment."""
-        if not self._makes_checks:
+        if not (self.options.check_run and self.can_check):
             return
         if pull.is_fork:
             # A fork could forge a passing check run.
-            self._context.say("no check run: measurements of a fork are not trusted")
+            self.context.say("no check run: measurements of a fork are not trusted")
             return
         try:
-            await check_run.make(self._github, report, pull.head_sha, self._link)
+            await check_run.make(self.github, report, pull.head_sha, self._link)
         except GitHubError as exc:
-            relayed.errors.append(PostingError(f"no check run: {exc}", hint=exc.hint))
-            self._makes_checks = False  # the others would fail, too
+            self.relayed.errors.append(PostingError(f"no check run: {exc}", hint=exc.hint))
+            self.can_check = False
 
     def _meant(self, report: Report) -> PullRequest | None:
         """Return the pull request of a report, even if its branch has several.
@@ -284,54 +274,48 @@ class _Relay:
         The report chooses among them by its commit, the test merge commit that a workflow checks
         out.  It is untrusted, but all of them belong to the same author.
         """
-        if len(self._pulls) == 1:
-            return self._pulls[0]
-        merged = [each for each in self._pulls if each.merge_sha == report.meta.commit]
+        if len(self.pulls) == 1:
+            return self.pulls[0]
+        merged = [each for each in self.pulls if each.merge_sha == report.meta.commit]
         return merged[0] if len(merged) == 1 else None
 
     async def _limit_suites(self, suite: "_Suite") -> None:
         number, name = suite.pull.number, suite.name
-        if number not in self._known:
-            self._own[number] = await self._threads[number].own()
-            self._known[number] = {each.first_line for each in self._own[number]}
-        known = self._known[number]
+        if number not in self.known:
+            self.own[number] = await self._threads[number].own()
+            self.known[number] = {each.first_line for each in self.own[number]}
+        known = self.known[number]
         if marker(name) not in known and len(known) >= MAX_SUITES:
             message = f"no comment for suite {name!r}: the maximum is {MAX_SUITES} suites"
             raise PostingError(message)
         known |= {marker(name)}
 
     def _report_ambiguity(self) -> None:
-        numbers = pull_request.listed(self._pulls)
-        self._context.say(
-            f"not published: the run may belong to any of the pull requests {numbers}"
-        )
+        numbers = pull_request.listed(self.pulls)
+        self.context.say(f"not published: the run may belong to any of the pull requests {numbers}")
 
     async def _post_notice(self, pattern: str, *, has_artifact: bool) -> Posted:
-        why = (
-            "left no readable report"
-            if has_artifact
-            else f"left no artifact {code(pattern)} with a report"
-        )
-        ended = code(self._run.conclusion or "unknown")
-        why = f"the workflow run ended with {ended} and {why}"
+        left = "readable report" if has_artifact else f"artifact {code(pattern)} with a report"
+        ended = code(self.run.conclusion or "unknown")
+        why = f"the workflow run ended with {ended} and left no {left}"
         text = not_evaluated(why, link=self._link)
-        place = self._place(self._pulls[0])
-        return await unevaluated.post_notice(place, self._name, text, self._options)
+        place = self._place(self.pulls[0])
+        return await unevaluated.post_notice(place, self._name, text, self.options)
 
     def _place(self, pull: PullRequest) -> Place:
         thread = self._threads[pull.number]
-        return Place(thread, pull.head_sha, self._run.id, self._run.run_attempt)
+        return Place(thread, pull.head_sha, self.run.id, self.run.run_attempt)
 
     @property
     def _name(self) -> str:
         """The name of the workflow."""
-        return self._run.name or ""
+        return self.run.name or ""
 
     @property
     def _link(self) -> str:
-        env = self._context.env
+        env = self.context.env
         server = env.get("GITHUB_SERVER_URL") or "https://github.com"
-        return f"{server}/{env['GITHUB_REPOSITORY']}/actions/runs/{self._run.id}"
+        return f"{server}/{env['GITHUB_REPOSITORY']}/actions/runs/{self.run.id}"
 
 
 def _note(report: Report, pull: PullRequest, run: WorkflowRun, link: str) -> str:

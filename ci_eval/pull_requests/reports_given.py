@@ -10,7 +10,7 @@ from ci_eval.run_files.names import REPORT_FILE
 from ci_eval.run_files.report_file import read_report
 
 
-def reports_in(given: Sequence[str]) -> Iterator[tuple[Report | None, UsageError | None]]:
+def reports_in(given: Sequence[str]) -> Iterator[Report | UsageError]:
     """Yield each report, or the error.
 
     The limits for untrusted reports apply, because artifacts may come from a fork.
@@ -19,14 +19,14 @@ def reports_in(given: Sequence[str]) -> Iterator[tuple[Report | None, UsageError
         paths = _paths(Path(each))
         if len(paths) > MAX_ARTIFACTS:
             message = f"contains {len(paths):,} reports; the maximum is {MAX_ARTIFACTS}"
-            yield None, UsageError(problems=[Problem(message, each)])
+            yield UsageError(problems=[Problem(message, each)])
             continue
         for path in paths:
             try:
                 found = read_report(path, shown=str(path), limits=LIMITS)
-                yield checked(found, str(path)), None
+                yield checked(found, str(path))
             except UsageError as exc:
-                yield None, exc
+                yield exc
 
 
 def _paths(given: Path) -> list[Path]:

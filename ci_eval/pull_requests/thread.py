@@ -22,12 +22,7 @@ class PostingError(CiEvalError):
     exit_code = ExitCode.USAGE_ERROR
 
     def __init__(
-        self,
-        message: str,
-        *,
-        hint: str = "",
-        is_refusal: bool = False,
-        is_unsure: bool = False,
+        self, message: str, *, hint: str = "", is_refusal: bool = False, is_unsure: bool = False
     ) -> None:
         super().__init__(message, hint=hint)
         self.is_refusal = is_refusal
@@ -73,6 +68,8 @@ class Comment(NamedTuple):
     url: str
     hidden: bool = False
     """Whether it is minimized."""
+    node: str = ""
+    """Its GraphQL id, on GitHub."""
 
     @property
     def first_line(self) -> str:

@@ -52,11 +52,11 @@ def _stored(given: tuple[str, ...], options: Options, context: RunContext) -> Re
     """Post the reports that the user named."""
     found = Relayed()
     suites: dict[str, list[Report]] = {}
-    for report, error in reports_in(given):
-        if report:
-            suites.setdefault(report.meta.suite, []).append(report)
-        elif error:
-            found.errors.append(error)
+    for each in reports_in(given):
+        if isinstance(each, UsageError):
+            found.errors.append(each)
+        else:
+            suites.setdefault(each.meta.suite, []).append(each)
     for suite, reports in suites.items():
         posted = after_run.post(reports, options, context)
         found.told += [Told(suite, each.meta.job, each.verdict.outcome, posted) for each in reports]
