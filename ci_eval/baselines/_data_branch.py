@@ -45,17 +45,22 @@ class Change:
     """Whether the commit has no parent, so that the branch loses its history."""
 
 
+@dataclass
 class DataBranch:
     """The tip of one branch of a remote."""
 
-    def __init__(self, scratch: Repository, branch: str, remote: Remote, folder: Path) -> None:
-        self._scratch = scratch
-        self.name = branch
-        self._remote = remote
-        self._copies = folder
-        self.shown = f"branch {branch!r} of {remote.shown}"
-        self._tip: str | None = None
-        self._files: frozenset[str] = frozenset()
+    scratch: Repository
+    name: str
+    remote: Remote
+    copies: Path
+    """The directory for copies of files and for new ones."""
+    tip: str | None = None
+    files: frozenset[str] = frozenset()
+
+    @property
+    def shown(self) -> str:
+        """The branch in a few words."""
+        return f"branch {self.name!r} of {self.remote.shown}"
 
     def fetch(self, seed: str) -> None:
         """Fetch the branch, if it exists.
@@ -78,19 +83,19 @@ class DataBranch:
 
     def has(self, path: str) -> bool:
         """Return True if the branch has a file at `path`."""
-        return path in self._files
+        return path in self.files
 
     def has_folder(self, path: str) -> bool:
         """Return True if the branch has files below `path`."""
-        return any(each.startswith(f"{path}/") for each in self._files)
+        return any(each.startswith(f"{path}/") for each in self.files)
 
     @contextmanager
     def file(self, path: str) -> Iterator[Path]:
         """Yield a temporary local copy of a file of the branch."""
-        with tempfile.TemporaryDirectory(dir=self._copies) as folder:
+        with tempfile.TemporaryDirectory(dir=self.copies) as folder:
             copy = Path(folder) / "file"
             try:
-                self._scratch.copy(f"{self._tip}:{path}", copy, most=MAX_FILE, remote=True)
+                self.scratch.copy(f"{self.tip}:{path}", copy, most=MAX_FILE, remote=True)
             except GitError as exc:
                 message = f"{path} in the {self.shown} cannot be read: {exc}"
                 raise BaselineError(message) from exc
@@ -110,7 +115,7 @@ class DataBranch:
         for pause in (0.0, *BACKOFF.pauses(TRIES - 1, seed=seed)):
             time.sleep(pause)
             self.fetch(seed)
-            with tempfile.TemporaryDirectory(dir=self._copies) as drafts:
+            with tempfile.TemporaryDirectory(dir=self.copies) as drafts:
                 change = make(Path(drafts))
                 if change is None:
                     return False
@@ -124,11 +129,11 @@ class DataBranch:
 
     def _push(self, change: Change) -> str:
         """Push `change`; return why it was refused, or an empty text."""
-        lease = f"--force-with-lease=refs/heads/{self.name}:{self._tip or ''}"
-        options = ("--quiet", *self._remote.push_options, lease)
+        lease = f"--force-with-lease=refs/heads/{self.name}:{self.tip or ''}"
+        options = ("--quiet", *self.remote.push_options, lease)
         try:
             target = f"{self._commit(change)}:refs/heads/{self.name}"
-            self._scratch.run("push", *options, "data", target, remote=True)
+            self.scratch.run("push", *options, "data", target, remote=True)
         except GitError as exc:
             hint = permanent_error_hint(str(exc), writing=True)
             if hint is None:
@@ -141,24 +146,17 @@ class DataBranch:
         source = f"+refs/heads/{self.name}:{_REF}"
         options = ("--depth=1", "--filter=blob:none", "--no-tags", "--no-write-fetch-head")
         try:
-            self._scratch.run(
-                "fetch",
-                "--quiet",
-                *options,
-                *self._remote.fetch_options,
-                "data",
-                source,
-                remote=True,
-            )
+            words = ("--quiet", *options, *self.remote.fetch_options, "data", source)
+            self.scratch.run("fetch", *words, remote=True)
         except GitError as exc:
             if "couldn't find remote ref" not in str(exc):
                 raise
-            self._tip, self._files = None, frozenset()
+            self.tip, self.files = None, frozenset()
             return
-        self._tip = self._scratch.commit(_REF)
-        listed = self._scratch.run("ls-tree", "-r", "-z", "--name-only", _REF)
-        self._files = frozenset(listed.decode(errors="surrogateescape").split("\0")) - {""}
-        if not any(path.startswith("suites/") for path in self._files):
+        self.tip = self.scratch.commit(_REF)
+        listed = self.scratch.run("ls-tree", "-r", "-z", "--name-only", _REF)
+        self.files = frozenset(listed.decode(errors="surrogateescape").split("\0")) - {""}
+        if not any(path.startswith("suites/") for path in self.files):
             raise BaselineError(
                 f"the {self.shown} holds other data than runs; not changed",
                 hint="set `branch` to another name",
@@ -166,23 +164,19 @@ class DataBranch:
 
     def _commit(self, change: Change) -> str:
         """Commit `change` on top of the tip, and return the commit."""
-        git = self._scratch
-        git.run("read-tree", *([self._tip] if self._tip else ["--empty"]))
+        git = self.scratch
+        git.run("read-tree", *([self.tip] if self.tip else ["--empty"]))
         written = {path: file for path, file in change.files.items() if file}
         paths = "".join(f"{file}\n" for file in written.values()).encode()
         blobs = git.run("hash-object", "-w", "--no-filters", "--stdin-paths", given=paths)
-        none = "0" * (64 if self._remote.object_format == "sha256" else 40)
-        lines = [
-            *(
-                f"100644 {blob}\t{path}"
-                for path, blob in zip(written, blobs.decode().split(), strict=True)
-            ),
-            *(f"0 {none}\t{path}" for path, file in change.files.items() if not file),
-        ]
+        none = "0" * (64 if self.remote.object_format == "sha256" else 40)
+        pairs = zip(written, blobs.decode().split(), strict=True)
+        lines = [f"100644 {blob}\t{path}" for path, blob in pairs]
+        lines += [f"0 {none}\t{path}" for path, file in change.files.items() if not file]
         git.run("update-index", "-z", "--index-info", given="\0".join([*lines, ""]).encode())
         # Files that were never read are missing here, and not needed.
         tree = git.run("write-tree", "--missing-ok").decode().strip()
-        parent = ["-p", self._tip] if self._tip and not change.afresh else []
+        parent = ["-p", self.tip] if self.tip and not change.afresh else []
         commit = git.run("commit-tree", tree, *parent, given=change.message.encode())
         return commit.decode().strip()
 

@@ -10,12 +10,19 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from ci_eval.records.errors import BaselineError, Problem, UsageError
 from ci_eval.records.model import SCHEMA_VERSION
 from ci_eval.records.results import Run, RunMeta, TrialResult
-from ci_eval.run_files.run_file import check_version, checked, checked_result, result_line
+from ci_eval.run_files.run_file import (
+    check_version,
+    checked,
+    checked_result,
+    replacing,
+    result_line,
+)
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH
@@ -43,6 +50,38 @@ def with_run(
     # Trials that were repeated because they failed would bias the baseline towards failures.
     new = (f"[0,{result_line(_bare(each))}]" for each in run.results() if not each.confirms)
     return _document(metas, itertools.chain(new, old))
+
+
+def written(run: Run, stored: Sequence[Past], path: Path, shown: str, *, window: int) -> None:
+    """Write `with_run` to `path`, which may hold `stored`.
+
+    Raises:
+        UsageError: it cannot be written.
+
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.writelines(with_run(run, stored, path, shown, window=window))
+    except OSError as exc:
+        raise UsageError(
+            problems=[Problem(f"cannot be written: {exc.strerror or exc}", shown)]
+        ) from exc
+
+
+def fault(message: str, shown: str, *, line: int | None = None, hint: str = "") -> BaselineError:
+    """Return an error about the stored file `shown`."""
+    return BaselineError(problems=[Problem(message, shown, line)], hint=hint)
+
+
+@contextmanager
+def baseline_errors(hint: str | None = None) -> Iterator[None]:
+    """Turn errors into `BaselineError`s, with another `hint` if one is given."""
+    try:
+        yield
+    except (UsageError, BaselineError) as exc:
+        hint = exc.hint if hint is None else hint
+        raise BaselineError(str(exc), hint=hint, problems=exc.problems) from exc
 
 
 @contextmanager
@@ -74,10 +113,10 @@ def _bare(result: TrialResult) -> TrialResult:
     return result.model_copy(update={"scores": scores, "line": None})
 
 
+@dataclass(frozen=True)
 class _Reader:
-    def __init__(self, path: Path, shown: str) -> None:
-        self._path = path
-        self._shown = shown
+    path: Path
+    shown: str
 
     def runs(self) -> list[Past]:
         """Validate the whole file, and return its runs with their values."""
@@ -86,16 +125,16 @@ class _Reader:
         for name, element in self._members():
             seen.add(name)
             if name == "schema_version":
-                check_version(element, self._shown, BaselineError)
+                check_version(element, self.shown, BaselineError)
             elif name == "runs" and not element.is_begin:
-                meta = checked(RunMeta, element, self._shown, BaselineError)
+                meta = checked(RunMeta, element, self.shown, BaselineError)
                 past.append(Past(meta, Columns()))
             elif name == "results" and not element.is_begin:
                 run, _ = self._entry(element, len(past))
-                result = checked_result(past[run].meta, element, self._shown, BaselineError, at=[1])
+                result = checked_result(past[run].meta, element, self.shown, BaselineError, at=[1])
                 past[run].columns.add(result)
         if not {"schema_version", "runs", "results"} <= seen:
-            raise self._error("is not a baseline of ci-eval", 1)
+            raise fault("is not a baseline of ci-eval", self.shown, line=1)
         return past
 
     def lines(self, runs: int) -> Iterator[str]:
@@ -110,14 +149,9 @@ class _Reader:
         match element.value:
             case [int(run), value] if 0 <= run < runs:
                 return run, value
-        raise self._error("expected a run index and a result", element.line)
-
-    def _error(self, message: str, line: int) -> BaselineError:
-        return BaselineError(problems=[Problem(message, self._shown, line)])
+        raise fault("expected a run index and a result", self.shown, line=element.line)
 
     def _members(self) -> Iterator[tuple[str, Element]]:
-        file = JsonFile(self._path, shown=self._shown, max_depth=RESULT_DEPTH)
-        try:
+        file = JsonFile(self.path, shown=self.shown, max_depth=RESULT_DEPTH)
+        with baseline_errors():
             yield from file.walk(frozenset({"runs", "results"}))
-        except UsageError as exc:
-            raise BaselineError(problems=exc.problems) from exc

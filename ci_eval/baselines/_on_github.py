@@ -17,32 +17,24 @@ Commit = Annotated[str, StringConstraints(pattern="^[0-9a-f]{40,64}$")]
 """A full commit hash."""
 
 
-def loaded(work: Callable[[GitHub], Awaitable[T]], context: RunContext) -> T:
+def with_github(
+    work: Callable[[GitHub], Awaitable[T]], context: RunContext, *, writing: bool = False
+) -> T:
     """Connect to GitHub, and return the result of `work`.
 
     Raises:
-        BaselineError: a request to GitHub fails or is refused.
+        BaselineError: a request to GitHub fails or is refused while reading.
+        UsageError: the same while `writing`.
 
     """
+
+    async def connect() -> T:
+        async with connected(context) as github:
+            return await work(github)
+
     try:
-        return asyncio.run(_connected(work, context))
+        return asyncio.run(connect())
     except GitHubError as exc:
+        if writing:
+            raise UsageError(f"not stored: {exc}", hint=exc.hint) from exc
         raise BaselineError(f"the baseline was not loaded: {exc}", hint=exc.hint) from exc
-
-
-def saved(work: Callable[[GitHub], Awaitable[T]], context: RunContext) -> T:
-    """Connect to GitHub, and return the result of `work`, which stores a run.
-
-    Raises:
-        UsageError: a request to GitHub fails or is refused.
-
-    """
-    try:
-        return asyncio.run(_connected(work, context))
-    except GitHubError as exc:
-        raise UsageError(f"not stored: {exc}", hint=exc.hint) from exc
-
-
-async def _connected(work: Callable[[GitHub], Awaitable[T]], context: RunContext) -> T:
-    async with connected(context) as github:
-        return await work(github)

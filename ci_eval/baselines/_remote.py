@@ -67,25 +67,18 @@ class Remote:
             raise BaselineError(f"there is no remote {name!r}; found {found}")
         if not names:
             own = str(clone.common)
-            fetch, push = (
-                _local_options(own, "upload-pack"),
-                _local_options(own, "receive-pack", *_NO_PROGRAMS),
-            )
+            fetch = _local_options(own, "upload-pack")
+            push = _local_options(own, "receive-pack", *_NO_PROGRAMS)
             given = _variables([("remote.data.url", own)])
             return cls("this repository", given, object_format, fetch, push)
         url = _address(clone, _rewritten(clone, known[f"remote.{name}.url"], "insteadof"))
         push_url = _address(clone, _push_url(clone, known, name))
         settings = [("remote.data.url", url), ("remote.data.pushurl", push_url)]
-        settings += _connection_settings(clone)
+        settings += [(each.key, each.value) for each in clone.settings if _is_used(each)]
         for each in dict.fromkeys((url, push_url)):
             settings += _token_setting(clone, each, settings)
-        return cls(
-            repr(name),
-            _variables(settings),
-            object_format,
-            _local_options(url, "upload-pack"),
-            _local_options(push_url, "receive-pack"),
-        )
+        fetch, push = _local_options(url, "upload-pack"), _local_options(push_url, "receive-pack")
+        return cls(repr(name), _variables(settings), object_format, fetch, push)
 
 
 def _push_url(clone: Clone, known: Mapping[str, str], name: str) -> str:
@@ -134,14 +127,8 @@ def _local_options(url: str, verb: str, *options: str) -> tuple[str, ...]:
     return (f"--{verb}={shlex.join(['git', *given, *options, verb])}",)
 
 
-def _connection_settings(clone: Clone) -> Iterator[tuple[str, str]]:
-    """Yield the settings that determine how remotes are reached, in order."""
-    for each in clone.settings:
-        if _is_used(each):
-            yield each.key, each.value
-
-
 def _is_used(setting: Setting) -> bool:
+    """Return True if a setting determines how remotes are reached."""
     if setting.is_users:
         return setting.key.startswith(_USER_PREFIXES) or setting.key in _USER_KEYS
     return setting.key.startswith("http.") and setting.key.rpartition(".")[2] in _CLONE_HTTP_KEYS

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from ci_eval.baselines._document import baseline_errors
 from ci_eval.forge.lineage import is_commit
-from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.errors import BaselineError, Problem
 from ci_eval.records.findings import Noted
 from ci_eval.records.model import SCHEMA_VERSION, Stored
 from ci_eval.text.json_text import JsonText, parse_strict
@@ -64,10 +65,8 @@ def read_index(path: Path, suite: str, *, shown: str) -> tuple[Noted, ...]:
         BaselineError: it is not an index, or the index of another suite.
 
     """
-    try:
+    with baseline_errors(REPAIR_HINT):
         text = parse_strict(read_text(path, shown=shown), shown=shown)
-    except UsageError as exc:
-        raise BaselineError(problems=exc.problems, hint=REPAIR_HINT) from exc
     problems = _problems(text, suite)
     if problems:
         raise BaselineError(problems=problems, hint=REPAIR_HINT)

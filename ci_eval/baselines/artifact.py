@@ -3,7 +3,6 @@
 import io
 import tempfile
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,17 +10,17 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ci_eval.baselines._document import stored_runs, with_run
-from ci_eval.baselines._on_github import Commit, loaded
-from ci_eval.forge.github import GitHub
+from ci_eval.baselines._document import baseline_errors, fault, stored_runs, written
+from ci_eval.baselines._on_github import Commit, with_github
+from ci_eval.forge.github import BROKEN_ARCHIVE, GitHub
 from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
-from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.errors import BaselineError
 from ci_eval.records.model import Status, Stored
 from ci_eval.records.results import Run
 from ci_eval.run_files.names import RUN_FILE
-from ci_eval.run_files.run_file import read_run, replacing
+from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import PathText, contained
@@ -60,19 +59,13 @@ class ArtifactStore(BaselineStore):
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs in the artifacts, nearest first; report the artifacts skipped."""
-        return loaded(lambda github: self._load(github, lineage, suite, context), context)
+        return with_github(lambda github: self._load(github, lineage, suite, context), context)
 
     def save(self, run: Run, context: RunContext) -> bool:
         """Write the document for a later step to upload."""
         path = contained(context.root, self.path) / DOCUMENT
         shown = context.shown(self.path)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as file:
-                file.writelines(with_run(run, (), path, shown, window=1))
-        except OSError as exc:
-            problem = Problem(f"cannot be written: {exc.strerror or exc}", shown)
-            raise UsageError(problems=[problem]) from exc
+        written(run, (), path, shown, window=1)
         context.say(
             f"written to {shown}; upload it with actions/upload-artifact: `name: {self.name}`, "
             f"`path: {shown}`, `include-hidden-files: true`"
@@ -187,18 +180,15 @@ async def _is_of(workflow: str, run: int | None, github: GitHub) -> bool:
 
 def _read(archive: bytes, shown: str) -> Past:
     """Return the run in an archive."""
-    try:
-        with _unpacked(archive, shown) as path:
-            name = f"{shown}/{path.name}"
-            if path.name == RUN_FILE:
-                return _complete(read_run(path, shown=name, error=BaselineError))
-            runs = stored_runs(path, name)
-            if not runs:
-                raise _error("holds no run", name)
-            return runs[0]
-    except BaselineError as exc:
-        hint = f"delete {shown}, or store the baseline under another `name`"
-        raise BaselineError(problems=exc.problems, hint=hint) from exc
+    hint = f"delete {shown}, or store the baseline under another `name`"
+    with baseline_errors(hint), _unpacked(archive, shown) as path:
+        name = f"{shown}/{path.name}"
+        if path.name == RUN_FILE:
+            return _complete(read_run(path, shown=name, error=BaselineError))
+        runs = stored_runs(path, name)
+        if not runs:
+            raise fault("holds no run", name)
+        return runs[0]
 
 
 def _complete(run: Run) -> Past:
@@ -218,7 +208,7 @@ def _unpacked(archive: bytes, shown: str) -> Iterator[Path]:
             members = [each for each in zipped.infolist() if each.filename in (DOCUMENT, RUN_FILE)]
             if len(members) != 1:
                 message = f"expected one {DOCUMENT} or {RUN_FILE}, found {len(members)}"
-                raise _error(message, shown)
+                raise fault(message, shown)
             path = Path(folder) / (DOCUMENT if members[0].filename == DOCUMENT else RUN_FILE)
             _unpack(zipped, members[0], path, shown)
         yield path
@@ -229,31 +219,19 @@ def _opened(archive: bytes, shown: str) -> Iterator[zipfile.ZipFile]:
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
             yield zipped
-    # Everything that broken archives were observed to raise.
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        OverflowError,
-        RuntimeError,
-        ValueError,
-    ) as exc:
-        raise _error("is not a readable ZIP archive", shown) from exc
+    except BROKEN_ARCHIVE as exc:
+        raise fault("is not a readable ZIP archive", shown) from exc
 
 
 def _unpack(zipped: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, shown: str) -> None:
     """Extract a member to `path`, up to the size limit."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise _error("is not a readable ZIP archive", shown)
+        raise fault("is not a readable ZIP archive", shown)
     size = 0
     with zipped.open(member) as packed, path.open("wb") as file:
         while chunk := packed.read(_CHUNK):
             size += len(chunk)
             if size > MAX_UNPACKED:
                 message = f"unpacks to more than {MAX_UNPACKED >> 20} MiB"
-                raise _error(message, f"{shown}/{path.name}")
+                raise fault(message, f"{shown}/{path.name}")
             file.write(chunk)
-
-
-def _error(message: str, shown: str) -> BaselineError:
-    return BaselineError(problems=[Problem(message, shown)])

@@ -8,12 +8,12 @@ from pathlib import Path
 from pydantic import Field
 
 from ci_eval.baselines._data_branch import Change, DataBranch, opened
-from ci_eval.baselines._document import stored_runs, with_run
+from ci_eval.baselines._document import fault, stored_runs, with_run
 from ci_eval.baselines._runs_index import README, REPAIR_HINT, folder_of, index_text, read_index
 from ci_eval.forge.lineage import Lineage, Origin, default_branch, is_commit
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
-from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run
 from ci_eval.run_files import badge
@@ -75,10 +75,9 @@ class BranchStore(BaselineStore):
         with self._opened(context) as branch:
             kept = _Suite(branch, run.meta.suite)
 
-            def make(drafts: Path) -> Change | None:
-                return kept.with_run(run, noted, shown, drafts)
-
-            return branch.update(run.meta.run_id, make)
+            return branch.update(
+                run.meta.run_id, lambda drafts: kept.with_run(run, noted, shown, drafts)
+            )
 
     def prune(self, suite: str, keep: int, context: RunContext) -> int:
         """Remove the oldest runs, and the files of commits without any runs left."""
@@ -105,7 +104,7 @@ def _origin(noted: Noted) -> Origin:
 def _held(found: dict[str, Past], noted: Noted, kept: "_Suite") -> Past:
     if noted.run_id not in found:
         message = f"lacks the run {noted.run_id!r}, which the index lists"
-        raise BaselineError(problems=[Problem(message, kept.shown(kept.path_of(noted)))])
+        raise fault(message, kept.shown(kept.path_of(noted)))
     return found[noted.run_id]
 
 
@@ -133,9 +132,7 @@ class _Suite:
         if not self.branch.has(self._index):
             if self.branch.has_folder(folder_of(self.suite)):
                 message = "is missing or not a file, but its folder has others"
-                raise BaselineError(
-                    problems=[Problem(message, self.shown(self._index))], hint=REPAIR_HINT
-                )
+                raise fault(message, self.shown(self._index), hint=REPAIR_HINT)
             return ()
         with self.branch.file(self._index) as file:
             return read_index(file, self.suite, shown=self.shown(self._index))
@@ -150,7 +147,7 @@ class _Suite:
 
     def _lost(self, noted: Noted) -> BaselineError:
         message = f"is missing, but the index lists its run {noted.run_id!r}"
-        return BaselineError(problems=[Problem(message, self.shown(self.path_of(noted)))])
+        return fault(message, self.shown(self.path_of(noted)))
 
     def with_run(self, run: Run, noted: Noted, badge_of: str | None, drafts: Path) -> Change | None:
         """Return the change that adds a run; `None` if it is stored already."""
@@ -165,8 +162,7 @@ class _Suite:
         dropped = frozenset(self._write(run, path, document))
         left = [noted, *(each for each in runs if each.run_id not in dropped)]
         left.sort(key=lambda each: each.created, reverse=True)
-        files: dict[str, Path | None] = {path: document}
-        files |= self._pages(left, badge_of, drafts)
+        files = {path: document, **dict(self._pages(left, badge_of, drafts))}
         return Change(f"{self.suite}: run {noted.run_id} of {noted.commit}\n\n[skip ci]\n", files)
 
     def without_oldest(self, keep: int, drafts: Path, *, afresh: bool) -> Change:

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
-from ci_eval.baselines._document import as_file, stored_runs, with_run
-from ci_eval.baselines._on_github import Commit, loaded, saved
+from ci_eval.baselines._document import as_file, baseline_errors, fault, stored_runs, with_run
+from ci_eval.baselines._on_github import Commit, with_github
 from ci_eval.forge.github import GitHub
 from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
-from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.model import Json, Stored
 from ci_eval.records.results import Run
 from ci_eval.run_files.run_summary import note_run
@@ -59,14 +59,14 @@ class CheckRunStore(BaselineStore):
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the runs in the check runs of the ancestors, nearest first."""
-        return loaded(lambda github: self._load(github, lineage, suite), context)
+        return with_github(lambda github: self._load(github, lineage, suite), context)
 
     def save(self, run: Run, context: RunContext) -> bool:
         """Create a check run on the commit of `run`."""
         if not run.meta.commit:
             raise UsageError("not stored: the run has no commit, and a check run needs one")
         body = self._check_run(run)
-        return saved(lambda github: self._save(github, run, body), context)
+        return with_github(lambda github: self._save(github, run, body), context, writing=True)
 
     async def _load(self, github: GitHub, lineage: Lineage, suite: str) -> list[Past]:
         found: list[Past] = []
@@ -117,15 +117,14 @@ class CheckRunStore(BaselineStore):
 
     def _is_ours(self, check_run: "_CheckRun") -> bool:
         """Return True if a check run holds a digest; jobs create check runs too."""
-        slug = check_run.app.slug if check_run.app else None
-        text = check_run.output.text or ""
-        return (check_run.name, slug) == (self.name, self.app) and text.startswith(_BEGIN)
+        known = (check_run.name, check_run.app) == (self.name, self.app)
+        return known and (check_run.text or "").startswith(_BEGIN)
 
     async def _save(self, github: GitHub, run: Run, body: Json) -> bool:
         stored = await self._of(github, run.meta.commit or "", run.meta.suite, needs=_WRITE)
         if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
-        await github.post("check-runs", body, _Made, needs=_WRITE, repeatable=True)
+        await github.post("check-runs", body, Stored, needs=_WRITE, repeatable=True)
         return True
 
     def _check_run(self, run: Run) -> Json:
@@ -152,27 +151,15 @@ class CheckRunStore(BaselineStore):
         }
 
 
-class _App(Stored):
-    slug: str | None = None
-
-
-class _Output(Stored):
-    text: str | None = None
-
-
 class _CheckRun(Stored):
     id: int
     name: str
-    app: _App | None = None
-    output: _Output = _Output()
+    app: str | None = Field(default=None, validation_alias=AliasPath("app", "slug"))
+    text: str | None = Field(default=None, validation_alias=AliasPath("output", "text"))
 
 
 class _Commit(Stored):
     sha: Commit
-
-
-class _Made(Stored):
-    id: int
 
 
 def _output(run: Run, text: str) -> Json:
@@ -217,14 +204,12 @@ def _past(check_run: _CheckRun, commit: str) -> Past:
 
     """
     shown = f"check run {check_run.id}"
-    try:
-        with as_file(_document(check_run.output.text or "", shown)) as path:
+    hint = f"it is on commit {commit}; start a new baseline under another `name`"
+    with baseline_errors(hint):
+        with as_file(_document(check_run.text or "", shown)) as path:
             runs = stored_runs(path, shown)
         if [past.meta.commit for past in runs] != [commit]:
-            raise _error(f"expected one run of commit {commit}", shown)
-    except BaselineError as exc:
-        hint = f"it is on commit {commit}; start a new baseline under another `name`"
-        raise BaselineError(problems=exc.problems, hint=hint) from exc
+            raise fault(f"expected one run of commit {commit}", shown)
     return runs[0]
 
 
@@ -232,20 +217,16 @@ def _document(text: str, shown: str) -> bytes:
     """Return the document of a digest, having verified its length and hash."""
     found = _DIGEST.fullmatch(text.strip())
     if not found:
-        raise _error("is not a digest of a run", shown)
+        raise fault("is not a digest of a run", shown)
     version, length, hashed, packed = found.groups()
     if int(version) != VERSION:
         message = f"has a digest of version {version}, this version of ci-eval reads {VERSION}"
-        raise _error(message, shown)
+        raise fault(message, shown)
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     try:
         document = unpacker.decompress(base64.b64decode(packed), int(length) + 1)
     except (ValueError, zlib.error) as exc:
-        raise _error("is not a digest of a run", shown) from exc
+        raise fault("is not a digest of a run", shown) from exc
     if len(document) != int(length) or hashlib.sha256(document).hexdigest() != hashed:
-        raise _error("was changed since it was stored: its length or its hash differs", shown)
+        raise fault("was changed since it was stored: its length or its hash differs", shown)
     return document
-
-
-def _error(message: str, shown: str) -> BaselineError:
-    return BaselineError(problems=[Problem(message, shown)])

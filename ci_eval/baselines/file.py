@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci_eval.baselines._document import stored_runs, with_run
+from ci_eval.baselines._document import baseline_errors, fault, stored_runs, written
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
-from ci_eval.records.errors import BaselineError, Problem, UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run
-from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
@@ -45,13 +43,7 @@ class FileStore(BaselineStore):
         stored = self._stored(run.meta.suite, context)
         if any(past.meta.run_id == run.meta.run_id for past in stored):
             return False
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as file:
-                file.writelines(with_run(run, stored, path, shown, window=self.window))
-        except OSError as exc:
-            problem = Problem(f"cannot be written: {exc.strerror or exc}", shown)
-            raise UsageError(problems=[problem]) from exc
+        written(run, stored, path, shown, window=self.window)
         return True
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
@@ -63,10 +55,8 @@ class FileStore(BaselineStore):
         return of_suite(stored_runs(path, shown), suite, shown) if path.exists() else []
 
     def _path(self, context: RunContext) -> Path:
-        try:
+        with baseline_errors():
             return contained(context.root, self.path, written=True)
-        except UsageError as exc:
-            raise BaselineError(problems=exc.problems) from exc
 
 
 def of_suite(stored: list[Past], suite: str, shown: str) -> list[Past]:
@@ -78,7 +68,6 @@ def of_suite(stored: list[Past], suite: str, shown: str) -> list[Past]:
     """
     other = next((past.meta.suite for past in stored if past.meta.suite != suite), None)
     if other is not None:
-        problem = Problem(f"holds runs of another suite, {other!r}", shown)
         hint = "give each suite its own `path`: `baseline: {store: …, path: …}`"
-        raise BaselineError(problems=[problem], hint=hint)
+        raise fault(f"holds runs of another suite, {other!r}", shown, hint=hint)
     return stored

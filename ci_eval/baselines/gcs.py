@@ -1,8 +1,7 @@
 """Baselines in a Google Cloud Storage bucket: one object per run."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import NamedTuple
@@ -10,11 +9,11 @@ from urllib.parse import quote, unquote
 
 from pydantic import Field, field_validator
 
-from ci_eval.baselines._document import stored_runs, with_run
+from ci_eval.baselines._document import baseline_errors, fault, stored_runs, with_run
 from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
-from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run, RunMeta
 from ci_eval.run_files.run_summary import note
@@ -58,14 +57,14 @@ class GcsStore(BaselineStore):
 
     def load(self, lineage: Lineage, suite: str, context: RunContext) -> Sequence[Past]:
         """Return the stored runs that match `lineage`; only these are downloaded."""
-        with _as_baseline():
+        with baseline_errors():
             bucket = self._bucket(context)
             chosen = lineage.choose(self._stored(bucket, suite), _StoredRun.origin, self.window)
             return [self._read(bucket, each.entry) for each in chosen]
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
         """Return the summaries of the newest runs; limited, as each run must be downloaded."""
-        with _as_baseline():
+        with baseline_errors():
             bucket = self._bucket(context)
             newest = self._newest(bucket, suite)[:_HISTORY]
             return [note(self._read(bucket, each.entry)) for each in newest]
@@ -75,7 +74,7 @@ class GcsStore(BaselineStore):
         bucket, name = self._bucket(context), self._object(run.meta)
         stored = bucket.find(name)
         if stored:
-            with _as_baseline():
+            with baseline_errors():
                 self._read(bucket, stored)
             return False
         with TemporaryFile() as file:
@@ -115,7 +114,7 @@ class GcsStore(BaselineStore):
         runs = stored_runs(copy.path, shown)
         if len(runs) != 1 or self._object(runs[0].meta) != entry.place.name:
             message = "does not hold the run that its name implies"
-            raise BaselineError(problems=[Problem(message, shown)], hint="remove the object")
+            raise fault(message, shown, hint="remove the object")
         return runs[0]
 
     def _newest(self, bucket: Bucket, suite: str) -> list["_StoredRun"]:
@@ -162,12 +161,3 @@ def _part(text: str) -> str:
     if len(quoted) <= _LONGEST:
         return quoted
     return f"{quoted[: _LONGEST - 20]}~{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-@contextmanager
-def _as_baseline() -> Iterator[None]:
-    """Turn errors into `BaselineError`."""
-    try:
-        yield
-    except UsageError as exc:
-        raise BaselineError(str(exc), hint=exc.hint, problems=exc.problems) from exc

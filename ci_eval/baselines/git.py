@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ci_eval.baselines._document import stored_runs
+from ci_eval.baselines._document import fault, stored_runs
 from ci_eval.baselines.file import FileStore, of_suite
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.points import baseline
-from ci_eval.records.errors import BaselineError, Problem
+from ci_eval.records.errors import BaselineError
 from ci_eval.records.findings import Noted
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
@@ -55,20 +55,18 @@ class GitStore(FileStore):
         found = _find(repository, commits, inside, is_partial=context.clone.is_partial)
         if found is None:
             return []
+        shown = f"{found.commit[:12]}:{inside}"
         if found.kind == "missing":
             message = "is missing from this partial clone"
-            problem = Problem(message, f"{found.commit[:12]}:{found.path}")
-            raise BaselineError(problems=[problem], hint="check out without `filter`")
-        shown = f"{found.commit[:12]}:{found.path}"
+            raise fault(message, shown, hint="check out without `filter`")
         if found.kind != "blob":
-            raise BaselineError(problems=[Problem("is not a file", shown)])
+            raise fault("is not a file", shown)
         with tempfile.TemporaryDirectory(prefix="ci-eval-") as folder:
             copy = Path(folder) / "baseline.json"
             try:
                 repository.copy(found.object, copy, most=MAX_BYTES)
             except GitError as exc:
-                problem = Problem(f"cannot be read from git: {exc}", shown)
-                raise BaselineError(problems=[problem]) from exc
+                raise fault(f"cannot be read from git: {exc}", shown) from exc
             return of_suite(stored_runs(copy, shown), suite, shown)
 
     def _commits(self, repository: Repository, lineage: Lineage) -> Sequence[str]:
@@ -98,8 +96,7 @@ class GitStore(FileStore):
         except GitError:
             inside = "."
         if inside == ".":
-            message = "is outside of the repository, so git has no versions of it"
-            raise BaselineError(problems=[Problem(message, self.path)])
+            raise fault("is outside of the repository, so git has no versions of it", self.path)
         return inside
 
 
@@ -110,7 +107,6 @@ class _Found(NamedTuple):
     """The git object at a path of a commit."""
 
     commit: str
-    path: str
     object: str
     kind: str
 
@@ -129,8 +125,8 @@ def _find(
     for commit, answer in zip(commits, answers.decode(errors="replace").splitlines(), strict=False):
         match answer.split(" "):
             case [name, kind, size] if size.isdigit():
-                return _Found(commit, path, name, kind)
+                return _Found(commit, name, kind)
             # A partial clone knows the names of objects that it lacks.
             case [_, "missing"] if is_partial and repository.holds(f"{commit}:{path}"):
-                return _Found(commit, path, "", "missing")
+                return _Found(commit, "", "missing")
     return None

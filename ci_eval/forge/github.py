@@ -7,8 +7,11 @@ the token is only sent to the address of the API.
 
 import asyncio
 import re
+import zipfile
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urljoin
 
@@ -21,10 +24,10 @@ from ci_eval.forge.github_errors import (
     limit_s,
     require_success,
 )
-from ci_eval.forge.rest import Host, HostRules, checked, items, read
+from ci_eval.forge.rest import Host, HostRules, api_address, checked, items, read, token_in
 from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, Response, address, connecting, shown_address
+from ci_eval.runtime.http import Request, Response, connecting, shown_address
 
 M = TypeVar("M", bound=Stored)
 
@@ -38,6 +41,8 @@ DOWNLOAD_S = 300.0
 """Timeout of a download, in seconds."""
 MAX_PAGES = 200
 """The largest number of pages of a list."""
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, EOFError, OverflowError, RuntimeError, ValueError)
+"""Everything that reading a broken archive was observed to raise, apart from `OSError`."""
 WRITE_INTERVAL_S = 1.0
 """Seconds between two changes, as GitHub asks (REST API, "Best practices": "Pause between
 mutative requests")."""
@@ -55,11 +60,7 @@ async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
 
     """
     env = context.env
-    api = (env.get("GITHUB_API_URL") or API).rstrip("/")
-    try:
-        address(api)
-    except ValueError as exc:
-        raise GitHubError(f"GITHUB_API_URL: {exc}") from exc
+    api = api_address(env, "GITHUB_API_URL", API)
     graphql = _graphql(env, api)
     repository = _repository(env)
     headers = {
@@ -69,44 +70,31 @@ async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
         "X-GitHub-Api-Version": API_VERSION,
     }
     async with connecting(env) as net:
-        yield GitHub(net, context, (api, repository), headers, graphql)
+        host = Host(net, context, HostRules("GitHub", limit_s, error_detail, is_server_error))
+        yield GitHub(host, api, repository, headers, graphql)
 
 
 def _graphql(env: Mapping[str, str], api: str) -> str:
     """Return the GraphQL endpoint; an Enterprise Server has `/api/v3` and `/api/graphql`."""
-    try:
-        return address(env.get("GITHUB_GRAPHQL_URL") or f"{api.removesuffix('/v3')}/graphql")
-    except ValueError as exc:
-        raise GitHubError(f"GITHUB_GRAPHQL_URL: {exc}") from exc
+    return api_address(env, "GITHUB_GRAPHQL_URL", f"{api.removesuffix('/v3')}/graphql")
 
 
 def _repository(env: Mapping[str, str]) -> str:
     named = env.get("GITHUB_REPOSITORY", "")
     if not named:
-        raise GitHubError(
-            "no GitHub repository is configured",
-            hint="outside of a workflow, set GITHUB_REPOSITORY=owner/name",
-        )
+        hint = "outside of a workflow, set GITHUB_REPOSITORY=owner/name"
+        raise GitHubError("no GitHub repository is configured", hint=hint)
     if not _REPOSITORY.fullmatch(named):
         raise GitHubError(f"GITHUB_REPOSITORY must be 'owner/name', found {named[:100]!r}")
     return named
 
 
 def _token(env: Mapping[str, str]) -> str:
-    name = next((each for each in TOKENS if env.get(each)), None)
-    if name is None:
-        raise GitHubError(
-            "no GitHub token is set",
-            hint="set GITHUB_TOKEN; in a workflow, to ${{ github.token }}",
-        )
-    # The HTTP library would print any other value in its errors.
-    if not re.fullmatch(r"[!-~]+", env[name]):
-        raise GitHubError(
-            f"{name} is not a token: it has spaces, line breaks or invalid characters"
-        )
-    return env[name]
+    hint = "set GITHUB_TOKEN; in a workflow, to ${{ github.token }}"
+    return token_in(env, TOKENS, GitHubError("no GitHub token is set", hint=hint))
 
 
+@dataclass
 class GitHub:
     """Client for one repository, one request at a time, as GitHub's guidelines ask.
 
@@ -114,21 +102,15 @@ class GitHub:
     to the repository, or to the root of the API if it begins with a slash.
     """
 
-    def __init__(
-        self,
-        net: Net,
-        context: RunContext,
-        place: tuple[str, str],
-        headers: Mapping[str, str],
-        graphql: str,
-    ) -> None:
-        self._host = Host(net, context, HostRules("GitHub", limit_s, error_detail, is_server_error))
-        self._api, self.repository = place
-        """The address of the API; `owner/name` of the repository."""
-        self._graphql = graphql
-        self._headers = headers
-        self._next_change_at = 0.0
-        """The earliest time of the next change, on the clock of the event loop."""
+    host: Host
+    api: str
+    """The address of the API."""
+    repository: str
+    """Its `owner/name`."""
+    headers: Mapping[str, str]
+    graphql_url: str
+    next_change_at: float = 0.0
+    """The earliest time of the next change, on the clock of the event loop."""
 
     async def listed(
         self,
@@ -224,7 +206,7 @@ class GitHub:
         """
         body: Json = {"query": query, "variables": dict(variables)}
         send = self._send_change if query.lstrip().startswith("mutation") else self._send
-        response = await send(Request("POST", self._graphql, body), needs, again=repeatable)
+        response = await send(Request("POST", self.graphql_url, body), needs, again=repeatable)
         answer = read(response)
         if not isinstance(answer, dict):
             raise GitHubError(f"{response.request.shown} did not return an object")
@@ -241,11 +223,11 @@ class GitHub:
             GitHubError: it cannot be read.
 
         """
-        request = Request("GET", self._url(path), headers=self._headers)
-        response = await self._host.send(request, again=True)
+        request = Request("GET", self._url(path), headers=self.headers)
+        response = await self.host.send(request, again=True)
         if response.status in _REDIRECTS:
             request = Request("GET", _target(response), headers={"User-Agent": "ci-eval"})
-            response = await self._host.send(request, again=True, within_s=DOWNLOAD_S)
+            response = await self.host.send(request, again=True, within_s=DOWNLOAD_S)
             if response.status not in (200, *GONE):
                 # The body may repeat the key that is in the address.
                 raise GitHubError(f"{request.shown} answered {response.status}")
@@ -256,8 +238,8 @@ class GitHub:
 
     def _url(self, path: str) -> str:
         if path.startswith("/"):
-            return self._api + quote(path)
-        return f"{self._api}/repos/{self.repository}/{quote(path)}"
+            return self.api + quote(path)
+        return f"{self.api}/repos/{self.repository}/{quote(path)}"
 
     def _next_page(self, response: Response) -> str:
         """Return the address of the next page, which gets the token; empty at the end."""
@@ -265,7 +247,7 @@ class GitHub:
         if not found:
             return ""
         # The address of a next page may name the repository by its id.
-        if not found[1].startswith(f"{self._api}/"):
+        if not found[1].startswith(f"{self.api}/"):
             shown = shown_address(found[1])
             raise GitHubError(f"the next page of {response.request.shown} is elsewhere, at {shown}")
         return found[1]
@@ -273,16 +255,16 @@ class GitHub:
     async def _send_change(self, request: Request, needs: str, *, again: bool = True) -> Response:
         """Send a change, not too soon after the last one."""
         now = asyncio.get_running_loop().time
-        if (left_s := self._next_change_at - now()) > 0:
+        if (left_s := self.next_change_at - now()) > 0:
             await asyncio.sleep(left_s)
         try:
             return await self._send(request, needs, again=again)
         finally:
-            self._next_change_at = now() + WRITE_INTERVAL_S
+            self.next_change_at = now() + WRITE_INTERVAL_S
 
     async def _send(self, request: Request, needs: str, *, again: bool = True) -> Response:
-        request = request._replace(headers=self._headers)
-        response = await self._host.send(request, again=again)
+        request = request._replace(headers=self.headers)
+        response = await self.host.send(request, again=again)
         require_success(response, needs)
         return response
 

@@ -6,8 +6,6 @@ from ci_eval.forge import rest
 from ci_eval.forge.rest import HostError
 from ci_eval.records.model import Json
 from ci_eval.runtime.http import Response
-from ci_eval.runtime.retry import retry_after
-from ci_eval.text.json_text import NotJsonError, parse_json
 
 GONE = (404, 410)
 _LIMITED_S = 60.0
@@ -36,11 +34,8 @@ def limit_s(response: Response, now: float) -> float | None:
     """Return the seconds to wait for GitHub's rate limit; `None` if it was not exceeded."""
     if response.status not in (403, 429) and not _is_graphql_limit(response):
         return None
-    if (pause_s := retry_after(response.headers, now)) is not None:
+    if (pause_s := rest.named_limit_s(response, now, "X-RateLimit")) is not None:
         return pause_s
-    reset = response.headers.get("x-ratelimit-reset", "")
-    if response.headers.get("x-ratelimit-remaining") == "0" and re.fullmatch("[0-9]{1,12}", reset):
-        return max(0.0, int(reset) - now)
     is_limit = response.status in (200, 429) or "rate limit" in response.text.casefold()
     return _LIMITED_S if is_limit else None
 
@@ -62,18 +57,17 @@ def _is_graphql_limit(response: Response) -> bool:
     return is_secondary or _kind(first) in ("RATE_LIMIT", "RATE_LIMITED")
 
 
+def _first_error(errors: Json) -> dict[str, Json] | None:
+    first = errors[0] if isinstance(errors, list) and errors else None
+    return first if isinstance(first, dict) else None
+
+
 def _graphql_failure(response: Response) -> dict[str, Json] | None:
     """Return the first error of a GraphQL response with status 200, if any."""
     is_graphql = response.status == 200 and response.request.url.endswith("/graphql")
     if not is_graphql or '"errors"' not in response.text:
         return None
-    try:
-        value = parse_json(response.text)
-    except NotJsonError:
-        return None
-    errors = value.get("errors") if isinstance(value, dict) else None
-    first = errors[0] if isinstance(errors, list) and errors else None
-    return first if isinstance(first, dict) else None
+    return _first_error(rest.json_object(response).get("errors"))
 
 
 def _kind(error: dict[str, Json]) -> str:
@@ -86,8 +80,7 @@ def _kind(error: dict[str, Json]) -> str:
 
 def graphql_error(errors: Json, response: Response, needs: str) -> GitHubError:
     """Return the first GraphQL error as an exception."""
-    first = errors[0] if isinstance(errors, list) and errors else None
-    first = first if isinstance(first, dict) else {}
+    first = _first_error(errors) or {}
     detail = response.request.quoted(str(first.get("message", "no message")))
     status = _GRAPHQL_STATUSES.get(_kind(first))
     return GitHubError(
@@ -133,10 +126,8 @@ def require_success(response: Response, needs: str) -> None:
     detail = error_detail(response)
     hint = _permission(needs, response)
     if status == 401:
-        message, hint = (
-            f"GitHub does not accept the token{detail}",
-            "in a workflow, use ${{ github.token }}",
-        )
+        message = f"GitHub does not accept the token{detail}"
+        hint = "in a workflow, use ${{ github.token }}"
     elif status == 403:
         message = f"GitHub refuses {shown}{detail}"
         hint = "" if _NOT_A_PERMISSION.search(detail) else hint
@@ -151,12 +142,7 @@ def require_success(response: Response, needs: str) -> None:
 
 def error_detail(response: Response) -> str:
     """Return the message and the details of an error response, to be appended to ours."""
-    try:
-        value = parse_json(response.text)
-    except NotJsonError:
-        return ""
-    if not isinstance(value, dict):
-        return ""
+    value = rest.json_object(response)
     errors = value.get("errors")
     details = errors if isinstance(errors, list) else []
     parts = [value.get("message")]

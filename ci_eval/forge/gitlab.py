@@ -7,15 +7,15 @@ https://docs.gitlab.com/api/notes/ and https://docs.gitlab.com/ci/jobs/ci_job_to
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlencode
 
+from ci_eval.forge import rest
 from ci_eval.forge.rest import Host, HostError, HostRules, checked, items, read
 from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, Response, address, connecting
-from ci_eval.runtime.retry import retry_after
-from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.runtime.http import Request, Response, connecting
 
 M = TypeVar("M", bound=Stored)
 
@@ -39,11 +39,7 @@ async def connected(context: RunContext, project: str) -> AsyncIterator["GitLab"
 
     """
     env = context.env
-    api = (env.get("CI_API_V4_URL") or API).rstrip("/")
-    try:
-        address(api)
-    except ValueError as exc:
-        raise HostError(f"CI_API_V4_URL: {exc}") from exc
+    api = rest.api_address(env, "CI_API_V4_URL", API)
     headers = {"PRIVATE-TOKEN": _token(env), "User-Agent": "ci-eval"}
     async with AsyncExitStack() as stack:
         try:
@@ -53,37 +49,33 @@ async def connected(context: RunContext, project: str) -> AsyncIterator["GitLab"
             )
         except OSError as exc:
             raise HostError(f"CI_SERVER_TLS_CA_FILE: {exc.strerror or exc}") from exc
-        yield GitLab(net, context, api, project, headers)
+        host = Host(net, context, HostRules("GitLab", limit_s, _error_detail))
+        yield GitLab(host, api, project, headers)
 
 
 def _token(env: Mapping[str, str]) -> str:
-    name = next((each for each in TOKENS if env.get(each)), None)
-    if name is None:
-        raise HostError(
-            "no GitLab token is set",
-            hint="set the variable GITLAB_TOKEN to a project access token with the scope `api` and "
-            "the role Reporter; the job's own CI_JOB_TOKEN can only read notes",
-            status=401,
-        )
-    # The HTTP library would print any other value in its errors.
-    if not re.fullmatch(r"[!-~]+", env[name]):
-        raise HostError(f"{name} is not a token: it has spaces, line breaks or invalid characters")
-    return env[name]
+    missing = HostError(
+        "no GitLab token is set",
+        hint="set the variable GITLAB_TOKEN to a project access token with the scope `api` and "
+        "the role Reporter; the job's own CI_JOB_TOKEN can only read notes",
+        status=401,
+    )
+    return rest.token_in(env, TOKENS, missing)
 
 
+@dataclass
 class GitLab:
     """Client for one project.
 
     A path is relative to the project, or to the root of the API if it begins with a slash.
     """
 
-    def __init__(
-        self, net: Net, context: RunContext, api: str, project: str, headers: Mapping[str, str]
-    ) -> None:
-        self._host = Host(net, context, HostRules("GitLab", limit_s, _error_detail))
-        self._api = api
-        self._project = f"{api}/projects/{quote(project, safe='')}/"
-        self._headers = headers
+    host: Host
+    api: str
+    """The address of the API."""
+    project: str
+    """The id or the path of the project."""
+    headers: Mapping[str, str]
 
     async def listed(self, path: str, kind: type[M], **query: str | int) -> AsyncGenerator[M, None]:
         """Yield the items of the pages at `path`, requesting each page when it is needed.
@@ -149,11 +141,13 @@ class GitLab:
                 raise
 
     def _url(self, path: str) -> str:
-        return self._api + path if path.startswith("/") else self._project + path
+        if path.startswith("/"):
+            return self.api + path
+        return f"{self.api}/projects/{quote(self.project, safe='')}/{path}"
 
     async def _send(self, request: Request, *, again: bool = True) -> Response:
-        request = request._replace(headers=self._headers)
-        response = await self._host.send(request, again=again)
+        request = request._replace(headers=self.headers)
+        response = await self.host.send(request, again=again)
         _require_success(response)
         return response
 
@@ -166,12 +160,8 @@ def limit_s(response: Response, now: float) -> float | None:
     """
     if response.status != 429:
         return None
-    if (pause_s := retry_after(response.headers, now)) is not None:
-        return pause_s
-    reset = response.headers.get("RateLimit-Reset", "")
-    if response.headers.get("RateLimit-Remaining") == "0" and re.fullmatch("[0-9]{1,12}", reset):
-        return max(0.0, int(reset) - now)
-    return _LIMITED_S
+    pause_s = rest.named_limit_s(response, now, "RateLimit")
+    return _LIMITED_S if pause_s is None else pause_s
 
 
 def _require_success(response: Response) -> None:
@@ -196,11 +186,7 @@ def _require_success(response: Response) -> None:
 
 def _error_detail(response: Response) -> str:
     """Return the message of an error response, to be appended to ours."""
-    try:
-        value = parse_json(response.text)
-    except NotJsonError:
-        return ""
-    names = ("error_description", "message", "error")
-    found = [value.get(name) for name in names] if isinstance(value, dict) else []
+    value = rest.json_object(response)
+    found = map(value.get, ("error_description", "message", "error"))
     message = next((each for each in found if isinstance(each, str)), None)
     return f": {response.request.quoted(message)}" if message else ""

@@ -5,7 +5,9 @@ together.  A rate limit that lasts longer fails the request at once, and later r
 """
 
 import asyncio
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
@@ -13,8 +15,9 @@ from pydantic import ValidationError
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, Response
-from ci_eval.runtime.retry import Backoff
+from ci_eval.runtime.http import Net, Request, Response, address
+from ci_eval.runtime.retry import Backoff, retry_after
+from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 
@@ -64,16 +67,17 @@ class HostRules(NamedTuple):
     """Returns True if the server failed, so that a retry may succeed."""
 
 
+@dataclass
 class Host:
     """Sends requests, and retries those that hit a rate limit or a server error."""
 
-    def __init__(self, net: Net, context: RunContext, rules: HostRules) -> None:
-        self._net = net
-        self._context = context
-        self._rules = rules
-        self._patience_s = PATIENCE_S
-        self._closed = (0.0, "")
-        """When the host accepts requests again, on the run context's clock, and its message."""
+    net: Net
+    context: RunContext
+    rules: HostRules
+    patience_s: float = field(default_factory=lambda: PATIENCE_S)
+    """The time left for waiting."""
+    closed: tuple[float, str] = (0.0, "")
+    """When the host accepts requests again, on the run context's clock, and its message."""
 
     async def send(self, request: Request, *, again: bool, within_s: float = ANSWER_S) -> Response:
         """Return the final response, whatever its status.
@@ -85,37 +89,37 @@ class Host:
             HostError: the host does not answer, or its server fails.
 
         """
-        until, why = self._closed
-        if (left_s := until - self._context.now()) > 0:
+        until, why = self.closed
+        if (left_s := until - self.context.now()) > 0:
             raise _limited_error(why, left_s)
         pauses = BACKOFF.pauses(RETRIES)
         while True:
             response, said = await self._attempt(request, within_s)
-            limited_s = self._rules.limit_s(response, self._context.now()) if response else None
+            limited_s = self.rules.limit_s(response, self.context.now()) if response else None
             pause_s = next(pauses, None)
             if response and limited_s is not None:
-                said = f"{self._rules.name} rate limit exceeded{self._rules.error_detail(response)}"
-                if pause_s is None or limited_s > min(MAX_WAIT_S, self._patience_s):
+                said = f"{self.rules.name} rate limit exceeded{self.rules.error_detail(response)}"
+                if pause_s is None or limited_s > min(MAX_WAIT_S, self.patience_s):
                     self._close(response, said, limited_s)
                     raise _limited_error(said, limited_s)
                 await self._wait(limited_s, said)
                 continue
-            if response and not (again and self._rules.is_server_error(response)):
+            if response and not (again and self.rules.is_server_error(response)):
                 return response
-            if pause_s is None or not again or pause_s > self._patience_s:
+            if pause_s is None or not again or pause_s > self.patience_s:
                 raise HostError(said)
             await self._wait(pause_s, said)
 
     def _close(self, response: Response, said: str, limited_s: float) -> None:
         """Fail further requests at once; a limit with status 200 concerns GraphQL alone."""
         if response.status != 200:
-            self._closed = (self._context.now() + limited_s, said)
+            self.closed = (self.context.now() + limited_s, said)
 
     async def _attempt(self, request: Request, within_s: float) -> tuple[Response | None, str]:
         """Return the response, if any, and a message about it."""
         try:
             async with asyncio.timeout(within_s):
-                response = await self._net.send(request)
+                response = await self.net.send(request)
         except TimeoutError:
             return None, f"{request.shown} did not answer within {within_s:g} s"
         except TrialError as exc:
@@ -124,19 +128,71 @@ class Host:
             return None, str(exc)
         # A GraphQL response with status 200 that failed says why in its errors.
         shown = (
-            f"200{self._rules.error_detail(response)}" if response.status == 200 else response.shown
+            f"200{self.rules.error_detail(response)}" if response.status == 200 else response.shown
         )
         return response, f"{request.shown} answered {shown}"
 
     async def _wait(self, pause_s: float, said: str) -> None:
         """Wait before a retry."""
-        self._patience_s -= pause_s
-        self._context.say(f"{said}; retrying in {pause_s:.0f} s")
+        self.patience_s -= pause_s
+        self.context.say(f"{said}; retrying in {pause_s:.0f} s")
         await asyncio.sleep(pause_s)
 
 
 def _limited_error(said: str, left_s: float) -> LimitedError:
     return LimitedError(f"{said}; try again in {left_s:.0f} s")
+
+
+def api_address(env: Mapping[str, str], name: str, default: str) -> str:
+    """Return the address of an API: that in the variable `name`, else `default`.
+
+    Raises:
+        HostError: it is no address.
+
+    """
+    try:
+        return address((env.get(name) or default).rstrip("/"))
+    except ValueError as exc:
+        raise HostError(f"{name}: {exc}") from exc
+
+
+def token_in(env: Mapping[str, str], names: Sequence[str], missing: HostError) -> str:
+    """Return the token in the first of the variables `names` that is set.
+
+    Raises:
+        HostError: none is set (then it is `missing`), or its value is no token.
+
+    """
+    name = next((each for each in names if env.get(each)), None)
+    if name is None:
+        raise missing
+    # The HTTP library would print any other value in its errors.
+    if not re.fullmatch(r"[!-~]+", env[name]):
+        raise HostError(f"{name} is not a token: it has spaces, line breaks or invalid characters")
+    return env[name]
+
+
+def named_limit_s(response: Response, now: float, prefix: str) -> float | None:
+    """Return the seconds to wait for a rate limit, if the response names them.
+
+    `prefix` begins the names of the host's headers about rate limits.
+    """
+    headers = response.headers
+    if (pause_s := retry_after(headers, now)) is not None:
+        return pause_s
+    reset = headers.get(f"{prefix}-Reset", "")
+    if headers.get(f"{prefix}-Remaining") == "0" and re.fullmatch("[0-9]{1,12}", reset):
+        return max(0.0, int(reset) - now)
+    return None
+
+
+def json_object(response: Response) -> dict[str, Json]:
+    """Return the JSON object in a response; an empty one if there is none."""
+    try:
+        value = parse_json(response.text)
+    except NotJsonError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def read(response: Response) -> Json:

@@ -86,10 +86,8 @@ def post_as(
     except PostingError as exc:
         return _not_posted(exc, context)
     except TimeoutError:
-        late = PostingError(
-            f"it may or may not have been written: timed out after {PATIENCE_S:g} s"
-        )
-        return _not_posted(late, context)
+        message = f"it may or may not have been written: timed out after {PATIENCE_S:g} s"
+        return _not_posted(PostingError(message), context)
 
 
 def _not_posted(exc: PostingError, context: RunContext) -> Posted:
@@ -115,13 +113,9 @@ async def _on_github(
                 return Posted("off")
             if found is None:
                 return Posted("none")
-            place = Place(
-                GitHubThread(github, found.number),
-                found.head_sha,
-                run=_number(env, "GITHUB_RUN_ID"),
-                attempt=_number(env, "GITHUB_RUN_ATTEMPT"),
-            )
-            return await write(place)
+            thread = GitHubThread(github, found.number)
+            run, attempt = _number(env, "GITHUB_RUN_ID"), _number(env, "GITHUB_RUN_ATTEMPT")
+            return await write(Place(thread, found.head_sha, run, attempt))
 
 
 async def _found(github: GitHub, options: Options, context: RunContext) -> PullRequest | None:
@@ -150,13 +144,8 @@ async def _on_gitlab(write: Write, options: Options, context: RunContext) -> Pos
             context.say("no comment: this commit has no open merge request")
             return Posted("none")
         thread, merge_request = found
-        place = Place(
-            thread,
-            merge_request.commit,
-            run=_number(context.env, "CI_PIPELINE_ID"),
-            attempt=_number(context.env, "CI_JOB_ID"),
-        )
-        return await write(place)
+        run, attempt = _number(context.env, "CI_PIPELINE_ID"), _number(context.env, "CI_JOB_ID")
+        return await write(Place(thread, merge_request.commit, run, attempt))
 
 
 async def _check_run(github: GitHub, report: Report, commit: str, context: RunContext) -> None:
@@ -206,9 +195,7 @@ def _number(env: Mapping[str, str], name: str) -> int:
 
 def _of_stranger(env: Mapping[str, str]) -> bool:
     """Return True if the author of the event gets only a read-only token."""
-    if env.get("GITHUB_ACTOR") == "dependabot[bot]":
-        return True
-    if gitlab_thread.is_of_fork(env):
+    if env.get("GITHUB_ACTOR") == "dependabot[bot]" or gitlab_thread.is_of_fork(env):
         return True
     match event(env):
         case {"pull_request": {"head": {"repo": None}}}:

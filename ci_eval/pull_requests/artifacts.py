@@ -1,4 +1,4 @@
-"""Reports in the artifacts of a workflow run, which a fork's code may have written.
+"""Reports in the artifacts of workflow runs, which a fork's code may have written.
 
 An archive is never unpacked: one member is read into memory, up to the maximum length of a report.
 The report is validated like any untrusted file, and nothing in it is ever used as a path, a URL or
@@ -7,18 +7,18 @@ the number of a pull request.
 
 import io
 import zipfile
-import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 
-from ci_eval.forge.github import GitHub
+from ci_eval.forge.github import BROKEN_ARCHIVE, GitHub
 from ci_eval.pull_requests.sections import MAX_SECTIONS
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.records.model import Stored
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.run_files.names import REPORT_FILE
-from ci_eval.run_files.report_file import Limits, report_in
+from ci_eval.run_files.report_file import Limits, read_report, report_in
 from ci_eval.runtime.http import MAX_BODY
 
 NEEDS = "actions: read"
@@ -63,8 +63,9 @@ async def listed(github: GitHub, run: int, pattern: str) -> list[Artifact]:
     listing = github.listed(path, Artifact, needs=NEEDS, member="artifacts", most=MAX_LISTED)
     found = [each async for each in listing if fnmatchcase(each.name, pattern)]
     # Each attempt uploads its own; of equally new ones, the first counts.
-    by_age = sorted(found[::-1], key=lambda each: each.created_at or "")
-    newest = {each.name: each for each in by_age}
+    newest: dict[str, Artifact] = {}
+    for each in sorted(found, key=lambda each: each.created_at or "", reverse=True):
+        newest.setdefault(each.name, each)
     return [newest[name] for name in sorted(newest)]
 
 
@@ -113,16 +114,7 @@ def read(archive: bytes, shown: str) -> Report:
         text = _member(archive, shown).decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise _error(f"byte {exc.object[exc.start]:#04x} is not UTF-8", inside) from exc
-    # All errors that broken archives have been seen to raise.
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        OSError,
-        OverflowError,
-        RuntimeError,
-        ValueError,
-    ) as exc:
+    except (*BROKEN_ARCHIVE, OSError) as exc:
         raise _error("is not a readable ZIP archive", shown) from exc
     return checked(report_in(text, shown=inside, limits=LIMITS), inside)
 
@@ -148,6 +140,33 @@ def _member(archive: bytes, shown: str) -> bytes:
     return found
 
 
+def reports_in(given: Sequence[str]) -> Iterator[Report | UsageError]:
+    """Yield each report named on the command line, such as a downloaded artifact, or the error.
+
+    The limits for untrusted reports apply, because artifacts may come from a fork.
+    """
+    for each in given:
+        paths = _paths(Path(each))
+        if len(paths) > MAX_ARTIFACTS:
+            message = f"contains {len(paths):,} reports; the maximum is {MAX_ARTIFACTS}"
+            yield UsageError(problems=[Problem(message, each)])
+            continue
+        for path in paths:
+            try:
+                found = read_report(path, shown=str(path), limits=LIMITS)
+                yield checked(found, str(path))
+            except UsageError as exc:
+                yield exc
+
+
+def _paths(given: Path) -> list[Path]:
+    """Return the reports in a folder or its subfolders, the layout of downloaded artifacts."""
+    if not given.is_dir():
+        return [given]
+    own = given / REPORT_FILE
+    return [own] if own.exists() else sorted(given.glob(f"*/{REPORT_FILE}")) or [own]
+
+
 def checked(report: Report, shown: str) -> Report:
     """Return the report if it is small enough and can be shown.
 
@@ -170,17 +189,11 @@ def checked(report: Report, shown: str) -> Report:
             raise _error(f"is longer than {most:,}", shown, where)
     if not _fits_together(report):
         raise _error(_CONTRADICTS, shown)
+    # A forged report may be inconsistent in any way.
+    errors = (ArithmeticError, AttributeError, LookupError, TemplateError, TypeError, ValueError)
     try:
         Markdown().body(report, lambda _: False)
-    # A forged report may be inconsistent in any way.
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TemplateError,
-        TypeError,
-        ValueError,
-    ) as exc:
+    except errors as exc:
         raise _error(_CONTRADICTS, shown) from exc
     return report
 

@@ -5,7 +5,6 @@ of summary.
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from ci_eval.forge.github import GitHub
@@ -37,18 +36,18 @@ async def make(github: GitHub, report: Report, commit: str, details_url: str) ->
         GitHubError: the check run was not created.
 
     """
-    found = [_annotation(each) for each in islice(_placed(report), MAX_ANNOTATIONS)]
-    first, *others = _batches(found)
-    body: Json = {
+    placed = (each for each in notes(report, report.worst) if each.file)
+    found = [_annotation(each) for each in islice(placed, MAX_ANNOTATIONS)]
+    first, *others = [found[at : at + MAX_BATCH] for at in range(0, max(len(found), 1), MAX_BATCH)]
+    body = {
         "name": _name(report),
         "head_sha": commit,
         "status": "completed",
         "conclusion": _CONCLUSIONS[report.verdict.outcome],
         "external_id": report.meta.run_id,
         "output": {**_output(report), "annotations": first},
+        **({"details_url": details_url} if details_url else {}),
     }
-    if details_url and isinstance(body, dict):
-        body["details_url"] = details_url
     made = await github.post("check-runs", body, _Made, needs=NEEDS, repeatable=True)
     for batch in others:
         change: Json = {"output": {**_output(report), "annotations": batch}}
@@ -67,17 +66,8 @@ def _output(report: Report) -> dict[str, Json]:
     decided = "no verdict" if verdict.outcome == "incomplete" else verdict.outcome
     return {
         "title": terminal(f"{decided}: {first}", _MAX_TITLE),
-        "summary": Markdown().body(report, _fits),
+        "summary": Markdown().body(report, lambda text: len(text.encode()) <= MAX_SUMMARY_BYTES),
     }
-
-
-def _fits(summary: str) -> bool:
-    return len(summary.encode()) <= MAX_SUMMARY_BYTES
-
-
-def _placed(report: Report) -> Iterator[Note]:
-    """Yield the annotations of files; the others are in the summary."""
-    return (each for each in notes(report, report.worst) if each.file)
 
 
 def _annotation(note: Note) -> Json:
@@ -96,7 +86,3 @@ def _plain(text: str, limit: int) -> str:
     """Return `text` on one line, without characters beyond U+FFFF, which annotations garble."""
     line = terminal(text, limit)
     return re.sub("[^\0-\uffff]", lambda found: f"U+{ord(found[0]):X}", line)
-
-
-def _batches(found: Sequence[Json]) -> list[list[Json]]:
-    return [list(found[at : at + MAX_BATCH]) for at in range(0, len(found), MAX_BATCH)] or [[]]

@@ -60,9 +60,14 @@ def not_evaluated(why: str, *, suite: str = "", link: str = "") -> str:
 
 def summarise(text: str, env: Mapping[str, str]) -> None:
     """Append `text` to the job summary."""
-    if env.get("GITHUB_STEP_SUMMARY"):
-        with Path(env["GITHUB_STEP_SUMMARY"]).open("a", encoding="utf-8", newline="\n") as file:
-            file.write(f"{text}\n")
+    _append(f"{text}\n", env.get("GITHUB_STEP_SUMMARY"))
+
+
+def _append(text: str, path: str | None) -> None:
+    """Append `text` to a file of the runner, if there is one."""
+    if path:
+        with Path(path).open("a", encoding="utf-8", newline="\n") as file:
+            file.write(text)
 
 
 def annotate(problems: Iterable[Problem], env: Mapping[str, str]) -> None:
@@ -127,12 +132,9 @@ def _in_repository(path: str, env: Mapping[str, str]) -> str:
 
 def _annotation(problem: Problem, env: Mapping[str, str]) -> str:
     message = f"{problem.where}: {problem.message}" if problem.where else problem.message
+    file = _in_repository(problem.file, env) if problem.file else ""
     return workflow_command(
-        problem.severity,
-        message,
-        title="ci-eval",
-        file=_in_repository(problem.file, env) if problem.file else "",
-        line=problem.line,
+        problem.severity, message, title="ci-eval", file=file, line=problem.line
     )
 
 
@@ -155,9 +157,6 @@ def _append_summary(document: Path, target: Path, env: Mapping[str, str]) -> Non
 
 def append_outputs(values: Mapping[str, str], env: Mapping[str, str]) -> None:
     """Append `values`, each between delimiters that it cannot contain."""
-    if not env.get("GITHUB_OUTPUT"):
-        return
-    with Path(env["GITHUB_OUTPUT"]).open("a", encoding="utf-8", newline="\n") as file:
-        for name, value in values.items():
-            delimiter = f"ci-eval-{secrets.token_hex(16)}"
-            file.write(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+    for name, value in values.items():
+        delimiter = f"ci-eval-{secrets.token_hex(16)}"
+        _append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n", env.get("GITHUB_OUTPUT"))

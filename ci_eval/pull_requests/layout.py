@@ -79,26 +79,21 @@ def compose(sections: Sequence[Section], limit: int) -> str:
     """
     newest = newest_commit(sections)
     ordered = sorted(sections, key=lambda each: (_ORDER.index(each.outcome), each.job))
-    shown = [
-        _Shown(each, _Level.LINE if is_old else _Level.WHOLE, is_old)
-        for each in ordered
-        for is_old in [each.commit != newest]
-    ]
+    shown = [_Shown(each, _Level.WHOLE, each.commit != newest) for each in ordered]
+    shown = [replace(each, level=_Level.LINE) if each.is_old else each for each in shown]
     steps = list(_steps(shown))
 
-    def after(count: int) -> list[_Shown]:
+    def after(count: int) -> str:
         levels = dict(steps[:count])
-        return [
+        reduced = [
             replace(each, level=max(each.level, levels.get(at, each.level)))
             for at, each in enumerate(shown)
         ]
+        return _body(reduced, newest)
 
-    def too_long(count: int) -> bool:
-        return len(_body(after(count), newest)) > limit
-
-    # It fits from some step on; negated, because bisection needs ascending order.
-    count = bisect_left(range(len(steps)), 0, key=lambda count: -too_long(count))
-    return _body(after(count), newest)
+    # It fits from some step on.
+    fits = bisect_left(range(len(steps)), 1, key=lambda count: len(after(count)) <= limit)
+    return after(fits)
 
 
 def _steps(shown: Sequence[_Shown]) -> Iterator[tuple[int, _Level]]:

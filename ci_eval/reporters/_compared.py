@@ -97,11 +97,8 @@ def together_row(comparison: Comparison) -> TogetherRow | None:
 def doubt(comparison: Comparison, suspected: int) -> str:
     """Return the number of inconclusive criteria and cases, as a clause; empty if none."""
     unsure = sum(delta.outcome == "inconclusive" for delta in comparison.deltas)
-    parts = []
-    if unsure:
-        parts.append(counted(unsure, "criterion", "criteria"))
-    if suspected:
-        parts.append(counted(suspected, "case"))
+    parts = [counted(unsure, "criterion", "criteria")] if unsure else []
+    parts += [counted(suspected, "case")] if suspected else []
     verb = "is" if unsure + suspected == 1 else "are"
     return f"{' and '.join(parts)} {verb} inconclusive" if parts else ""
 

@@ -3,9 +3,9 @@
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 from ci_eval.records.model import Json, Status
@@ -40,21 +40,17 @@ class Exhibit:
 
 def exhibits_of(score: Score, *, max_lines: int, max_invocations: int = 3) -> Iterator[Exhibit]:
     """Yield the evidence of the whole conversation, then of the first failed invocations."""
-    for exhibit in _exhibits(score.evidence or {}):
-        if exhibit.lines:
-            yield Exhibit(exhibit.title, exhibit.kind, tuple(_first([*exhibit.lines], max_lines)))
-    several = len(score.invocations) > 1
+    count = len(score.invocations)
     failed = (
-        (position, part.evidence)
+        (f", invocation {position} of {count}" if count > 1 else "", part.evidence)
         for position, part in enumerate(score.invocations, start=1)
         if part.evidence and part.status in (Status.FAILED, Status.ERROR)
     )
-    for position, evidence in islice(failed, max_invocations):
-        where = f", invocation {position} of {len(score.invocations)}" if several else ""
+    for where, evidence in (("", score.evidence or {}), *islice(failed, max_invocations)):
         for exhibit in _exhibits(evidence):
             if exhibit.lines:
-                shown = tuple(_first(list(exhibit.lines), max_lines))
-                yield Exhibit(exhibit.title + where, exhibit.kind, shown)
+                lines = tuple(_first([*exhibit.lines], max_lines))
+                yield replace(exhibit, title=exhibit.title + where, lines=lines)
 
 
 def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
@@ -81,11 +77,11 @@ def _indented(line: str) -> Iterator[str]:
     """Yield `line`, wrapped to lines of the same indentation."""
     text = line.lstrip(" ")
     margin = " " * (len(line) - len(text))
-    yield from (f"{margin}{part}" for part in wrapped(_cut_text(text)))
+    yield from (f"{margin}{part}" for part in wrapped(_cut(text, _MAX_STRING)))
 
 
-def _cut_text(text: str) -> str:
-    return text if len(text) <= _MAX_STRING else f"{text[:_MAX_STRING]}…"
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _compared(expected: list[str], actual: list[str]) -> tuple[str, ...]:
@@ -110,7 +106,8 @@ def _call_lines(calls: Json) -> list[str]:
         return []
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
         return wrapped(_plain(calls) or "")
-    lines = [_cut(clean(line)) for call in calls[:_MAX_ITEMS] for line in _call(call)]
+    calls_shown = chain.from_iterable(map(_call, calls[:_MAX_ITEMS]))
+    lines = [_cut(clean(line).replace("\n", " "), 2 * _WIDTH) for line in calls_shown]
     if len(calls) > _MAX_ITEMS:
         lines.append(f"… {len(calls):,} tool calls in all")
     return lines or ["(no tool calls)"]
@@ -128,11 +125,6 @@ def _call(call: Mapping[str, Json]) -> list[str]:
     if len(whole) <= _WIDTH:
         return [whole]
     return [f"{name}(", *(f"    {part}," for part in parts), ")"]
-
-
-def _cut(line: str) -> str:
-    line = line.replace("\n", " ")
-    return line if len(line) <= 2 * _WIDTH else f"{line[: 2 * _WIDTH]}…"
 
 
 def _text_lines(expected: str | None, actual: str | None) -> tuple[list[str], list[str]]:

@@ -192,36 +192,21 @@ class Findings:
 
     def _worse(self, place: Place, changes: Iterable[Worsening], *, with_evidence: bool) -> Finding:
         scores = self._scores(place) if with_evidence else {}
-        return self._finding(
-            place,
-            [self._worse_line(each, scores.get(each.change.group.criterion)) for each in changes],
-        )
+        lines = [
+            self._explained(_worse_line(each), scores.get(each.change.group.criterion))
+            for each in changes
+        ]
+        return self._finding(place, lines)
 
     def _failed(self, place: Place, *, with_evidence: bool) -> Finding:
-        return self._finding(
-            place,
-            [
-                self._failed_line(score, with_evidence=with_evidence)
-                for score in self._scores(place).values()
-                if score.status is Status.FAILED
-            ],
-            self._excuse(place),
-        )
+        failed = [each for each in self._scores(place).values() if each.status is Status.FAILED]
+        lines = [
+            self._explained(self._failed_line(each), each if with_evidence else None)
+            for each in failed
+        ]
+        return self._finding(place, lines, self._excuse(place))
 
-    def _worse_line(self, worsening: Worsening, score: Score | None) -> Line:
-        change = worsening.change
-        return Line(
-            criterion=change.group.criterion,
-            what=worsening.kind,
-            value=change.value,
-            baseline=change.baseline,
-            trials=wording.trials(change),
-            tier=wording.tier(worsening.tier),
-            reason=score.reason if score else "",
-            exhibits=self._exhibits(score) if score else (),
-        )
-
-    def _failed_line(self, score: Score, *, with_evidence: bool) -> Line:
+    def _failed_line(self, score: Score) -> Line:
         facts = self.report.meta.criteria.get(score.name)
         return Line(
             criterion=score.name,
@@ -230,12 +215,14 @@ class Findings:
             threshold=score.threshold,
             better=score.better,
             tier=wording.tier(facts.tier) if facts else "",
-            reason=score.reason if with_evidence else "",
-            exhibits=self._exhibits(score) if with_evidence else (),
         )
 
-    def _exhibits(self, score: Score) -> tuple[Exhibit, ...]:
-        return tuple(exhibits_of(score, max_lines=self.bounds.lines))
+    def _explained(self, line: Line, score: Score | None) -> Line:
+        """Return `line` with the evidence of `score`, if any."""
+        if score is None:
+            return line
+        exhibits = tuple(exhibits_of(score, max_lines=self.bounds.lines))
+        return replace(line, reason=score.reason, exhibits=exhibits)
 
     def _finding(self, place: Place, lines: Iterable[Line], excuse: str = "") -> Finding:
         meta, result = self.report.meta, self._results.get(place)
@@ -277,6 +264,18 @@ class Findings:
             return next(iter(self._worsened))
         places = (p for status in order for p, r in self._results.items() if r.status is status)
         return next(places, None)
+
+
+def _worse_line(worsening: Worsening) -> Line:
+    change = worsening.change
+    return Line(
+        criterion=change.group.criterion,
+        what=worsening.kind,
+        value=change.value,
+        baseline=change.baseline,
+        trials=wording.trials(change),
+        tier=wording.tier(worsening.tier),
+    )
 
 
 def _without_repeats(lines: Iterable[Line]) -> Iterator[Line]:

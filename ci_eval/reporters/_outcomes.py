@@ -53,9 +53,7 @@ class Outcomes:
             note = "" if self.failing_blocks else " (does not block in regression mode)"
             if doubts:
                 note = f"; possible regression: {doubts[0]}"
-            return Outcome(
-                "failure", "ci_eval.BelowThreshold", below + note, suspected=bool(doubts)
-            )
+            return Outcome("failure", "ci_eval.BelowThreshold", below + note, bool(doubts))
         if result.status is Status.SKIPPED:
             reasons = dict.fromkeys(each.reason for each in result.scores if each.reason)
             message = "; ".join(reasons) or "no criterion applies"
@@ -64,10 +62,8 @@ class Outcomes:
 
     def baseline(self, result: TrialResult, criterion: str) -> float | None:
         """Return the baseline's value if the case got worse under `criterion`."""
-        for worsening in self.worsened.get(Place.of(result.key), ()):
-            if worsening.change.group.criterion == criterion:
-                return worsening.change.baseline
-        return None
+        changes = (each.change for each in self.worsened.get(Place.of(result.key), ()))
+        return next((each.baseline for each in changes if each.group.criterion == criterion), None)
 
     def _suspected(self, result: TrialResult) -> Iterator[Worsening]:
         """Yield the possible regressions that this trial shows."""

@@ -5,38 +5,21 @@ entries of long lists: a document shrinks by showing fewer entries, never in mid
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ci_eval.records.findings import (
-    Comparison,
-    GroupSummary,
-    Report,
-    Totals,
-    Vanished,
-    Verdict,
-)
+from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, Vanished, Verdict
 from ci_eval.records.results import JudgeUsage, RunMeta
+from ci_eval.reporters import _compared
 from ci_eval.reporters._changes import Place
-from ci_eval.reporters._compared import (
-    Baseline,
-    Excuse,
-    FlakyCase,
-    TogetherRow,
-    baseline_of,
-    doubt,
-    excuse_of,
-    flaky_cases,
-    together_row,
-)
 from ci_eval.reporters._findings import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._history import History, history_of
 from ci_eval.reporters._reasons import reasons_of
 from ci_eval.reporters._rows import Row, first_rows, judged_by_threshold, rows_of
 from ci_eval.run_files import wording
 from ci_eval.run_files.names import CONFIG_FILE
-from ci_eval.text.templates import code, render
+from ci_eval.text.templates import code
 
 T = TypeVar("T")
 
@@ -57,7 +40,7 @@ class Page:
     comparison: Comparison | None
     compared: bool
     """Whether the verdict is based on a comparison."""
-    baseline: Baseline
+    baseline: _compared.Baseline
     reasons: Some[str]
     """Why it blocks or, if nothing blocks, why there is no verdict."""
     warnings: Some[str]
@@ -69,7 +52,7 @@ class Page:
     """Whether a criterion regressed, even one that only warns."""
     doubt: str
     """The number of inconclusive criteria and cases, as a clause; empty if none."""
-    together: TogetherRow | None
+    together: _compared.TogetherRow | None
     """All blocking criteria combined, if they regressed or are inconclusive."""
     criteria: Some[Row]
     """The criteria that got worse or failed, and some others."""
@@ -95,11 +78,11 @@ class Page:
     """Whether a case below a threshold blocks by itself."""
     troubles: Some[Trouble]
     """The causes of errors among the results in the report."""
-    flaky: Some[FlakyCase]
+    flaky: Some[_compared.FlakyCase]
     """Cases that both passed and failed in the baseline."""
     flaky_more: bool
     """Whether there are flaky cases that the report does not contain."""
-    excused: Some[Excuse]
+    excused: Some[_compared.Excuse]
     """Accepted drops and quarantines, current and expired."""
     history: History
     """The history of the criteria over the last runs."""
@@ -111,18 +94,6 @@ class Page:
     """Command to reproduce the most important case locally; empty if there is none."""
     save_command: str
     """Command to make this run the baseline; empty if CI stores merged runs automatically."""
-
-
-def fitting(
-    template: str, report: Report, levels: Sequence[Bounds], fits: Callable[[str], bool]
-) -> str:
-    """Render the template with the first of `levels` that fits, else with the last one."""
-    text = ""
-    for bounds in levels:
-        text = render(template, {"page": page_of(report, bounds)})
-        if fits(text):
-            break
-    return text
 
 
 def page_of(report: Report, bounds: Bounds) -> Page:
@@ -147,14 +118,14 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         decided=wording.decided(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
-        baseline=baseline_of(report),
+        baseline=_compared.baseline_of(report),
         reasons=_leading(deciding),
         warnings=_leading(warnings),
         notes=some([*notes, *report.meta.warnings, *_overrides(report.meta)]),
         loosened=_leading([*comparison.loosened]),
         regression=any(delta.outcome == "regressed" for delta in comparison.deltas),
-        doubt=doubt(comparison, suspected.total),
-        together=together_row(comparison),
+        doubt=_compared.doubt(comparison, suspected.total),
+        together=_compared.together_row(comparison),
         criteria=some(leading),
         calm=some(others),
         measures=some(row for row in rows if row.summary.informational),
@@ -167,9 +138,9 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         failing=findings.failing(bounds.evidence if by_threshold else 0),
         failing_counts=by_threshold,
         troubles=findings.troubles(),
-        flaky=some(flaky_cases(report)),
+        flaky=some(_compared.flaky_cases(report)),
         flaky_more=comparison.flaky_total > len(comparison.flaky),
-        excused=some(excuse_of(each, report.meta) for each in comparison.excused),
+        excused=some(_compared.excuse_of(each, report.meta) for each in comparison.excused),
         history=history_of(report, rows, bounds),
         fixed=some(_fixed(comparison, report.meta)),
         added=some(comparison.added),

@@ -27,31 +27,21 @@ def reasons_of(report: Report) -> Reasons:
     criteria become one reason without cases, which documents list further down.
     """
     comparison = report.comparison or Comparison()
-    reasons = [
-        each
-        for each in report.verdict.reasons
-        if not (each.kind == "weakened_gate" and comparison.loosened)
-    ]
     regressed = {each.group: each for each in comparison.deltas if each.outcome == "regressed"}
-    worse = [
-        each
-        for each in reasons
-        if each.severity == "blocks" and each.kind == "regressed" and each.group in regressed
-    ]
-    blocking = [each.message for each in reasons if each.severity == "blocks" and each not in worse]
-    if worse:
-        deltas = [regressed[each.group] for each in worse if each.group]
-        blocking = [_regression(deltas, report.meta), *blocking]
-    incomplete = [each.message for each in reasons if each.severity == "incomplete"]
-    warnings = [each.message for each in reasons if each.severity == "warns" and not each.group]
-    rest = [
-        each.message
-        for each in reasons
-        if each.severity == "info" or (each.severity == "warns" and each.group)
-    ]
+    worse: list[Delta] = []
+    said: dict[str, list[str]] = {"blocks": [], "incomplete": [], "warns": [], "info": []}
+    for each in report.verdict.reasons:
+        delta = regressed.get(each.group) if each.group and each.kind == "regressed" else None
+        if delta and each.severity == "blocks":
+            worse.append(delta)
+        elif each.kind != "weakened_gate" or not comparison.loosened:
+            is_shown = each.severity == "warns" and each.group
+            said["info" if is_shown else each.severity].append(each.message)
+    blocking = [_regression(worse, report.meta)] if worse else []
+    blocking += said["blocks"]
     if blocking:
-        return Reasons(blocking, [*incomplete, *warnings], rest)
-    return Reasons(incomplete, warnings, rest)
+        return Reasons(blocking, [*said["incomplete"], *said["warns"]], said["info"])
+    return Reasons(said["incomplete"], said["warns"], said["info"])
 
 
 def _regression(deltas: list[Delta], meta: RunMeta) -> str:

@@ -9,16 +9,11 @@ from pydantic import Field, PrivateAttr
 from ci_eval.plugins.points import Reporter
 from ci_eval.records.findings import Report
 from ci_eval.reporters._findings import Bounds
-from ci_eval.reporters._page import fitting, page_of
+from ci_eval.reporters._page import page_of
+from ci_eval.runtime import template_sandbox
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.template_sandbox import (
-    Template,
-    TemplateError,
-    TooLongError,
-    plain,
-    read_template,
-)
-from ci_eval.text.templates import code, markdown
+from ci_eval.runtime.template_sandbox import Template, TemplateError, TooLongError
+from ci_eval.text.templates import code, markdown, render
 
 MAX_CHARACTERS = 1024 * 1024
 """More than any document has room for."""
@@ -45,24 +40,24 @@ class Templated(Reporter):
 
         """
         if self.template:
-            self._template = read_template(self.template, context)
+            self._template = template_sandbox.read_template(self.template, context)
         return self
 
     def filled(
-        self,
-        ours: str,
-        report: Report,
-        levels: Sequence[Bounds],
-        fits: Callable[[str], bool],
+        self, ours: str, report: Report, levels: Sequence[Bounds], fits: Callable[[str], bool]
     ) -> str:
         """Render the user's template, or our template `ours`, with as much of `report` as fits."""
-        if self._template is None:
-            return fitting(ours, report, levels, fits)
-        try:
-            return _custom(self._template, report, levels, fits)
-        except TemplateError as exc:
-            note = _note(self._template, exc)
-            return note + fitting(ours, report, levels, lambda text: fits(note + text))
+        text = note = ""
+        if self._template:
+            try:
+                return _custom(self._template, report, levels, fits)
+            except TemplateError as exc:
+                note = _note(self._template, exc)
+        for bounds in levels:
+            text = note + render(ours, {"page": page_of(report, bounds)})
+            if fits(text):
+                break
+        return text
 
 
 def _custom(
@@ -70,7 +65,7 @@ def _custom(
 ) -> str:
     for bounds in levels:
         try:
-            text = template.fill(plain(page_of(report, bounds)), MAX_CHARACTERS)
+            text = template.fill(template_sandbox.plain(page_of(report, bounds)), MAX_CHARACTERS)
         except TooLongError:
             continue
         text = _OURS.sub("&lt;!--", text)

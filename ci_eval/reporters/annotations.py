@@ -5,7 +5,7 @@ A runner shows at most ten errors and ten warnings per step, and 4,096 character
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.findings import Report
@@ -52,7 +52,7 @@ class Note(NamedTuple):
 class Annotations(Reporter):
     """Annotations in the evalsets: errors for what blocks, warnings for possible regressions."""
 
-    file: ClassVar[str] = "annotations.txt"
+    file = "annotations.txt"
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the workflow commands, one per line."""
@@ -141,10 +141,8 @@ def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, leve
 
 
 def _level(outcome: Outcome, *, failing_blocks: bool) -> Level | None:
-    if outcome.kind == "skipped":
-        return None
-    if outcome.kind == "error":
-        return "warning"
+    if outcome.kind != "failure":
+        return "warning" if outcome.kind == "error" else None
     if outcome.type == "ci_eval.Regression":
         return "error" if outcome.blocks else "warning"
     if failing_blocks:

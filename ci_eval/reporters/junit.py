@@ -5,11 +5,12 @@ and that of Apache Ant (by Windy Road); GitLab, Azure DevOps, CircleCI, Buildkit
 reporters for GitHub read both profiles.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import groupby
-from typing import ClassVar, Literal
+from typing import Literal
 
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.findings import Comparison, Delta, Report
@@ -43,9 +44,8 @@ class _Suite:
     evalset: str
     number: int
     tests: int = 0
-    failures: int = 0
-    errors: int = 0
-    skipped: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    """The number of trials by kind of outcome."""
     time_s: float = 0.0
     struck: dict[tuple[str, str], tuple[TrialKey, int]] = field(default_factory=dict)
     """The first trial and the number of trials affected by each shared cause of errors."""
@@ -53,9 +53,7 @@ class _Suite:
     def add(self, result: TrialResult, outcome: Outcome | None) -> None:
         self.tests += 1
         self.time_s += result.duration_s
-        self.failures += outcome is not None and outcome.kind == "failure"
-        self.errors += outcome is not None and outcome.kind == "error"
-        self.skipped += outcome is not None and outcome.kind == "skipped"
+        self.kinds.update([outcome.kind] if outcome else [])
         cause = result.error.cause if result.error else None
         if cause:
             first, count = self.struck.get(cause, (result.key, 0))
@@ -72,7 +70,7 @@ class JUnit(Reporter):
     `system-out` holds the agent's output in a trial that did not pass.
     """
 
-    file: ClassVar[str] = "junit.xml"
+    file = "junit.xml"
 
     profile: Literal["default", "strict"] = "default"
     """`strict` leaves out what the schemas do not allow in a test case: file, line, properties and
@@ -85,7 +83,8 @@ class JUnit(Reporter):
         """
         outcomes = Outcomes(report)
         suites, in_order = _counted(results(), outcomes)
-        document = _Document(report, outcomes, self.profile, sum(s.tests for s in suites.values()))
+        tests = sum(suite.tests for suite in suites.values())
+        document = _Document(report, outcomes, self.profile == "default", tests, MAX_BODIES)
         yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'
         for suite, its_results in _by_suite(results, suites, in_order=in_order):
             yield document.head(suite)
@@ -128,18 +127,20 @@ def _by_suite(
             yield suite, (result for result in results() if _suite_of(result) == key)
 
 
+@dataclass
 class _Document:
     """Writes the elements of one document."""
 
-    def __init__(self, report: Report, outcomes: Outcomes, profile: str, tests: int) -> None:
-        self._report = report
-        self._outcomes = outcomes
-        self._extended = profile == "default"
-        self._with_properties = self._extended and tests <= MANY
-        self._room = MAX_BODIES
+    report: Report
+    outcomes: Outcomes
+    is_extended: bool
+    """Whether test cases have a file, a line, properties and the agent's output."""
+    tests: int
+    room: int
+    """Characters left for the bodies of test cases."""
 
     def head(self, suite: _Suite) -> str:
-        meta = self._report.meta
+        meta = self.report.meta
         started = moment(meta.created)
         attributes = {
             "name": self._class(suite.agent, suite.evalset),
@@ -148,9 +149,9 @@ class _Document:
             "timestamp": f"{started:%Y-%m-%dT%H:%M:%S}" if started else "1970-01-01T00:00:00",
             "hostname": "localhost",
             "tests": str(suite.tests),
-            "failures": str(suite.failures),
-            "errors": str(suite.errors),
-            "skipped": str(suite.skipped),
+            "failures": str(suite.kinds["failure"]),
+            "errors": str(suite.kinds["error"]),
+            "skipped": str(suite.kinds["skipped"]),
             "time": f"{suite.time_s:.3f}",
         }
         properties = _properties(self._suite_properties(suite), indent="    ")
@@ -158,11 +159,11 @@ class _Document:
 
     def _class(self, agent: str, evalset: str) -> str:
         # One by one: the end of a name and the next dot may look like a terminal sequence.
-        names = (clean(each) for each in (self._report.meta.suite, agent, evalset))
+        names = (clean(each) for each in (self.report.meta.suite, agent, evalset))
         return terminal(".".join(names), _MAX_NAME)
 
     def _suite_properties(self, suite: _Suite) -> Iterator[tuple[str, str]]:
-        meta, verdict = self._report.meta, self._report.verdict
+        meta, verdict = self.report.meta, self.report.verdict
         yield "verdict", verdict.outcome
         yield "gate.mode", verdict.mode
         for number, reason in enumerate(verdict.reasons[:10], start=1):
@@ -170,46 +171,46 @@ class _Document:
         yield "run_id", meta.run_id
         yield "commit", meta.commit or ""
         yield "ci_eval", meta.version
-        for summary in self._report.groups:
+        for summary in self.report.groups:
             group = summary.group
             if (group.agent, group.evalset) == (suite.agent, suite.evalset):
                 yield f"mean.{group.criterion}", _number(summary.value)
                 yield f"threshold.{group.criterion}", _number(summary.threshold)
-        if comparison := self._report.comparison:
+        if comparison := self.report.comparison:
             yield from _comparison_properties(comparison)
             for delta in comparison.deltas:
                 if (delta.group.agent, delta.group.evalset) == (suite.agent, suite.evalset):
                     yield from _delta_properties(delta)
 
     def case(self, result: TrialResult, suite: _Suite) -> str:
-        outcome = self._outcomes.of(result)
+        outcome = self.outcomes.of(result)
         attributes = {
             "classname": self._class(result.key.agent, result.key.evalset),
-            "name": _name(result.key, self._report.meta.repeats),
+            "name": _name(result.key, self.report.meta.repeats),
             "time": f"{max(result.duration_s, 0):.3f}",
         }
-        if self._extended:
-            evalset = self._report.meta.evalsets.get(result.key.evalset)
+        if self.is_extended:
+            evalset = self.report.meta.evalsets.get(result.key.evalset)
             if evalset and len(evalset.path) <= MAX_PATH:
                 attributes["file"] = evalset.path
             attributes |= {"line": str(result.line)} if result.line else {}
         inside = ""
-        if self._with_properties:
+        if self.is_extended and self.tests <= MANY:
             inside = _properties(_case_properties(result), indent="      ")
         if outcome:
             inside += self._outcome(outcome, result, suite)
-        if result.output and self._extended:
+        if result.output and self.is_extended:
             inside += f"      <system-out>{self._body(_output(result))}</system-out>\n"
         if not inside:
             return f"    <testcase{_attributes(attributes)}/>\n"
         return f"    <testcase{_attributes(attributes)}>\n{inside}    </testcase>\n"
 
     def _outcome(self, outcome: Outcome, result: TrialResult, suite: _Suite) -> str:
-        message, lines = outcome.message, _body(result, self._outcomes)
+        message, lines = outcome.message, _body(result, self.outcomes)
         cause = result.error.cause if result.error else None
         first, count = suite.struck[cause] if cause else (result.key, 1)
         if result.key != first:
-            message = f"same error as {_name(first, self._report.meta.repeats)}"
+            message = f"same error as {_name(first, self.report.meta.repeats)}"
             lines = [message]
         elif count > 1:
             lines.append(f"{count} trials of this suite have this error.")
@@ -223,9 +224,9 @@ class _Document:
     def _body(self, text: str) -> str:
         """Return `text` as the content of an element, or a reference if the document is full."""
         body = xml(text)
-        if len(body) > self._room:
+        if len(body) > self.room:
             body = "See run.json for the evidence."
-        self._room -= len(body)
+        self.room -= len(body)
         return body
 
 
@@ -249,8 +250,7 @@ def _delta_properties(delta: Delta) -> Iterator[tuple[str, str]]:
     yield f"baseline.{name}", _number(delta.baseline)
     yield f"change.{name}", delta.outcome
     yield f"effect.{name}", _number(delta.effect)
-    if delta.interval:
-        yield f"interval.{name}", " to ".join(map(_number, delta.interval))
+    yield f"interval.{name}", " to ".join(map(_number, delta.interval or ()))
     yield f"p_value.{name}", _number(delta.p_value)
     yield f"level.{name}", _number(delta.level)
 
@@ -283,9 +283,8 @@ def _score_line(each: Score, baseline: float | None) -> str:
     shown = each.status if each.value is None else score(each.value, each.threshold)
     parts = [f"{terminal(each.name, _MAX_NAME)}: {shown}"]
     if each.threshold is not None:
-        parts.append(
-            f"threshold {'>=' if each.better == 'higher' else '<='} {exact(each.threshold)}"
-        )
+        sign = ">=" if each.better == "higher" else "<="
+        parts.append(f"threshold {sign} {exact(each.threshold)}")
     if baseline is not None:
         parts.append(f"baseline {score(baseline)}")
     return ", ".join(parts)
@@ -293,15 +292,11 @@ def _score_line(each: Score, baseline: float | None) -> str:
 
 def _case_properties(result: TrialResult) -> Iterator[tuple[str, str]]:
     for each in result.scores:
-        if each.value is not None:
-            yield f"score.{each.name}", _number(each.value)
-    if result.attempts > 1:
-        yield "attempts", str(result.attempts)
+        yield f"score.{each.name}", _number(each.value)
+    yield "attempts", str(result.attempts) if result.attempts > 1 else ""
     yield "cut_off", wording.cut_off(result.cut_off)
-    if result.round:
-        yield "round", str(result.round)
-    if result.confirms:
-        yield "confirms", "true"
+    yield "round", str(result.round or "")
+    yield "confirms", "true" if result.confirms else ""
 
 
 def _name(key: TrialKey, repeats: int) -> str:
@@ -318,6 +313,7 @@ def _name(key: TrialKey, repeats: int) -> str:
 
 
 def _properties(properties: Iterable[tuple[str, str]], indent: str) -> str:
+    """Return the element with all properties that have a value."""
     lines = [
         f"{indent}  <property{_attributes({'name': terminal(name), 'value': terminal(value)})}/>\n"
         for name, value in properties

@@ -1,8 +1,7 @@
-"""`comment.md`: the comment on a pull request."""
+"""`comment.md`, the comment on a pull request, and `summary.md`, the job summary."""
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import ClassVar
 from urllib.parse import quote
 
 from ci_eval.plugins.points import reporter
@@ -23,6 +22,18 @@ LEVELS = (
     Bounds(evidence=0, lines=0, rows=1),
 )
 
+MAX_SUMMARY_BYTES = 900 * 1024
+"""GitHub drops the whole summary of a step if it has more than 1 MiB."""
+
+_SUMMARY_LEVELS = (
+    Bounds(evidence=100, lines=80, rows=1000),
+    Bounds(evidence=50, lines=40, rows=500),
+    Bounds(evidence=20, lines=40, rows=200),
+    Bounds(evidence=10, lines=20, rows=50),
+    Bounds(evidence=0, lines=0, rows=20),
+    Bounds(evidence=0, lines=0, rows=1),
+)
+
 _MAX_NAME = 300
 
 
@@ -38,7 +49,7 @@ def marker(suite: str) -> str:
 class Markdown(Templated):
     """The comment on a pull request: the verdict, its reasons, and what got worse."""
 
-    file: ClassVar[str] = "comment.md"
+    file = "comment.md"
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the comment, of at most 60,000 characters."""
@@ -50,3 +61,20 @@ class Markdown(Templated):
     def body(self, report: Report, fits: Callable[[str], bool]) -> str:
         """Return the comment without its first line, shortened to fit."""
         return self.filled("comment.md.j2", report, LEVELS, fits)
+
+
+@reporter("summary")
+class Summary(Templated):
+    """The job summary: like the comment, with more cases and longer evidence."""
+
+    file = "summary.md"
+
+    def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
+        """Yield the summary, of at most 900 KiB in UTF-8."""
+        del results  # the report has all that fits into a summary
+        yield self.filled(
+            "summary.md.j2",
+            report,
+            _SUMMARY_LEVELS,
+            lambda text: len(text.encode()) <= MAX_SUMMARY_BYTES,
+        )

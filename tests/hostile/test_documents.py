@@ -26,8 +26,7 @@ from ci_eval.records.errors import ExitCode, Problem
 from ci_eval.records.findings import Counts
 from ci_eval.reporters.annotations import Annotations
 from ci_eval.reporters.junit import JUnit
-from ci_eval.reporters.markdown import Markdown
-from ci_eval.reporters.summary import Summary
+from ci_eval.reporters.markdown import Markdown, Summary
 from ci_eval.run_files.badge import Badge
 from ci_eval.text.sanitize import clean
 

@@ -18,8 +18,8 @@ from ci_eval.pull_requests.layout import compose
 from ci_eval.pull_requests.sections import MORE, Section, joining, opening_line, read
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run
-from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
-from ci_eval.reporters.summary import MAX_BYTES, Summary
+from ci_eval.reporters.annotations import notes
+from ci_eval.reporters.markdown import MAX_CHARACTERS, MAX_SUMMARY_BYTES, Markdown, Summary, marker
 
 NAMES = [*CORPUS]
 STRIDE = 31
@@ -144,7 +144,7 @@ def test_a_megabyte_in_every_field_is_dead_and_cut_to_size(made_of: str) -> None
     told = a_report(in_all(HUGE[made_of]))
     text, summary = comment(told), written(told, Summary())
     assert len(text) <= MAX_CHARACTERS
-    assert len(summary.encode()) <= MAX_BYTES
+    assert len(summary.encode()) <= MAX_SUMMARY_BYTES
     assert_dead(text, marker(HUGE[made_of]), MORE)
 
 
@@ -193,7 +193,8 @@ def test_what_a_check_run_says_of_a_commit_is_dead(batch: str) -> None:
             output = posted_check._output(report)
             assert_dead(str(output["summary"]), MORE)
             lines = [posted_check._name(report), output["title"]]
-            for each in map(posted_check._annotation, posted_check._placed(report)):
+            placed = (each for each in notes(report, report.worst) if each.file)
+            for each in map(posted_check._annotation, placed):
                 assert isinstance(each, dict)
                 assert each["annotation_level"] in ("failure", "warning")
                 lines += [each["title"], each["message"]]

@@ -10,10 +10,10 @@ from ci_eval.cli.exit_codes import apart_from_json, print_json
 from ci_eval.cli.options import json_option
 from ci_eval.cli.publish.options import posting_options, wanted
 from ci_eval.pull_requests import after_run
+from ci_eval.pull_requests.artifacts import reports_in
 from ci_eval.pull_requests.github_runner import annotate, append_outputs
 from ci_eval.pull_requests.options import Options
 from ci_eval.pull_requests.relaying import Relayed, Told, relay
-from ci_eval.pull_requests.reports_given import reports_in
 from ci_eval.pull_requests.thread import PostingError
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report

@@ -461,7 +461,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(
     with pytest.raises(GitHubError, match=r"did not answer within 0\.05 s$"):
         asking(
             scripted(fake, Reply(b"{}", delay_s=60)),
-            lambda found: found._host.send(Request("GET", fake.url), again=True, within_s=0.05),
+            lambda found: found.host.send(Request("GET", fake.url), again=True, within_s=0.05),
         )
 
 

@@ -38,8 +38,7 @@ from ci_eval.records.findings import (
 from ci_eval.records.model import Json, Status
 from ci_eval.records.results import CriterionFacts, Score, Tier, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
-from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
-from ci_eval.reporters.summary import MAX_BYTES, Summary
+from ci_eval.reporters.markdown import MAX_CHARACTERS, MAX_SUMMARY_BYTES, Markdown, Summary, marker
 from ci_eval.text.templates import NONE
 
 ELEMENTS = (
@@ -565,7 +564,7 @@ def test_documents_fit_whatever_the_number_of_cases(count: int) -> None:
     )
     text = comment(report)
     assert len(text) <= MAX_CHARACTERS
-    assert len(summary(report).encode()) <= MAX_BYTES
+    assert len(summary(report).encode()) <= MAX_SUMMARY_BYTES
     worse = len(range(0, count, 3))
     assert f"#### {worse:,} case{'s' if worse > 1 else ''} got worse" in text
     assert whole(text)
@@ -575,7 +574,7 @@ def test_documents_fit_whatever_the_number_of_cases(count: int) -> None:
 def test_documents_fit_whatever_the_size_of_values(count: int) -> None:
     report = many(count, evidence=HUGE)
     assert len(comment(report)) <= MAX_CHARACTERS
-    assert len(summary(report).encode()) <= MAX_BYTES
+    assert len(summary(report).encode()) <= MAX_SUMMARY_BYTES
     assert whole(comment(report))
 
 
@@ -606,7 +605,7 @@ def test_documents_fit_whatever_the_length_of_names_and_the_number_of_criteria()
     )
     body = comment(report)
     assert len(body) <= MAX_CHARACTERS
-    assert len(summary(report).encode()) <= MAX_BYTES
+    assert len(summary(report).encode()) <= MAX_SUMMARY_BYTES
     assert "more, see `report.json`" in body
 
 

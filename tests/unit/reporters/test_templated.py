@@ -8,8 +8,7 @@ from support.report_language import compared_in_full, make_report
 
 from ci_eval.records.findings import Report
 from ci_eval.reporters import markdown
-from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, marker
-from ci_eval.reporters.summary import Summary
+from ci_eval.reporters.markdown import MAX_CHARACTERS, Markdown, Summary, marker
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import folders
 
