@@ -26,11 +26,10 @@ BACKOFF = Backoff(first_s=0.4, longest_s=3.0, jitter=1.0)
 MAX_FILE = 512 * 1024 * 1024
 """The largest file that is read from the branch, in bytes."""
 _REF = "refs/ci-eval/data"
-_AUTHOR = ("ci-eval", "ci-eval@noreply.invalid")
 _IDENTITY = {
     f"GIT_{role}_{kind}": value
     for role in ("AUTHOR", "COMMITTER")
-    for kind, value in zip(("NAME", "EMAIL"), _AUTHOR, strict=True)
+    for kind, value in (("NAME", "ci-eval"), ("EMAIL", "ci-eval@noreply.invalid"))
 }
 
 

@@ -204,34 +204,28 @@ def _complete(run: Run) -> Past:
 def _unpacked(archive: bytes, shown: str) -> Iterator[Path]:
     """Extract the only document of an archive to a temporary file, and yield its path."""
     with tempfile.TemporaryDirectory(prefix="ci-eval-") as folder:
-        with _opened(archive, shown) as zipped:
-            members = [each for each in zipped.infolist() if each.filename in (DOCUMENT, RUN_FILE)]
-            if len(members) != 1:
-                message = f"expected one {DOCUMENT} or {RUN_FILE}, found {len(members)}"
-                raise fault(message, shown)
-            path = Path(folder) / (DOCUMENT if members[0].filename == DOCUMENT else RUN_FILE)
-            _unpack(zipped, members[0], path, shown)
+        try:
+            path = _unpack(archive, Path(folder), shown)
+        except BROKEN_ARCHIVE as exc:
+            raise fault("is not a readable ZIP archive", shown) from exc
         yield path
 
 
-@contextmanager
-def _opened(archive: bytes, shown: str) -> Iterator[zipfile.ZipFile]:
-    try:
-        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
-            yield zipped
-    except BROKEN_ARCHIVE as exc:
-        raise fault("is not a readable ZIP archive", shown) from exc
-
-
-def _unpack(zipped: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, shown: str) -> None:
-    """Extract a member to `path`, up to the size limit."""
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise fault("is not a readable ZIP archive", shown)
-    size = 0
-    with zipped.open(member) as packed, path.open("wb") as file:
-        while chunk := packed.read(_CHUNK):
-            size += len(chunk)
-            if size > MAX_UNPACKED:
-                message = f"unpacks to more than {MAX_UNPACKED >> 20} MiB"
-                raise fault(message, f"{shown}/{path.name}")
-            file.write(chunk)
+def _unpack(archive: bytes, folder: Path, shown: str) -> Path:
+    """Extract the only document of an archive to `folder`, up to the size limit."""
+    with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+        members = [each for each in zipped.infolist() if each.filename in (DOCUMENT, RUN_FILE)]
+        if len(members) != 1:
+            raise fault(f"expected one {DOCUMENT} or {RUN_FILE}, found {len(members)}", shown)
+        (member,) = members
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise fault("is not a readable ZIP archive", shown)
+        path, size = folder / member.filename, 0
+        with zipped.open(member) as packed, path.open("wb") as file:
+            while chunk := packed.read(_CHUNK):
+                size += len(chunk)
+                if size > MAX_UNPACKED:
+                    message = f"unpacks to more than {MAX_UNPACKED >> 20} MiB"
+                    raise fault(message, f"{shown}/{path.name}")
+                file.write(chunk)
+    return path

@@ -59,7 +59,8 @@ class GcsStore(BaselineStore):
         """Return the stored runs that match `lineage`; only these are downloaded."""
         with baseline_errors():
             bucket = self._bucket(context)
-            chosen = lineage.choose(self._stored(bucket, suite), _StoredRun.origin, self.window)
+            stored = self._stored(bucket, suite)
+            chosen = lineage.choose(stored, lambda each: each.origin, self.window)
             return [self._read(bucket, each.entry) for each in chosen]
 
     def history(self, suite: str, context: RunContext) -> Sequence[Noted]:
@@ -120,7 +121,7 @@ class GcsStore(BaselineStore):
     def _newest(self, bucket: Bucket, suite: str) -> list["_StoredRun"]:
         """Return every run of `suite`, newest first."""
         stored = self._stored(bucket, suite)
-        return sorted(stored, key=lambda each: each.origin().created, reverse=True)
+        return sorted(stored, key=lambda each: each.origin.created, reverse=True)
 
     def _stored(self, bucket: Bucket, suite: str) -> list["_StoredRun"]:
         """Return every run of `suite`, ignoring objects with other names."""
@@ -129,7 +130,10 @@ class GcsStore(BaselineStore):
         for entry in bucket.listed(folder):
             commit, slash, file = entry.place.name.removeprefix(folder).partition("/")
             if slash and "/" not in file and file.endswith(".json"):
-                found.append(_StoredRun(entry, unquote(commit)))
+                commit, noted = unquote(commit), entry.metadata
+                known = None if commit == _NO_COMMIT else commit
+                created = noted.get("created") or entry.created
+                found.append(_StoredRun(entry, Origin(known, noted.get("branch"), created)))
         return found
 
 
@@ -137,16 +141,8 @@ class _StoredRun(NamedTuple):
     """A listed object with a run."""
 
     entry: Entry
-    commit: str
-
-    def origin(self) -> Origin:
-        """Return the origin of the run, from the object's metadata."""
-        noted = self.entry.metadata
-        return Origin(
-            commit=None if self.commit == _NO_COMMIT else self.commit,
-            branch=noted.get("branch"),
-            created=noted.get("created") or self.entry.created,
-        )
+    origin: Origin
+    """From the name and the metadata of the object."""
 
 
 def _noted(meta: RunMeta) -> dict[str, str]:

@@ -56,9 +56,6 @@ class GitStore(FileStore):
         if found is None:
             return []
         shown = f"{found.commit[:12]}:{inside}"
-        if found.kind == "missing":
-            message = "is missing from this partial clone"
-            raise fault(message, shown, hint="check out without `filter`")
         if found.kind != "blob":
             raise fault("is not a file", shown)
         with tempfile.TemporaryDirectory(prefix="ci-eval-") as folder:
@@ -128,5 +125,6 @@ def _find(
                 return _Found(commit, name, kind)
             # A partial clone knows the names of objects that it lacks.
             case [_, "missing"] if is_partial and repository.holds(f"{commit}:{path}"):
-                return _Found(commit, "", "missing")
+                message, shown = "is missing from this partial clone", f"{commit[:12]}:{path}"
+                raise fault(message, shown, hint="check out without `filter`")
     return None

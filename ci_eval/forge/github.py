@@ -15,16 +15,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urljoin
 
-from ci_eval.forge.github_errors import (
-    GONE,
-    GitHubError,
-    error_detail,
-    graphql_error,
-    is_server_error,
-    limit_s,
-    require_success,
-)
-from ci_eval.forge.rest import Host, HostRules, api_address, checked, items, read, token_in
+from ci_eval.forge.github_errors import RULES, GitHubError, graphql_error, require_success
+from ci_eval.forge.rest import GONE, Host, api_address, checked, items, read, token_in
 from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response, connecting, shown_address
@@ -70,8 +62,7 @@ async def connected(context: RunContext) -> AsyncIterator["GitHub"]:
         "X-GitHub-Api-Version": API_VERSION,
     }
     async with connecting(env) as net:
-        host = Host(net, context, HostRules("GitHub", limit_s, error_detail, is_server_error))
-        yield GitHub(host, api, repository, headers, graphql)
+        yield GitHub(Host(net, context, RULES), api, repository, headers, graphql)
 
 
 def _graphql(env: Mapping[str, str], api: str) -> str:

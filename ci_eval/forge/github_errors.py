@@ -3,11 +3,10 @@
 import re
 
 from ci_eval.forge import rest
-from ci_eval.forge.rest import HostError
+from ci_eval.forge.rest import GONE, HostError, HostRules
 from ci_eval.records.model import Json
 from ci_eval.runtime.http import Response
 
-GONE = (404, 410)
 _LIMITED_S = 60.0
 """How long to wait if a rate limit names no time: the minimum that GitHub asks for."""
 _GRAPHQL_STATUSES = {
@@ -149,3 +148,6 @@ def error_detail(response: Response) -> str:
     parts += [each.get("message") for each in details[:_MAX_DETAILS] if isinstance(each, dict)]
     shown = ": ".join(each for each in parts if isinstance(each, str))
     return f": {response.request.quoted(shown)}" if shown else ""
+
+
+RULES = HostRules("GitHub", limit_s, error_detail, is_server_error)

@@ -25,7 +25,6 @@ TOKENS = ("CI_EVAL_GITLAB_TOKEN", "GITLAB_TOKEN")
 """Variables that may hold the token; not `CI_JOB_TOKEN`, which can only read notes."""
 MAX_PAGES = 200
 """The largest number of pages of a list."""
-GONE = (404, 410)
 _LIMITED_S = 60.0
 """How long to wait if a rate limit names no time: those of notes are per minute."""
 
@@ -137,7 +136,7 @@ class GitLab:
         try:
             await self._send(Request("DELETE", self._url(path)))
         except HostError as exc:
-            if exc.status not in GONE:
+            if exc.status not in rest.GONE:
                 raise
 
     def _url(self, path: str) -> str:
@@ -177,7 +176,7 @@ def _require_success(response: Response) -> None:
         message, hint = f"GitLab refuses {shown}{detail}", "the token needs the scope `api`"
     elif status == 403:
         message, hint = f"GitLab refuses {shown}{detail}", role
-    elif status in GONE:
+    elif status in rest.GONE:
         message, hint = f"GitLab has no {shown}, or the token has no access to it", role
     else:
         message, hint = f"{shown} answered {status}{detail}", ""

@@ -18,8 +18,7 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, Response, address
 from ci_eval.runtime.retry import Backoff, retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
-from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import dotted
+from ci_eval.text.validation_messages import described
 
 M = TypeVar("M", bound=Stored)
 
@@ -32,6 +31,8 @@ PATIENCE_S = 150.0
 BACKOFF = Backoff(first_s=1.0, longest_s=10.0, factor=4.0)
 RETRIES = 3
 """The most retries of one request."""
+GONE = (404, 410)
+"""Statuses of what does not exist, or no longer."""
 _SERVER_ERRORS = (500, 502, 503, 504)
 
 
@@ -127,9 +128,8 @@ class Host:
                 raise HostError(str(exc)) from exc
             return None, str(exc)
         # A GraphQL response with status 200 that failed says why in its errors.
-        shown = (
-            f"200{self.rules.error_detail(response)}" if response.status == 200 else response.shown
-        )
+        detail = self.rules.error_detail(response)
+        shown = f"200{detail}" if response.status == 200 else response.shown
         return response, f"{request.shown} answered {shown}"
 
     async def _wait(self, pause_s: float, said: str) -> None:
@@ -232,7 +232,6 @@ def checked(item: Json, kind: type[M], response: Response) -> M:
     try:
         return kind.model_validate(item)
     except ValidationError as exc:
-        loc, why = next(iter(explain(exc, kind)))
-        where = response.request.quoted(f"{dotted(loc)}: {why}" if loc else why)
+        where = response.request.quoted(next(described(exc, kind)))
         message = f"{response.request.shown} returned unexpected data: {where}"
         raise HostError(message) from exc

@@ -177,15 +177,7 @@ def section(report: Report, place: Place, writes: Markdown, *, note: str = "") -
     if note:
         decision, _, rest = text.partition("\n\n")
         text = f"{decision}\n\n{note.strip()}\n\n{rest}"
-    return Section(
-        suite=report.meta.suite,
-        job=report.meta.job,
-        outcome=report.verdict.outcome,
-        text=text,
-        commit=place.commit,
-        run=place.run,
-        attempt=place.attempt,
-    )
+    return Section(report.meta.suite, report.meta.job, report.verdict.outcome, text, *place[1:])
 
 
 def _number(env: Mapping[str, str], name: str) -> int:

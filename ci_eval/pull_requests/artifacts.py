@@ -88,15 +88,11 @@ async def reports(github: GitHub, artifacts: list[Artifact]) -> AsyncIterator[Re
 
 
 async def _report(github: GitHub, artifact: Artifact, shown: str) -> Report:
-    if artifact.size_in_bytes > MAX_BODY:
-        message = (
-            f"has {artifact.size_in_bytes:,} bytes; the maximum is {MAX_BODY:,}: upload only "
-            "report.json"
-        )
+    if (size := artifact.size_in_bytes) > MAX_BODY:
+        message = f"has {size:,} bytes; the maximum is {MAX_BODY:,}: upload only report.json"
         raise _error(message, shown)
-    archive = None
-    if not artifact.expired:
-        archive = await github.download(f"actions/artifacts/{artifact.id}/zip", needs=NEEDS)
+    path = f"actions/artifacts/{artifact.id}/zip"
+    archive = None if artifact.expired else await github.download(path, needs=NEEDS)
     if archive is None:
         raise _error("has expired and cannot be published", shown)
     return read(archive, shown)

@@ -162,17 +162,14 @@ def _without_alert(shown: _Shown) -> _Shown:
 def _line(shown: _Shown, newest: str) -> str:
     section = shown.section
     if shown.is_old:
-        return f"- ⏳ {_name(section)} is not evaluated yet{_at(newest)}; it {_past(section)}"
+        decided = "had no verdict" if section.outcome == "incomplete" else section.outcome
+        last = f"it {decided}{_at(section.commit)}"
+        return f"- ⏳ {_name(section)} is not evaluated yet{_at(newest)}; {last}"
     return f"- {_MARKS[section.outcome]} {_name(section)} {_decided(section)}"
 
 
 def _decided(section: Section) -> str:
     return f"{_DECIDED[section.outcome]}; see the job summary"
-
-
-def _past(section: Section) -> str:
-    decided = "had no verdict" if section.outcome == "incomplete" else section.outcome
-    return f"{decided}{_at(section.commit)}"
 
 
 def _at(commit: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from pydantic import AliasPath, Field
 
 from ci_eval.forge.github import GitHub
-from ci_eval.forge.github_errors import GONE, GitHubError
+from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import base_branch, event, event_text, is_commit
+from ci_eval.forge.rest import GONE
 from ci_eval.pull_requests.thread import PostingError
 from ci_eval.records.model import Stored
 

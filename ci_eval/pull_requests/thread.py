@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple, Protocol
 
-from ci_eval.forge.rest import HostError, LimitedError
+from ci_eval.forge.rest import GONE, HostError, LimitedError
 from ci_eval.records.errors import CiEvalError, ExitCode
 
 _MARKED = re.compile(r"<!-- ci-eval:v1 id=[^ ]{1,300} -->")
@@ -31,7 +31,6 @@ class PostingError(CiEvalError):
         """Whether it may have been written, which only another look can find out."""
 
 
-_GONE = (404, 410)
 _REFUSALS = (401, 403, 404)
 
 
@@ -44,7 +43,7 @@ def posting_errors(*, is_edit: bool = False) -> Iterator[None]:
     try:
         yield
     except HostError as exc:
-        is_gone = is_edit and exc.status in _GONE
+        is_gone = is_edit and exc.status in GONE
         raise PostingError(
             str(exc),
             hint=exc.hint,
@@ -55,9 +54,8 @@ def posting_errors(*, is_edit: bool = False) -> Iterator[None]:
 
 def _may_be_written(exc: HostError) -> bool:
     """Return True if the request may have been executed; never after a rate limit."""
-    if isinstance(exc, LimitedError):
-        return False
-    return exc.status is None or exc.status >= 500
+    is_limited = isinstance(exc, LimitedError)
+    return not is_limited and (exc.status is None or exc.status >= 500)
 
 
 class Comment(NamedTuple):

@@ -3,6 +3,7 @@
 A runner shows at most ten errors and ten warnings per step, and 4,096 characters of each.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -24,7 +25,6 @@ _MAX_MESSAGE = 1_000
 """Characters before escaping, which turns one into up to three."""
 
 Level = Literal["error", "warning"]
-_LEVELS: tuple[Level, ...] = ("error", "warning")
 
 
 class Note(NamedTuple):
@@ -39,13 +39,8 @@ class Note(NamedTuple):
 
     def command(self) -> str:
         """Return the workflow command."""
-        return workflow_command(
-            self.level,
-            terminal(self.message, _MAX_MESSAGE),
-            title=terminal(self.title, _MAX_TITLE),
-            file=self.file,
-            line=self.line,
-        )
+        title, message = terminal(self.title, _MAX_TITLE), terminal(self.message, _MAX_MESSAGE)
+        return workflow_command(self.level, message, title=title, file=self.file, line=self.line)
 
 
 @reporter("annotations")
@@ -56,14 +51,14 @@ class Annotations(Reporter):
 
     def render(self, report: Report, results: Callable[[], Iterator[TrialResult]]) -> Iterator[str]:
         """Yield the workflow commands, one per line."""
-        kept: dict[Level, list[Note]] = {level: [] for level in _LEVELS}
-        totals = dict.fromkeys(_LEVELS, 0)
+        kept: dict[Level, list[Note]] = {"error": [], "warning": []}
+        totals = Counter[Level]()
         for note in notes(report, results()):
             totals[note.level] += 1
             if len(kept[note.level]) < MAX_OF_LEVEL:
                 kept[note.level].append(note)
-        for level in _LEVELS:
-            for note in _at_most_ten(kept[level], totals[level]):
+        for level, found in kept.items():
+            for note in _at_most_ten(found, totals[level]):
                 yield f"{note.command()}\n"
 
 
@@ -108,7 +103,7 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
         outcome, place = outcomes.of(result), Place.of(result.key)
         if not outcome or place in seen:
             continue
-        level = _level(outcome, failing_blocks=failing_blocks)
+        level, what = _judged(outcome, failing_blocks=failing_blocks)
         if not level:
             continue
         seen.add(place)
@@ -118,7 +113,7 @@ def _of_cases(report: Report, results: Iterable[TrialResult]) -> Iterator[Note]:
             first, its_outcome, more = shared.get(key, (result, outcome, -1))
             shared[key] = first, its_outcome, more + 1
         else:
-            yield _note(report, result, outcome, _what(outcome, level), level)
+            yield _note(report, result, outcome, what, level)
     for result, outcome, more in shared.values():
         others = f" (and {counted(more, 'other case')})" if more else ""
         yield _note(report, result, outcome, f"not measured{others}", "warning")
@@ -131,29 +126,17 @@ def _note(report: Report, result: TrialResult, outcome: Outcome, what: str, leve
     path = evalset.path if evalset else ""
     if is_place(path) or len(path) > MAX_PATH:
         path = ""
-    return Note(
-        level,
-        f"{place.named(report.meta)}: {what}",
-        outcome.message,
-        file=path,
-        line=result.line if path else None,
-    )
+    title = f"{place.named(report.meta)}: {what}"
+    return Note(level, title, outcome.message, path, result.line if path else None)
 
 
-def _level(outcome: Outcome, *, failing_blocks: bool) -> Level | None:
-    if outcome.kind != "failure":
-        return "warning" if outcome.kind == "error" else None
-    if outcome.type == "ci_eval.Regression":
-        return "error" if outcome.blocks else "warning"
-    if failing_blocks:
-        return "error"
-    # Without suspicion, it also failed before.
-    return "warning" if outcome.suspected else None
-
-
-def _what(outcome: Outcome, level: Level) -> str:
+def _judged(outcome: Outcome, *, failing_blocks: bool) -> tuple[Level | None, str]:
+    """Return the level of an annotation and what happened to the case; no level for none."""
     if outcome.kind == "error":
-        return "not measured"
+        return "warning", "not measured"
     if outcome.type == "ci_eval.Regression":
-        return "regressed"
-    return "failed" if level == "error" else "possible regression, may be noise"
+        return "error" if outcome.blocks else "warning", "regressed"
+    if failing_blocks and outcome.kind == "failure":
+        return "error", "failed"
+    # Without suspicion, it also failed before.
+    return "warning" if outcome.suspected else None, "possible regression, may be noise"
