@@ -1,21 +1,21 @@
 """Entry point of the GitHub Action: turns its inputs into a command, usually `ci-eval run`.
 
-A test keeps `INPUTS` and `action.yml` in step.
+Its inputs are the options of the commands; a test keeps `action.yml` in step with them.
 """
 
 import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+import click
 
 from ci_eval.cli import console
 from ci_eval.cli import main as cli
 from ci_eval.cli.exit_codes import complain, guarded
 from ci_eval.pull_requests.github_runner import annotate, publish
-from ci_eval.pull_requests.options import MODES, WHENS
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.run_files.names import REPORT_FOLDER
 from ci_eval.runtime import isolation
@@ -23,93 +23,14 @@ from ci_eval.runtime.paths import contained
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text
 
-Kind = Literal["path", "text", "word", "list", "number", "flag"]
 MAX_LIST = 1024 * 1024
 """Maximum length of a file of items, in characters."""
 COMMANDS = ("run", "publish")
 """Values of the input `command`."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """One input; it maps to the option of the same name."""
-
-    name: str
-    kind: Kind = "path"
-    commands: tuple[str, ...] = ("run",)
-    words: tuple[str, ...] = ()
-    """Allowed values of a word."""
-    is_argument: bool = False
-    """Whether its items are arguments of the command, not options."""
-    empty: str = ""
-    """The action's default, where it differs from the option's."""
-
-    def arguments(self, value: str, folder: Path) -> list[str]:
-        """Return the command-line arguments for `value`, which is not empty.
-
-        Values are joined to their option, so that none is parsed as an option.  Files that
-        a list names are relative to `folder`.
-
-        Raises:
-            ValueError: it is not of the input's kind.
-            UsageError: a file cannot be read.
-
-        """
-        option = f"--{self.name}"
-        match self.kind:
-            case "flag":
-                return [option] if _flag(value) else []
-            case "list" if self.is_argument:
-                return list(_items(value, folder))
-            case "list":
-                return [f"{option}={item}" for item in _items(value, folder)]
-            case "number":
-                return [f"{option}={_number(value)}"]
-            case "word" if value not in self.words:
-                expected = f"expected one of {', '.join(self.words)}"
-                raise ValueError(f"{expected}, found {value!r}{did_you_mean(value, self.words)}")
-        return [f"{option}={value}"]
-
-
-@dataclass(frozen=True)
-class SaveInput(Input):
-    """`baseline-save`: a word or a flag."""
-
-    def arguments(self, value: str, folder: Path) -> list[str]:
-        """Return the option, or nothing if the run is not stored."""
-        del folder
-        if value == "auto":
-            return [f"--{self.name}=auto"]
-        try:
-            return [f"--{self.name}=always"] if _flag(value) else []
-        except ValueError:
-            raise ValueError(f"expected auto, true or false, found {value!r}") from None
-
-
-_BOTH = ("run", "publish")
-INPUTS = (
-    Input("config"),
-    Input("agent", "list"),
-    Input("evalset", "list"),
-    Input("case", "list"),
-    Input("tag", "list"),
-    Input("criterion", "list"),
-    Input("repeats", "number"),
-    Input("failed", "flag"),
-    Input("resume", "flag"),
-    Input("record"),
-    Input("adk-results"),
-    Input("judge-mode", "word", words=("auto", "record", "replay", "off")),
-    Input("out"),
-    SaveInput("baseline-save", "word", empty="auto"),
-    Input("section", "text"),
-    Input("comment", "word", _BOTH, MODES, empty="update"),
-    Input("comment-on", "word", _BOTH, WHENS),
-    Input("pr", "number", _BOTH),
-    Input("check-run", "flag", _BOTH),
-    Input("reports", "list", ("publish",), is_argument=True),
-    Input("artifact", "text", ("publish",)),
-)
+DEFAULTS = {"baseline-save": "auto", "comment": "update"}
+"""The action's defaults, where they differ from those of the options."""
+_NOT_INPUTS = ("json", "verbose", "quiet")
+"""Options for interactive use; workflows set `RUNNER_DEBUG` to log more."""
 COMMAND = "command"
 """The input (not an option) that selects the command."""
 WORKING_DIRECTORY = "working-directory"
@@ -153,9 +74,8 @@ def read_inputs(env: Mapping[str, str]) -> Command:
 
     An empty input, such as an unset input of a calling workflow, counts as not given.
     """
-    defaults = {each.name: each.empty for each in INPUTS}
     given = {
-        name: value.strip() or defaults.get(name, "")
+        name: value.strip() or DEFAULTS.get(name, "")
         for variable, value in env.items()
         if (name := variable.removeprefix("INPUT_").lower()) != variable.lower()
     }
@@ -170,28 +90,67 @@ def read_inputs(env: Mapping[str, str]) -> Command:
         expected = f"expected one of {', '.join(COMMANDS)}"
         message = f"{expected}, found {command!r}{did_you_mean(command, COMMANDS)}"
         problems.append(_problem(COMMAND, message))
-    arguments, more = [command], list[str]()
-    for known in INPUTS:
-        if known.name not in given:
-            continue
+    known = options("run") | options("publish")
+    # Inputs of other commands may have a value too: their default.
+    used = options(command) if command in COMMANDS else {}
+    selected, positional = [command], list[str]()
+    for name in [name for name in known if name in given]:
         try:
-            found = known.arguments(given.pop(known.name), folder)
+            found = _arguments(name, known[name], given.pop(name), folder)
         except (ValueError, UsageError) as exc:
-            problems.append(_problem(known.name, str(exc)))
+            problems.append(_problem(name, str(exc)))
             continue
-        # Inputs of other commands may have a value too: their default.
-        if command in known.commands:
-            (more if known.is_argument else arguments).extend(found)
-    arguments += ["--", *more] if more else []
-    names = (*(known.name for known in INPUTS), COMMAND, WORKING_DIRECTORY, TOKEN)
+        if name in used:
+            is_argument = isinstance(known[name], click.Argument)
+            (positional if is_argument else selected).extend(found)
+    if positional:
+        selected += ["--", *positional]
+    names = (*known, COMMAND, WORKING_DIRECTORY, TOKEN)
     for name in sorted(given):
         message = f"the action has no such input{did_you_mean(name, names)}"
         problems.append(Problem(message, where=f"input {name!r}", severity="warning"))
-    return Command(arguments, folder, problems)
+    return Command(selected, folder, problems)
 
 
 def _problem(name: str, message: str) -> Problem:
     return Problem(message, where=f"input {name!r}")
+
+
+def options(command: str) -> dict[str, click.Parameter]:
+    """Return the parameters of `command` that are inputs of the action, by name."""
+    found = {
+        max(each.opts, key=len).removeprefix("--"): each for each in cli.command(command).params
+    }
+    return {name: each for name, each in found.items() if name not in _NOT_INPUTS}
+
+
+def _arguments(name: str, parameter: click.Parameter, value: str, folder: Path) -> list[str]:
+    """Return the command-line arguments for an input's `value`, which is not empty.
+
+    Values are joined to their option, so that none is parsed as an option.  Files that
+    a list names are relative to `folder`.
+
+    Raises:
+        ValueError: the value is not of the parameter's type.
+        UsageError: a file cannot be read.
+
+    """
+    match parameter:
+        case click.Argument():
+            return list(_items(value, folder))
+        case click.Option(multiple=True):
+            return [f"--{name}={item}" for item in _items(value, folder)]
+        case click.Option(is_flag=True):
+            return [f"--{name}"] if _flag(value) else []
+        case click.Option(name="baseline_save"):
+            mode = _baseline_save(value)
+            return [f"--{name}={mode}"] if mode else []
+        case click.Option(type=click.IntRange()):
+            return [f"--{name}={_number(value)}"]
+        case click.Option(type=click.Choice(choices=words)) if value not in words:
+            expected = f"expected one of {', '.join(words)}"
+            raise ValueError(f"{expected}, found {value!r}{did_you_mean(value, words)}")
+    return [f"--{name}={value}"]
 
 
 def _items(value: str, folder: Path) -> Iterator[str]:
@@ -225,6 +184,16 @@ def _flag(value: str) -> bool:
     if value in ("false", "False", "FALSE"):
         return False
     raise ValueError(f"expected true or false, found {value!r}")
+
+
+def _baseline_save(value: str) -> str:
+    """Return the value of the option; empty if the run is not stored."""
+    if value == "auto":
+        return value
+    try:
+        return "always" if _flag(value) else ""
+    except ValueError:
+        raise ValueError(f"expected auto, true or false, found {value!r}") from None
 
 
 def _become_owner(env: Mapping[str, str]) -> None:

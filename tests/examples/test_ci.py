@@ -8,8 +8,8 @@ from typing import Any
 import click
 import pytest
 
-from ci_eval.cli import main
-from ci_eval.cli.action import INPUTS
+from ci_eval.cli.action import options
+from ci_eval.cli.main import command as command_named
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
 from ci_eval.plugins import points
 from ci_eval.run_files.names import REPORT_FOLDER
@@ -31,7 +31,7 @@ def test_the_job_gives_options_that_there_are(job: Any) -> None:
     (line,) = job["script"]
     program, command, *arguments = shlex.split(line)
     assert Path(program).name == "ci-eval"
-    run = main.command(command)
+    run = command_named(command)
     run.make_context("run", [each.replace("$CI_EVAL_CONFIG", "x.yaml") for each in arguments])
     with pytest.raises(click.UsageError):
         run.make_context("run", [*arguments, "--no-such-option"])
@@ -54,7 +54,7 @@ def test_the_job_runs_where_a_run_is_compared_or_stored(job: Any) -> None:
 
 @pytest.mark.parametrize("text", [SCRIPT, GUIDE], ids=["the script", "the guide"])
 def test_variables_are_inputs_of_the_action(text: str) -> None:
-    known = {f"INPUT_{each.name.upper()}" for each in INPUTS}
+    known = {f"INPUT_{name.upper()}" for name in options("run") | options("publish")}
     named = set(re.findall(r"INPUT_[A-Z-]+", text))
     assert named
     assert named <= known

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ci_eval.cli import action, main
-from ci_eval.cli.action import COMMAND, INPUTS, TOKEN, WORKING_DIRECTORY, read_inputs
+from ci_eval.cli.action import COMMAND, DEFAULTS, TOKEN, WORKING_DIRECTORY, options, read_inputs
 from ci_eval.cli.publish.options import OUTPUTS
 from ci_eval.pull_requests.github_runner import outputs
 from ci_eval.records.errors import ExitCode, UsageError
@@ -47,31 +47,15 @@ def problems(**inputs: str) -> list[str]:
 
 
 def test_action_yml_lists_the_inputs_that_are_read(documented: dict[str, Any]) -> None:
-    names = [known.name for known in INPUTS]
-    assert set(documented["inputs"]) == {COMMAND, WORKING_DIRECTORY, TOKEN, *names}
-    # Those of a command stand together, in the order in which they are read.
-    assert [name for name in documented["inputs"] if name in names] == names
-
-
-NOT_INPUTS = {"json", "verbose", "quiet"}
-"""Options of whoever types a command; a workflow logs more by `RUNNER_DEBUG`."""
-
-
-@pytest.mark.parametrize("name", action.COMMANDS)
-def test_the_inputs_are_the_options_of_the_command(name: str) -> None:
-    options = {
-        max(parameter.opts, key=len).removeprefix("--") for parameter in main.command(name).params
+    assert set(documented["inputs"]) == {
+        *(COMMAND, WORKING_DIRECTORY, TOKEN),
+        *options("run"),
+        *options("publish"),
     }
-    assert {known.name for known in INPUTS if name in known.commands} == options - NOT_INPUTS
 
 
-@pytest.mark.parametrize("known", [each for each in INPUTS if each.words], ids=lambda it: it.name)
-def test_the_words_are_those_of_the_option(known: action.Input) -> None:
-    for name in known.commands:
-        parameters = {each.opts[0]: each.type for each in main.command(name).params}
-        choice = parameters[f"--{known.name}"]
-        assert isinstance(choice, click.Choice)
-        assert tuple(choice.choices) == known.words
+def test_options_for_interactive_use_are_no_inputs() -> None:
+    assert not {"json", "verbose", "quiet"} & (options("run") | options("publish")).keys()
 
 
 def test_action_yml_lists_the_outputs_that_are_written(documented: dict[str, Any]) -> None:
@@ -105,18 +89,21 @@ def test_the_defaults_in_action_yml_are_those_of_the_command_line(
 
 
 def test_the_documented_type_is_the_one_that_is_checked(documented: dict[str, Any]) -> None:
-    begins = {
-        "flag": "`true` or `false`",
-        "list": "List",
-        "number": "Whole number",
-        "path": "Path",
-        "text": "Text",
-        "word": "Word",
-    }
-    for known in INPUTS:
-        said = documented["inputs"][known.name]["description"]
-        assert said.startswith(begins[known.kind]), known
-        assert all(f"`{word}`" in said.partition(".")[0] for word in known.words), known
+    for name, parameter in (options("run") | options("publish")).items():
+        type_, _, _ = documented["inputs"][name]["description"].partition(".")
+        match parameter:
+            case click.Argument() | click.Option(multiple=True):
+                assert type_.startswith("List"), name
+            case click.Option(is_flag=True):
+                assert type_ == "`true` or `false`", name
+            case click.Option(type=click.IntRange()):
+                assert type_.startswith("Whole number"), name
+            case click.Option(type=click.Choice(choices=words)):
+                assert type_.startswith("Word"), name
+                shown = ["auto", "true", "false"] if name == "baseline-save" else words
+                assert all(f"`{word}`" in type_ for word in shown), name
+            case _:
+                assert type_ in ("Path", "Text"), name
 
 
 # --- Reading the inputs ----------------------------------------------------------------------
@@ -160,13 +147,13 @@ def test_every_input_becomes_its_option() -> None:
         "--repeats=3",
         "--resume",
         "--record=traces.jsonl",
-        "--out=-",
         "--baseline-save=always",
         '--section={"model": "small"}',
         "--comment=recreate",
         "--comment-on=regression",
         "--pr=12",
         "--check-run",
+        "--out=-",
     ]
 
 
@@ -214,8 +201,8 @@ def test_files_of_lists_that_cannot_be_read_are_all_told(tmp_path: Path) -> None
         "input 'agent': none.txt: no such file",
         "input 'evalset': folder: is not a file",
         "input 'case': long.txt: is larger than 1 MiB, the limit for this kind of file",
-        "input 'tag': latin.txt:1: byte 0xe9 is not",
         "input 'criterion': away: is a symlink out of the repository",
+        "input 'tag': latin.txt:1: byte 0xe9 is not",
     ]
 
 
@@ -226,13 +213,13 @@ def test_empty_inputs_are_not_given() -> None:
 def test_an_empty_input_is_what_the_action_does_if_it_is_left_out(
     documented: dict[str, Any],
 ) -> None:
-    defaults = {each.opts[-1]: each.default for each in main.command("run").params}
-    for known in INPUTS:
-        said = documented["inputs"][known.name].get("default", "")
-        if "run" in known.commands and known.kind != "flag" and said and "${{" not in said:
-            assert said == (known.empty or defaults[f"--{known.name}"])
+    for name, parameter in options("run").items():
+        said = documented["inputs"][name].get("default", "")
+        is_flag = isinstance(parameter, click.Option) and parameter.is_flag
+        if said and not is_flag and "${{" not in said:
+            assert said == DEFAULTS.get(name, parameter.default)
         else:
-            assert known.empty == ""
+            assert name not in DEFAULTS
     assert arguments(comment="", baseline_save=" ") == ["--baseline-save=auto", "--comment=update"]
 
 
