@@ -328,8 +328,8 @@ def given_adk(path: Path) -> None:
     """Scenarios and sessions, as ADK's own command takes them."""
     for read in (given.read_session, given.read_initial_session):
         with suppress(*EXPECTED):
-            read(path, shown=SHOWN)
-    for case in given.from_scenarios(path, None, shown=SHOWN, now=1.8e9):
+            read(str(path))
+    for case in given.from_scenarios(str(path), None, now=1.8e9):
         of_case(case)
 
 

@@ -1,13 +1,13 @@
 """`ci-eval evalset …`: lists, creates, edits and converts evalsets."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ci_eval.cli import console
+from ci_eval.cli.console import say_problems
 from ci_eval.cli.evalset import converting, given
 from ci_eval.cli.evalset.files import File, file_at
 from ci_eval.cli.evalset.finding import evalset_files, is_folder, located
@@ -90,13 +90,13 @@ def list_sets(folder: str, *, as_json: bool) -> int:
         print_json(rows)
     else:
         table = [
-            [_plain("-" if cell is None else str(cell)) for cell in row.values()] for row in rows
+            [terminal("-" if cell is None else str(cell)) for cell in row.values()] for row in rows
         ]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
             click.echo(f"{'  '.join(padded).rstrip()} cases")
-    _say(problems)
+    say_problems(problems)
     return ExitCode.USAGE_ERROR if problems else ExitCode.PASSED
 
 
@@ -151,7 +151,7 @@ def add(place: str, eval_set_id: str | None, **options: Any) -> int:
     if options["scenarios_file"]:
         known = {case.eval_id for case in target.open().cases()}
     fresh = [case for case in cases if case.eval_id not in known]
-    _say(target.add(fresh) if fresh else ())
+    say_problems(target.add(fresh) if fresh else ())
     of = f"eval set '{target.eval_set_id}'"
     for case in cases:
         skipped = case.eval_id in known
@@ -173,7 +173,7 @@ def update(place: str, eval_set_id: str | None, **options: Any) -> int:
     """
     target = located(place, eval_set_id)
     cases = changed_cases(options, target, now=time.time())
-    _say(target.update(cases))
+    say_problems(target.update(cases))
     for case in cases:
         _done(f"Eval case '{case.eval_id}' updated in {target.shown}.")
     return ExitCode.PASSED
@@ -205,7 +205,7 @@ def convert(file: str, to: str, out: str | None) -> int:
     """  # noqa: D301  # as above
     written = converting.convert(file, to, out)
     _refuse_there(written.file)
-    _say(written.warnings)
+    say_problems(written.warnings)
     converting.save([written])
     _done(f"{written.shown}: {counted(written.cases, 'case')} written.")
     return ExitCode.PASSED
@@ -226,10 +226,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     Of a folder it is every `*.test.json` and `*.evalset.json` of an older format in and below
     it.  Ids of cases stay as they are, so that a baseline still knows them.
     """
-    session = None
-    if initial_session:
-        path = Path(initial_session)
-        session = given.read_initial_session(path, shown=initial_session)
+    session = given.read_initial_session(initial_session) if initial_session else None
     if is_folder(place):
         if out:
             raise UsageError("--out needs a single file, not a directory")
@@ -240,7 +237,7 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
         one = converting.migrate(place, out, session)
         found = [one] if one else []
     for each in found:
-        _say(each.warnings)
+        say_problems(each.warnings)
     converting.save(found, backup=backup)
     for each in found:
         _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
@@ -258,17 +255,5 @@ def _refuse_there(file: File) -> None:
         raise UsageError(f"{file.shown} already exists", hint="choose another path with --out")
 
 
-def _say(problems: Iterable[Problem]) -> None:
-    console.say_problems(problems)
-
-
 def _done(line: str) -> None:
-    click.echo(_plain(line))
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None else _plain(str(value))
-
-
-def _plain(line: str) -> str:
-    return terminal(line)
+    click.echo(terminal(line))

@@ -21,7 +21,7 @@ from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text
 
 _OF_A_SET = ("name", "description", "creation_timestamp", "metadata")
-"""What files say of all of their cases, beside the id."""
+"""Keys of files for the whole set, except the id."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Written:
 def convert(source: str, to: str, out: str | None) -> Written:
     """Return the evalset `source` in the format `to`, for the file `out`.
 
-    Without `out` the file stands beside `source`, and ends as such files do.
+    Without `out` the file is beside `source`, with the suffix of that format.
 
     Raises:
         UsageError: `source` has errors, or cannot be written in that format.
@@ -74,13 +74,13 @@ def convert(source: str, to: str, out: str | None) -> Written:
 
 
 def migrate(source: str, out: str | None, session: SessionInput | None) -> Written | None:
-    """Return the evalset `source` in ADK's present format; nothing where it has that already.
+    """Return the evalset `source` in ADK's current format; `None` if it already has it.
 
-    Ids of cases stay, so that a baseline knows them.  `session` is what the cases begin with
-    that name no session of their own.
+    Ids of cases stay, so that a baseline knows them.  `session` is the initial session of cases
+    without their own.
 
     Raises:
-        UsageError: it has errors, or is of a format that is not ADK's.
+        UsageError: it has errors, or another format than ADK's.
 
     """
     return _migrated(file_at(source), out, session)
@@ -95,7 +95,7 @@ def _migrated(file: File, out: str | None, session: SessionInput | None) -> Writ
         message = f"is of the format {opened.header.format!r}, not of an older one of ADK's"
         hint = f"`ci-eval evalset convert {source} --to adk` writes it as ADK has it"
         raise UsageError(problems=[Problem(message, source)], hint=hint)
-    # The same file keeps what it was when it was read, so that no change of others is lost.
+    # The same object is written, so that changes by others since it was read are noticed.
     made = file_at(out) if out and out != source else file
     cases = [_begun(case, session) for case in opened.cases()]
     set_id = id_from(path.name)
@@ -107,10 +107,10 @@ def _migrated(file: File, out: str | None, session: SessionInput | None) -> Writ
 
 
 def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
-    """Return each file of an older format in and below `folder`, as `migrate` does.
+    """Return each file of an older format in and below `folder`, migrated.
 
     Raises:
-        UsageError: with every problem of all of them.
+        UsageError: with every problem of all files.
 
     """
     found: list[Written] = []
@@ -128,24 +128,21 @@ def migrate_folder(folder: str, session: SessionInput | None) -> list[Written]:
 
 
 def save(written: Sequence[Written], *, backup: bool = False) -> None:
-    """Write the files; with `backup`, what was there is kept as `NAME.bak`.
+    """Write the files; with `backup`, keep the old ones as `NAME.bak`.
 
     Raises:
-        UsageError: there is a backup already, or a link, or no folder; then nothing is written.
+        UsageError: a backup exists, or a file cannot be written; then nothing is written.
 
     """
     problems = [problem for each in written for problem in each.file.unwritable()]
-    copies = (
-        [each.file.beside(f"{Path(each.file.shown).name}.bak") for each in written]
-        if backup
-        else []
-    )
+    replaced = written if backup else ()
+    copies = [each.file.beside(f"{Path(each.shown).name}.bak") for each in replaced]
     problems += [Problem("already exists", copy.shown) for copy in copies if copy.there]
     if problems:
         raise UsageError(problems=problems, hint="nothing was written")
-    for copy, each in zip(copies, written, strict=False):
+    for copy, each in zip(copies, replaced, strict=True):
         if each.file.there:
-            copy.write(read_text(each.file.path, shown=each.file.shown))
+            copy.write(read_text(each.file.path, shown=each.shown))
     for each in written:
         each.file.write(each.text)
 
@@ -171,7 +168,7 @@ def _stem(path: Path) -> str:
 
 
 def _set_id(opened: OpenedEvalSet, path: Path) -> str:
-    """Return the id of the set; in ADK's older formats that is no more than the file's name."""
+    """Return the id of the set, which in ADK's older formats is the file's name."""
     if opened.header.format in OLDER:
         return id_from(path.name)
     return opened.header.eval_set_id
@@ -189,7 +186,7 @@ def _said_of_all(path: Path, shown: str, header: EvalSet) -> dict[str, Json]:
 def _lost_of_all(
     more: dict[str, Json], set_id: str, to: str, syntax: Syntax, aim: str
 ) -> list[Problem]:
-    """Return a warning for what was said of the whole set, and has no place any more."""
+    """Return a warning for each key of the whole set that the format does not keep."""
     kept = () if syntax == "jsonl" else FORMATS[to].keeps
     lost = [key for key in more if key not in kept and more[key] != set_id]
     if syntax == "jsonl" and set_id != Path(aim).stem:
@@ -213,7 +210,7 @@ def _refuse_unspeakable(opened: OpenedEvalSet, to: str, shown: str) -> None:
 
 
 def _unread(path: Path, shown: str) -> list[Problem]:
-    """Return a warning for what older files say and nobody reads, ADK neither."""
+    """Return a warning for each key of an older file that nobody reads, not even ADK."""
     document = parse_strict(read_text(path, shown=shown), shown=shown)
     turns = [
         (loc, turn)

@@ -36,16 +36,16 @@ class File(ABC):
     def beside(self, name: str) -> "File":
         """Return the file of another name in the same folder."""
 
-    @abstractmethod
     def unwritable(self) -> list[Problem]:
-        """Return why it is not written, if something speaks against it."""
+        """Return the reasons why it cannot be written, as far as known before the attempt."""
+        return []
 
     @abstractmethod
     def write(self, text: str) -> None:
-        """Write it in one piece; what was there stays where that fails.
+        """Write the whole file; if that fails, its old content remains.
 
         Raises:
-            UsageError: it cannot be written, or is not as it was when it was looked at.
+            UsageError: it cannot be written, or has changed since it was read.
 
         """
 
@@ -53,9 +53,9 @@ class File(ABC):
 class LocalFile(File):
     """A local file."""
 
-    def __init__(self, path: Path, shown: str) -> None:
+    def __init__(self, path: Path, shown: str = "") -> None:
         self._path = path
-        self.shown = shown
+        self.shown = shown or str(path)
 
     @property
     def path(self) -> Path:
@@ -69,11 +69,10 @@ class LocalFile(File):
 
     def beside(self, name: str) -> "LocalFile":
         """Return the file of another name in the same folder."""
-        path = self.path.with_name(name)
-        return LocalFile(path, str(path))
+        return LocalFile(self.path.with_name(name))
 
     def unwritable(self) -> list[Problem]:
-        """Refuse links, what is no file, and folders that are not there."""
+        """Refuse symlinks, anything else that is no file, and missing folders."""
         path, shown = self.path, self.shown
         if path.is_symlink():
             message = "is a symbolic link, not written; pass the file itself"
@@ -83,7 +82,7 @@ class LocalFile(File):
         return [] if path.parent.is_dir() else [Problem("its directory does not exist", shown)]
 
     def write(self, text: str) -> None:
-        """Put another file in its place, with the same mode."""
+        """Replace the file by another with the same mode."""
         problems = self.unwritable()
         if problems:
             raise UsageError(problems=problems)
@@ -95,11 +94,11 @@ class LocalFile(File):
 
 
 class StoredFile(File):
-    """An object, which is written only if it is as it was when this was made."""
+    """An object, which is written only if it has not changed since this was made."""
 
-    def __init__(self, bucket: Bucket, place: Place, entry: Entry | None, shown: str = "") -> None:
+    def __init__(self, bucket: Bucket, place: Place, entry: Entry | None) -> None:
         self.place = place
-        self.shown = shown or str(place)
+        self.shown = str(place)
         self._bucket = bucket
         self._entry = entry
 
@@ -109,7 +108,7 @@ class StoredFile(File):
 
     @property
     def path(self) -> Path:
-        """A copy, which is there as long as this is."""
+        """A copy, which exists as long as this object."""
         return self._copy.path
 
     @property
@@ -122,12 +121,8 @@ class StoredFile(File):
         folder, slash, _ = self.place.name.rpartition("/")
         return _stored(self._bucket, self._bucket.place(f"{folder}{slash}{name}"))
 
-    def unwritable(self) -> list[Problem]:
-        """Return nothing: only writing tells."""
-        return []
-
     def write(self, text: str) -> None:
-        """Put another object in the place of the one that was looked at, and of no other."""
+        """Replace the object, unless it has changed."""
         before = self._entry.generation if self._entry else 0
         self._bucket.put(self.place.name, BytesIO(text.encode()), instead_of=before)
 
@@ -136,7 +131,7 @@ def file_at(given: str) -> File:
     """Return the file that the user calls `given`; `gs://bucket/app/id` is ADK's evalset.
 
     Raises:
-        UsageError: it is no address, or the bucket cannot be asked.
+        UsageError: the address is invalid, or the bucket cannot be read.
 
     """
     if not is_place(given):
@@ -146,10 +141,10 @@ def file_at(given: str) -> File:
 
 
 def bucket_at(place: Place) -> Bucket:
-    """Return the bucket of `place`, as the configuration in this folder says to reach it.
+    """Return the bucket of `place`, with the access that the configuration in this folder sets.
 
     Raises:
-        UsageError: that is wrong, or there are no credentials.
+        UsageError: the configuration has errors, or there are no credentials.
 
     """
     here = load.context_of(Path(CONFIG_FILE))

@@ -20,7 +20,7 @@ from ci_eval.storage.adk_storage import (
 from ci_eval.storage.gs_uri import Place, is_place
 
 MAX_FILES = 10_000
-"""In how many files of a folder evalsets are looked for."""
+"""Maximum number of files in a folder that are searched for evalsets."""
 _EVALSET_NAMES = (EVALSET_SUFFIX, ".test.json")
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".csv")
 _NOT_OURS = ("node_modules", "__pycache__", "site-packages")
@@ -32,7 +32,7 @@ def located(place: str, eval_set_id: str | None) -> EvalSetFile:
     In a bucket the folder of an agent is `gs://bucket/app`.
 
     Raises:
-        UsageError: the folder is not there, or the id is none.
+        UsageError: the folder does not exist, or the id is invalid.
 
     """
     if is_place(place):
@@ -46,8 +46,8 @@ def located(place: str, eval_set_id: str | None) -> EvalSetFile:
         what = "a file" if path.exists() else "missing"
         raise UsageError(f"{place} is {what}; an id needs the directory of an agent")
     check_segment(eval_set_id, "eval_set_id")
-    file = path / f"{eval_set_id}{EVALSET_SUFFIX}"
-    return EvalSetFile(LocalFile(file, str(file)), eval_set_id, app=path.resolve().name)
+    file = LocalFile(path / f"{eval_set_id}{EVALSET_SUFFIX}")
+    return EvalSetFile(file, eval_set_id, app=path.resolve().name)
 
 
 def _located_object(given: str, eval_set_id: str | None) -> EvalSetFile:
@@ -72,11 +72,11 @@ def is_folder(given: str) -> bool:
 def evalset_files(folder: str) -> Iterator[File]:
     """Yield the files in and below `folder` that are evalsets, or are named like ones.
 
-    Hidden folders are left out, and those of installed packages; in a bucket, whatever is not
-    named like an evalset of ADK.
+    Hidden folders and those of installed packages are left out; in a bucket, all files that are
+    not named like an evalset of ADK.
 
     Raises:
-        UsageError: there is no such folder, or it holds too many files.
+        UsageError: the folder does not exist, or contains too many files.
 
     """
     if is_place(folder):
@@ -88,7 +88,7 @@ def evalset_files(folder: str) -> Iterator[File]:
         raise UsageError(problems=[Problem(message, folder)])
     for path in _files(top, folder):
         if path.name.endswith(_EVALSET_NAMES) or _is_evalset(path):
-            yield LocalFile(path, str(path))
+            yield LocalFile(path)
 
 
 def _objects(folder: str) -> Iterator[StoredFile]:
@@ -120,7 +120,7 @@ def _refuse_many(found: Sequence[object], shown: str) -> None:
 
 
 def _is_evalset(path: Path) -> bool:
-    """Return True if a file begins like an evalset that holds something."""
+    """Return True if a file begins like an evalset that is not empty."""
     with suppress(UsageError):
         head = read_head(path, shown=path.name)
         return bool(head) and reader_of(head, syntax_of(path)) is not None

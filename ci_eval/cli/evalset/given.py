@@ -13,13 +13,13 @@ from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.records.errors import UsageError
 from ci_eval.records.model import AdkRecord, ConversationScenario, EvalCase, Json, SessionInput
-from ci_eval.text.json_text import parse_strict
+from ci_eval.text.json_text import JsonText, parse_strict
 from ci_eval.text.validation_messages import explain
-from ci_eval.text.yaml_files import parse_yaml, read_text
+from ci_eval.text.yaml_files import Document, parse_yaml, read_text
 
 
 def from_prompt(prompt: str, expected: str | None, eval_id: str | None, *, now: float) -> EvalCase:
-    """Return the case that our own format makes of a prompt, with the id that it makes, too.
+    """Return the case that our own format makes of a prompt, including its default id.
 
     Raises:
         UsageError: the prompt is empty.
@@ -34,7 +34,7 @@ def from_prompt(prompt: str, expected: str | None, eval_id: str | None, *, now: 
 
 
 def from_file(path: Path, *, shown: str) -> list[EvalCase]:
-    """Return the one case in a file, as ADK or we have it, or all of an evalset of any format.
+    """Return the single case in a file, in ADK's format or ours, or all cases of an evalset.
 
     Raises:
         UsageError: with every problem of the file.
@@ -45,15 +45,11 @@ def from_file(path: Path, *, shown: str) -> list[EvalCase]:
         return list(open_evalset(path, shown=shown).cases())
     text = read_text(path, shown=shown)
     if not {"eval_id", "evalId"} & head.keys():
-        # A list of this one case, in which it stands on the same lines.
+        # A list of this one case, with the same line numbers.
         listed = _as_item(text) if syntax == "yaml" else f"[{text}]"
         return list(read_back(listed, name=f"case.{syntax}", shown=shown).cases())
-    document = (parse_yaml if syntax == "yaml" else parse_strict)(text, shown=shown)
-    try:
-        return [EvalCase.model_validate(document.value)]
-    except ValidationError as exc:
-        found = [document.problem(message, loc) for loc, message in explain(exc, EvalCase)]
-        raise UsageError(problems=found) from exc
+    parse = parse_yaml if syntax == "yaml" else parse_strict
+    return [_validated(EvalCase, parse(text, shown=shown))]
 
 
 def _as_item(text: str) -> str:
@@ -70,20 +66,16 @@ class _Scenarios(AdkRecord):
     scenarios: tuple[ConversationScenario, ...] = ()
 
 
-def from_scenarios(
-    path: Path, session: SessionInput | None, *, shown: str, now: float
-) -> list[EvalCase]:
-    """Return a case for each scenario, with the id that ADK gives it.
+def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> list[EvalCase]:
+    """Return a case for each scenario in the file `name`, with the id that ADK gives it.
 
-    That is the beginning of the SHA-256 of the scenario as JSON, with its keys in order.  A
-    persona that is named, and not described, is hashed by its name, where ADK has its own
-    description of it.
+    The id is the beginning of the SHA-256 of the scenario as JSON, with its keys in order.  A
+    persona without a description is hashed by its name, whereas ADK hashes its own description.
 
     Raises:
         UsageError: with every problem of the file.
 
     """
-    found = _read(_Scenarios, path, shown)
     return [
         EvalCase(
             eval_id=_digest(scenario.model_dump(mode="json")),
@@ -91,18 +83,18 @@ def from_scenarios(
             session_input=session,
             creation_timestamp=now,
         )
-        for scenario in found.scenarios
+        for scenario in _read(_Scenarios, name).scenarios
     ]
 
 
-def read_session(path: Path, *, shown: str) -> SessionInput:
-    """Return the session that a file holds as ADK's `--session_input_file` does.
+def read_session(name: str) -> SessionInput:
+    """Return the session in the file `name`, which is one for ADK's `--session_input_file`.
 
     Raises:
         UsageError: with every problem of the file.
 
     """
-    return _read(SessionInput, path, shown)
+    return _read(SessionInput, name)
 
 
 class _InitialSession(SessionInput):
@@ -110,24 +102,27 @@ class _InitialSession(SessionInput):
     user_id: str = ""
 
 
-def read_initial_session(path: Path, *, shown: str) -> SessionInput | None:
-    """Return the session that an older test begins with; nothing where the file says nothing.
+def read_initial_session(name: str) -> SessionInput | None:
+    """Return the initial session of older tests; `None` if the file `name` sets no field.
 
-    As in ADK, whatever is not said is empty.
+    As in ADK, missing fields are empty.
 
     Raises:
         UsageError: with every problem of the file.
 
     """
-    found = _read(_InitialSession, path, shown)
+    found = _read(_InitialSession, name)
     return SessionInput(**found.model_dump()) if found.model_fields_set else None
 
 
 M = TypeVar("M", bound=AdkRecord)
 
 
-def _read(model: type[M], path: Path, shown: str) -> M:
-    document = parse_strict(read_text(path, shown=shown), shown=shown)
+def _read(model: type[M], name: str) -> M:
+    return _validated(model, parse_strict(read_text(Path(name), shown=name), shown=name))
+
+
+def _validated(model: type[M], document: Document | JsonText) -> M:
     try:
         return model.model_validate(document.value)
     except ValidationError as exc:

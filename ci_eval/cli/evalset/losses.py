@@ -14,7 +14,7 @@ from ci_eval.records.model import (
 )
 
 MAX_NAMED = 3
-"""How many cases a warning names of those that lose the same."""
+"""Maximum number of cases that a warning names."""
 INCIDENTAL = frozenset(
     {
         "creation_timestamp",
@@ -23,7 +23,7 @@ INCIDENTAL = frozenset(
         "conversation[].tool_call_ids",
     }
 )
-"""Parts of a case that ask nothing and expect nothing."""
+"""Parts of a case that neither the agent nor a criterion reads."""
 
 
 def losses(
@@ -34,10 +34,10 @@ def losses(
     target: str,
     ignoring: frozenset[str] = frozenset(),
 ) -> list[Problem]:
-    """Return a warning for each part of the cases `before` that is not the same `after`.
+    """Return a warning for each part of the cases `before` that differs `after`.
 
     Raises:
-        EvalSetError: the cases are not the same ones.
+        EvalSetError: the ids of the cases differ.
 
     """
     originals, kept = list(before), list(after)
@@ -64,7 +64,7 @@ def losses(
 
 
 def _same(one: EvalCase, other: EvalCase) -> bool:
-    """Return True if two cases are equal wherever they are; quicker than comparing facts."""
+    """Return True if two cases are equal apart from their place; faster than comparing facts."""
     beside = {"line": None, "of_adk": False}
     return dict(one) | beside == dict(other) | beside
 
@@ -115,7 +115,7 @@ def call_ids(turn: Invocation) -> list[str | None]:
 
 
 def _results(turn: Invocation, calls: Sequence[ToolCall]) -> list[Json]:
-    """Return the tools' answers: each where its call is, or all where the calls have no ids."""
+    """Return the tools' answers: one for each call, or all if the calls have no ids."""
     data = turn.intermediate_data
     found = [call.result for call in calls]
     if isinstance(data, IntermediateData) and len(data.tool_responses) != sum(
@@ -139,7 +139,7 @@ def _beside_calls(data: InvocationEvents) -> list[Json]:
 
 
 def _differing(before: Any, after: Any, where: str) -> Iterator[str]:
-    """Yield the parts of `before` that `after` has not, or has otherwise."""
+    """Yield the parts of `before` that `after` lacks, or in which it differs."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             inner = f"{where}.{key}" if where else str(key)
@@ -157,7 +157,7 @@ def _differing(before: Any, after: Any, where: str) -> Iterator[str]:
 
 
 def _gained(value: Any, where: str) -> Iterator[str]:
-    """Yield the place of what was not there before, unless it asks nothing and expects nothing."""
+    """Yield the place of a new value, unless it has no effect."""
     if where == "session_input":
         value = value.get("state")
     empty_session = where.startswith("session_input") and not value

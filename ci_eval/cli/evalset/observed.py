@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
@@ -33,44 +33,42 @@ MEASURED = (
     "finish_reason",
     "unseen",
 )
-"""Fields of an invocation that tell of one run, and are no expectation."""
+"""Fields of an invocation that describe a single run, and are no expectation."""
 MAX_PROBLEMS = 100
-"""Reading recordings stops after so many problems."""
+"""Maximum number of problems before reading stops."""
 
 
 class Wanted(NamedTuple):
-    """Which conversation of a file of recordings is meant."""
+    """Selects a conversation in a file of recordings."""
 
     case: str
-    """The id of the case, and of the conversation where the file has ids."""
+    """The id of the case, and of the conversation if the file has ids."""
     asked: tuple[str, ...] | None = None
-    """What the user says in the case, which tells where the file has no ids; `None` where the
-    case is new."""
+    """The user's messages in the case, which identify the conversation in a file without ids;
+    `None` for a new case."""
     agent: str | None = None
     evalset: str | None = None
     repeat: int = 0
 
 
-class _Observed(Recording):
-    """A recording, with who was observed."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
+class _Observed(Recording, extra="ignore"):
+    """A recording and its agent."""
 
     agent: str | None = None
 
 
 _Who = tuple[str | None, str | None]
-"""Which agent on which evalset, as far as the file says."""
+"""The agent and the evalset, if the file names them."""
 
 
 def from_traces(path: Path, wanted: Wanted, *, shown: str) -> Recording:
-    """Return the conversation that is `wanted` of a file of recordings, under the wanted id.
+    """Return the `wanted` conversation of a file of recordings, with the wanted id.
 
-    Several of one case are its repeats, as a `recorded` agent counts them.  Where a file has no
-    ids it is the one in which the user says the same, or, for a new case, the only one.
+    Several conversations of a case are its repeats, as for a `recorded` agent.  In a file without
+    ids, it is the one with the same user messages or, for a new case, the only one.
 
     Raises:
-        UsageError: there is none, or it failed, or it could be one of several.
+        UsageError: there is none, it failed, or several match.
 
     """
     named: dict[_Who, Recording] = {}
@@ -118,7 +116,7 @@ def _unnamed(found: Sequence[Recording], wanted: Wanted, shown: str) -> Recordin
 
 
 def _recordings(path: Path, shown: str) -> Iterator[Recording]:
-    """Yield the conversations of a file: of `traces.jsonl`, or of another tool's recording."""
+    """Yield the conversations in `traces.jsonl`, or in another tool's recording."""
     syntax, head = syntax_of(path), read_head(path, shown=shown)
     first = head[0] if isinstance(head, list) and head else None
     if not (isinstance(first, dict) and {"eval_id", "invocations"} <= first.keys()):
@@ -156,7 +154,7 @@ def _lines(path: Path, shown: str) -> Iterator[Recording]:
 
 
 def expecting(recording: Recording, *, now: float) -> EvalCase:
-    """Return a new case that expects what was recorded; no final state is expected."""
+    """Return a new case that expects the recorded conversation, but no final state."""
     turns = map(_expectation, recording.invocations or ())
     return EvalCase(
         eval_id=str(recording.eval_id), conversation=tuple(turns), creation_timestamp=now
@@ -164,13 +162,13 @@ def expecting(recording: Recording, *, now: float) -> EvalCase:
 
 
 def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
-    """Return `case` with the recorded conversation as what it expects.
+    """Return `case` with the recorded conversation as its expectation.
 
-    What else it says stays: session, tags, rubrics, assertions, its own keys.  Of the final
-    state it expects the same keys as before.
+    Its session, tags, rubrics, assertions and unknown keys stay.  It expects the same keys of the
+    final state as before.
 
     Raises:
-        UsageError: other messages were sent than the case has.
+        UsageError: the user's messages differ from those of the case.
 
     """
     turns = recording.invocations or ()
@@ -201,17 +199,15 @@ def now_expecting(case: EvalCase, recording: Recording) -> EvalCase:
 
 
 def _expectation(turn: Invocation) -> Invocation:
-    """Return an observed invocation without what only tells of that one run."""
+    """Return an observed invocation without the fields that describe only that run."""
     kept = {name: value for name, value in turn if name not in MEASURED}
     if isinstance(turn.intermediate_data, InvocationEvents):
         kept["intermediate_data"] = _without_usage(turn.intermediate_data.invocation_events)
     return Invocation(**kept)
 
 
-def _without_usage(
-    events: Iterable[InvocationEvent],
-) -> InvocationEvents | IntermediateData:
-    """Return the events without what they cost; those of a reply that only counts tokens go."""
+def _without_usage(events: Iterable[InvocationEvent]) -> InvocationEvents | IntermediateData:
+    """Return the events without token usage, and omit those that contain nothing else."""
     kept = tuple(
         event.model_copy(update={"usage_metadata": None, "model_version": None})
         for event in events

@@ -18,7 +18,7 @@ _FLAGS = {
     "traces": "--from-traces",
     "trace_evalset": "--evalset",
 }
-"""Options whose names here are not those on the command line."""
+"""Options whose parameters have other names."""
 _BELONGS = {
     "expected": ("prompt",),
     "agent": ("traces",),
@@ -26,7 +26,7 @@ _BELONGS = {
     "repeat": ("traces",),
     "case": ("case_file", "prompt", "traces"),
 }
-"""Which options say something only beside which others."""
+"""Options that have an effect only with one of certain others."""
 
 
 def new_cases(options: dict[str, Any], *, now: float) -> list[EvalCase]:
@@ -37,16 +37,13 @@ def new_cases(options: dict[str, Any], *, now: float) -> list[EvalCase]:
 
     """
     source = _one_of(options, ("case_file", "prompt", "traces", "scenarios_file"))
-    session = None
-    if options["session_input_file"]:
-        name = options["session_input_file"]
-        session = given.read_session(Path(name), shown=name)
+    session_file = options["session_input_file"]
+    session = given.read_session(session_file) if session_file else None
     match source:
         case "case_file":
             cases = _from_file(options)
         case "scenarios_file":
-            name = options["scenarios_file"]
-            cases = given.from_scenarios(Path(name), session, shown=name, now=now)
+            cases = given.from_scenarios(options["scenarios_file"], session, now=now)
         case "prompt":
             prompt, expected, eval_id = (options[key] for key in ("prompt", "expected", "case"))
             cases = [given.from_prompt(prompt, expected, eval_id, now=now)]
@@ -58,10 +55,10 @@ def new_cases(options: dict[str, Any], *, now: float) -> list[EvalCase]:
 
 
 def changed_cases(options: dict[str, Any], target: EvalSetFile, *, now: float) -> list[EvalCase]:
-    """Return the cases that `evalset update` is to put in the place of those in `target`.
+    """Return the cases by which `evalset update` is to replace those in `target`.
 
     Raises:
-        UsageError: as `new_cases`, or what was recorded is of another conversation.
+        UsageError: as `new_cases`, or another conversation was recorded.
 
     """
     if _one_of(options, ("case_file", "traces")) == "case_file":
@@ -75,7 +72,7 @@ def changed_cases(options: dict[str, Any], target: EvalSetFile, *, now: float) -
 
 
 def _one_of(options: dict[str, Any], names: Sequence[str]) -> str:
-    """Return the one of these options that is given, and refuse what says nothing beside it."""
+    """Return the option of `names` that is given, and refuse options without effect beside it."""
     given = [name for name in names if options[name] is not None]
     if len(given) != 1:
         raise UsageError(f"give one of {', '.join(map(_flag, names))}")

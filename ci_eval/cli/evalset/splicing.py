@@ -1,15 +1,16 @@
 """Text edits of evalset files: add, replace or delete a case.
 
-Nothing else changes: not the order of keys, not what is indented, not a comment beside another
-case.  So a review shows the case that was edited, and no more.  Where that cannot be done, as
-in YAML that is written like JSON, it is refused; whether the text says afterwards what was
-meant is for the caller to see, by reading it again.
+Nothing else changes: neither the order of keys, nor the indentation, nor a comment beside
+another case.  So a review shows only the edited case.  Where that is impossible, as in YAML
+that is written like JSON, the edit is refused.  Callers read the text again, to check that it
+has the intended content.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Protocol
 
 from ci_eval.cli.evalset.yaml_text import yaml_text
 from ci_eval.plugins.plugin import Syntax
@@ -19,7 +20,20 @@ from ci_eval.text.json_text import MAX_DEPTH, decode, skip
 from ci_eval.text.yaml_files import parse_yaml
 
 LISTS = ("eval_cases", "evalCases", "cases")
-"""What files call the list of their cases, where it is not all there is."""
+"""Keys of the list of cases in files that are not the list itself."""
+
+
+class Cases(Protocol):
+    """The cases in a text; each method returns the edited text."""
+
+    def add(self, items: Sequence[Json]) -> str:
+        """Add `items` behind the cases."""
+
+    def replace(self, position: int, item: Json) -> str:
+        """Replace the case at `position`, counted from 0."""
+
+    def remove(self, position: int) -> str:
+        """Remove the case at `position`, counted from 0."""
 
 
 class NotEditableError(UsageError):
@@ -27,45 +41,6 @@ class NotEditableError(UsageError):
 
     What to do: edit the file by hand.
     """
-
-
-def add(text: str, syntax: Syntax, items: Sequence[Json]) -> str:
-    """Return `text` with `items` behind its cases."""
-    match syntax:
-        case "json":
-            return _JsonList(text).add(items)
-        case "jsonl":
-            return _ended(text) + "".join(f"{_line(item)}\n" for item in items)
-        case "yaml":
-            return _YamlList(text).add(items)
-        case "csv":
-            raise _not_editable("a table")
-
-
-def replace(text: str, syntax: Syntax, position: int, item: Json) -> str:
-    """Return `text` with `item` as its case at `position`, counted from 0."""
-    match syntax:
-        case "json":
-            return _JsonList(text).replace(position, item)
-        case "jsonl":
-            return _with_line(text, position, f"{_line(item)}\n")
-        case "yaml":
-            return _YamlList(text).replace(position, item)
-        case "csv":
-            raise _not_editable("a table")
-
-
-def remove(text: str, syntax: Syntax, position: int) -> str:
-    """Return `text` without its case at `position`, counted from 0."""
-    match syntax:
-        case "json":
-            return _JsonList(text).remove(position)
-        case "jsonl":
-            return _with_line(text, position, "")
-        case "yaml":
-            return _YamlList(text).remove(position)
-        case "csv":
-            raise _not_editable("a table")
 
 
 def _not_editable(what: str) -> NotEditableError:
@@ -83,11 +58,26 @@ def _ended(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def _with_line(text: str, position: int, line: str) -> str:
-    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
-    places = [number for number, each in enumerate(lines) if each.strip()]
-    lines[places[position]] = line
-    return "".join(lines)
+class _Lines:
+    """The cases of a JSONL text, one a line."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+        self._places = [number for number, line in enumerate(self._lines) if line.strip()]
+
+    def add(self, items: Sequence[Json]) -> str:
+        return _ended(self._text) + "".join(f"{_line(item)}\n" for item in items)
+
+    def replace(self, position: int, item: Json) -> str:
+        return self._with(position, f"{_line(item)}\n")
+
+    def remove(self, position: int) -> str:
+        return self._with(position, "")
+
+    def _with(self, position: int, line: str) -> str:
+        self._lines[self._places[position]] = line
+        return "".join(self._lines)
 
 
 # --- JSON -------------------------------------------------------------------------------------
@@ -142,7 +132,7 @@ class _JsonList:
         return (self._newline + self._pad).join(lines)
 
     def _find(self) -> int:
-        """Return where the list begins."""
+        """Return the position of the list's opening bracket."""
         text = self._text
         begin = skip(text, 0)
         if text.startswith("[", begin):
@@ -153,7 +143,7 @@ class _JsonList:
         raise _not_editable("a document without a list of them")
 
     def _members(self, begin: int) -> Iterator[tuple[str, int]]:
-        """Yield the names of an object, each with where its value begins."""
+        """Yield the names of an object, each with the position of its value."""
         text, at = self._text, skip(self._text, begin + 1)
         while text[at] != "}":
             name, at = decode(text, at, max_depth=MAX_DEPTH)
@@ -162,7 +152,7 @@ class _JsonList:
             at = self._behind(at)
 
     def _look_through(self) -> tuple[int, list[tuple[int, int]]]:
-        """Return where the list ends, and from where to where each case goes."""
+        """Return the position of the closing bracket, and the begin and end of each case."""
         text, at = self._text, skip(self._text, self._begin + 1)
         items: list[tuple[int, int]] = []
         while text[at] != "]":
@@ -172,7 +162,7 @@ class _JsonList:
         return at, items
 
     def _behind(self, at: int, end: int | None = None) -> int:
-        """Return where, after the value at `at` and a comma, the next thing begins."""
+        """Return the position of what follows the value at `at` and a comma."""
         text = self._text
         if end is None:
             _, end = decode(text, at, max_depth=MAX_DEPTH)
@@ -181,7 +171,7 @@ class _JsonList:
 
 
 def _indent_at(text: str, position: int) -> str:
-    """Return the white space at the begin of the line that `position` is in."""
+    """Return the indentation of the line that contains `position`."""
     line = text[text.rfind("\n", 0, position) + 1 : position]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
@@ -241,7 +231,7 @@ class _YamlList:
         return found[1] if found else ""
 
     def _each_block(self) -> Iterator[tuple[int, int]]:
-        """Yield from which line on and up to which each case goes."""
+        """Yield the first line of each case, and the line after its last."""
         last = len(self._lines)
         for begin, next_begin in pairwise([*self._starts, last]):
             found = _ITEM.match(self._lines[begin])
@@ -261,3 +251,22 @@ def _yaml(item: Json, indent: str) -> str:
     """Return `item` as an element of a list in YAML, as lines that begin with `indent`."""
     lines = yaml_text([item]).rstrip("\n").split("\n")
     return "\n".join(f"{indent}{line}" if line else line for line in lines)
+
+
+_KINDS: dict[Syntax, Callable[[str], Cases]] = {
+    "json": _JsonList,
+    "jsonl": _Lines,
+    "yaml": _YamlList,
+}
+
+
+def cases_in(text: str, syntax: Syntax) -> Cases:
+    """Return the cases in `text`, ready to be edited.
+
+    Raises:
+        NotEditableError: the text is written in a way that cannot be edited case by case.
+
+    """
+    if syntax not in _KINDS:
+        raise _not_editable("a table")
+    return _KINDS[syntax](text)

@@ -1,19 +1,18 @@
 """Creation and case-by-case editing of a stored evalset.
 
-What is refused, and in which words, is as ADK 2.13.0 has it (`LocalEvalSetsManager`).
+It refuses the same edits, with the same messages, as ADK 2.13.0 (`LocalEvalSetsManager`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_eval.cli.evalset import splicing
 from ci_eval.cli.evalset.files import File
 from ci_eval.cli.evalset.losses import INCIDENTAL, losses
+from ci_eval.cli.evalset.splicing import Cases, cases_in
 from ci_eval.cli.evalset.writing import FORMATS, document_text, read_back
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.formats.sniff import syntax_of
-from ci_eval.plugins.plugin import Syntax
 from ci_eval.records.errors import EvalSetError, Problem, UsageError
 from ci_eval.records.evalset_facts import EvalSet, OpenedEvalSet
 from ci_eval.records.model import EvalCase, Json
@@ -22,17 +21,17 @@ from ci_eval.storage.gs_uri import is_place
 from ci_eval.text.yaml_files import read_text
 
 OLDER = ("adk_flat", "adk_legacy")
-"""The formats that ADK calls older, and still reads in places."""
+"""The older formats of ADK, which it still reads in places."""
 _EDITABLE = ("adk", "cases")
 
 
 @dataclass(frozen=True)
 class EvalSetFile:
-    """An evalset in a file, which may not be there yet."""
+    """An evalset in a file, which may not exist yet."""
 
     file: File
     eval_set_id: str
-    """What the user, or the file's name, calls the evalset."""
+    """The id that the user gives, or else the one in the file's name."""
     app: str = ""
     """The agent whose evalset it is, in ADK's layout."""
 
@@ -50,7 +49,7 @@ class EvalSetFile:
         """Write an evalset without cases.
 
         Raises:
-            UsageError: the id is none that ADK takes, or the file is there.
+            UsageError: ADK does not accept the id, or the file exists.
 
         """
         check_id(self.eval_set_id)
@@ -72,10 +71,10 @@ class EvalSetFile:
         return f"EvalSet {self.eval_set_id} already exists{of}."
 
     def open(self) -> OpenedEvalSet:
-        """Read it.
+        """Read the evalset.
 
         Raises:
-            EvalSetError: it is not there, or with every problem of the file.
+            EvalSetError: it does not exist, or has errors: with every problem of the file.
 
         """
         if not self.path.exists():
@@ -84,10 +83,10 @@ class EvalSetFile:
         return open_evalset(self.path, shown=self.shown)
 
     def add(self, cases: Sequence[EvalCase]) -> list[Problem]:
-        """Add `cases` behind those that are there; warn of what the format does not keep.
+        """Append `cases`; return warnings for what the format does not keep.
 
         Raises:
-            UsageError: a case of such an id is there; then nothing is added.
+            UsageError: a case with one of the ids exists; then none is added.
 
         """
         header, there = self._editable()
@@ -101,14 +100,14 @@ class EvalSetFile:
         if problems:
             raise EvalSetError(problems=problems)
         items = [FORMATS[header.format].case(case) for case in cases]
-        text = splicing.add(self._text(), self._syntax, items)
+        text = self._in(self._text()).add(items)
         return self._save(text, header, [*there, *cases])
 
     def update(self, changed: Sequence[EvalCase]) -> list[Problem]:
-        """Put cases in the places of those with their ids; warn of what the format does not keep.
+        """Replace the cases with the same ids; return warnings for what the format does not keep.
 
         Raises:
-            UsageError: there is none of such an id; then nothing is replaced.
+            UsageError: no case has one of the ids; then none is replaced.
 
         """
         header, cases = self._editable()
@@ -117,25 +116,25 @@ class EvalSetFile:
         for position, case in zip(places, changed, strict=True):
             cases[position] = case
             item = FORMATS[header.format].case(case)
-            text = splicing.replace(text, self._syntax, position, item)
+            text = self._in(text).replace(position, item)
         return self._save(text, header, cases)
 
     def delete(self, ids: Sequence[str]) -> None:
-        """Take the cases `ids` out.
+        """Delete the cases `ids`.
 
         Raises:
-            UsageError: there is none of such an id; then nothing is taken out.
+            UsageError: no case has one of the ids; then none is deleted.
 
         """
         header, cases = self._editable()
         text = self._text()
         for position in sorted(set(self._places(cases, ids, header)), reverse=True):
-            text = splicing.remove(text, self._syntax, position)
+            text = self._in(text).remove(position)
             del cases[position]
         self._save(text, header, cases)
 
     def _places(self, cases: Sequence[EvalCase], ids: Sequence[str], header: EvalSet) -> list[int]:
-        """Return where the cases of these `ids` are."""
+        """Return the positions of the cases `ids`."""
         places = {case.eval_id: position for position, case in enumerate(cases)}
         of = f"not found in eval set `{header.eval_set_id}`."
         problems = [
@@ -147,15 +146,14 @@ class EvalSetFile:
             raise EvalSetError(problems=problems)
         return [places[each] for each in ids]
 
-    @property
-    def _syntax(self) -> Syntax:
-        return syntax_of(self.path)
-
     def _text(self) -> str:
         return read_text(self.path, shown=self.shown)
 
+    def _in(self, text: str) -> Cases:
+        return cases_in(text, syntax_of(self.path))
+
     def _editable(self) -> tuple[EvalSet, list[EvalCase]]:
-        """Return the evalset with its cases, if it is one whose cases can be edited."""
+        """Return the evalset and its cases, if its format can be edited."""
         opened = self.open()
         name = opened.header.format
         if name in _EDITABLE:
@@ -168,16 +166,11 @@ class EvalSetFile:
         raise UsageError(problems=[Problem(message, self.shown)], hint=how)
 
     def _save(self, text: str, header: EvalSet, meant: Sequence[EvalCase]) -> list[Problem]:
-        """Write `text`, if its cases are those that are `meant`."""
+        """Write `text`, if it contains the cases `meant`."""
         try:
             after = read_back(text, name=self.path.name, shown=self.shown)
-            lost = losses(
-                meant,
-                after.cases(),
-                shown=self.shown,
-                target=header.format,
-                ignoring=INCIDENTAL,
-            )
+            kept, target = after.cases(), header.format
+            lost = losses(meant, kept, shown=self.shown, target=target, ignoring=INCIDENTAL)
         except EvalSetError as exc:
             hint = "this would be in the file; nothing was written"
             raise EvalSetError(problems=exc.problems, hint=hint) from exc

@@ -1,7 +1,7 @@
 """Writers for the formats of evalset files.
 
-A writer may leave out what its format has no place for.  That nothing is lost unsaid does not
-hang on its care: what was written is read again, and compared with what was meant (`losses`).
+A writer may leave out what its format cannot store: what was written is read again and compared
+with the original cases (`losses`), so that every loss is reported.
 """
 
 import json
@@ -20,40 +20,25 @@ from ci_eval.records.model import Content, EvalCase, IntermediateData, Invocatio
 from ci_eval.records.scenarios import of_metadata
 from ci_eval.records.stated_expectations import states
 
-_ADKS = ("name", "description", "creation_timestamp")
-_AGENTFLOWS = ("name", "description", "metadata")
-_OURS = ("description",)
-"""What, beside the id, such files say of a set as a whole."""
-
-
 # --- ADK --------------------------------------------------------------------------------------
 
 _NOT_ADKS = {
     "conversation": {"__all__": {"nodes", "cost_usd", "waits_for", "finish_reason", "unseen"}}
 }
-"""Fields of ours at places where ADK refuses what it does not know."""
+"""Fields of ours where ADK rejects unknown fields."""
 
 
 def adk_case(case: EvalCase) -> dict[str, Json]:
-    """Return `case` as ADK writes it: without what is not said, or is the default anyway."""
+    """Return `case` as ADK writes it: without fields that are missing or have their default."""
     found = case.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_ADKS)
     return found | _canned(case)
 
 
 def _canned(case: EvalCase) -> dict[str, Json]:
-    """Return the canned results of `case`; `null` is a result, too."""
+    """Return the canned results of `case`; `null` counts as a result."""
     names = {"tool_mocks", "human_answers"} & case.model_fields_set
     found = case.model_dump(mode="json", exclude_unset=True, include=names)
     return {name: value for name, value in found.items() if value}
-
-
-def _adk_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
-    head, tail = _parts(more, _ADKS[:2]), _parts(more, _ADKS[2:])
-    return {"eval_set_id": set_id, **head, "eval_cases": cases, **tail}
-
-
-def _parts(more: Mapping[str, Json], keys: Iterable[str]) -> dict[str, Json]:
-    return {key: more[key] for key in keys if more.get(key)}
 
 
 # --- Our own ----------------------------------------------------------------------------------
@@ -113,10 +98,6 @@ def _own_turn(turn: Invocation) -> dict[str, Json]:
     return found
 
 
-def _own_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
-    return {"name": set_id, **_parts(more, _OURS), "cases": cases}
-
-
 # --- AgentFlow --------------------------------------------------------------------------------
 
 
@@ -167,12 +148,6 @@ def _agentflow_calls(turn: Invocation) -> Iterator[dict[str, Json]]:
         yield found
 
 
-def _agentflow_document(set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
-    head, tail = _parts(more, _AGENTFLOWS[:2]), _parts(more, _AGENTFLOWS[2:])
-    # `metadata` tells its files from ADK's where no case does.
-    return {"eval_set_id": set_id, **head, "eval_cases": cases, "metadata": {}, **tail}
-
-
 # --- All of them ------------------------------------------------------------------------------
 
 
@@ -180,22 +155,43 @@ class Format(NamedTuple):
     """How a format of evalset files is written."""
 
     case: Callable[[EvalCase], dict[str, Json]]
-    """Makes one case of the file."""
-    document: Callable[[str, Sequence[Json], Mapping[str, Json]], Json]
-    """Makes the whole of an id, the cases, and what else the source says of them all."""
+    """Returns a case as such files have it."""
     syntaxes: tuple[Syntax, ...]
-    """The syntaxes that it can be written in; the first is the default."""
+    """The supported syntaxes; the first is the default."""
     suffix: str
-    """What the names of such files end with."""
-    keeps: tuple[str, ...] = ()
-    """What, beside the id, such a file says of the set as a whole."""
+    """The end of the names of such files."""
+    id_key: str = "eval_set_id"
+    cases_key: str = "eval_cases"
+    head: tuple[str, ...] = ("name", "description")
+    """Keys of the whole set, before its cases."""
+    tail: tuple[str, ...] = ()
+    """Keys of the whole set, after its cases."""
+    always: Mapping[str, Json] = {}
+    """Keys of the tail that are always written, and their default."""
+
+    @property
+    def keeps(self) -> tuple[str, ...]:
+        """The keys of the whole set that are written, except its id."""
+        return self.head + self.tail
+
+    def document(self, set_id: str, cases: Sequence[Json], more: Mapping[str, Json]) -> Json:
+        """Return the whole document; `more` is what the source says of the whole set."""
+        kept = {key: more[key] for key in self.keeps if more.get(key)}
+        head = {key: kept[key] for key in self.head if key in kept}
+        return {self.id_key: set_id, **head, self.cases_key: cases, **self.always, **kept}
 
 
 FORMATS = {
-    "adk": Format(adk_case, _adk_document, ("json",), ".evalset.json", _ADKS),
-    "cases": Format(own_case, _own_document, ("yaml", "json", "jsonl"), ".yaml", _OURS),
+    "adk": Format(adk_case, ("json",), ".evalset.json", tail=("creation_timestamp",)),
+    "cases": Format(
+        *(own_case, ("yaml", "json", "jsonl"), ".yaml"),
+        id_key="name",
+        cases_key="cases",
+        head=("description",),
+    ),
+    # `metadata` tells AgentFlow's files from ADK's where no case does.
     "agentflow": Format(
-        agentflow_case, _agentflow_document, ("json",), ".evalset.json", _AGENTFLOWS
+        *(agentflow_case, ("json",), ".evalset.json"), tail=("metadata",), always={"metadata": {}}
     ),
 }
 """The formats that can be written."""
@@ -224,10 +220,10 @@ def document_text(
 
 
 def read_back(text: str, *, name: str, shown: str) -> OpenedEvalSet:
-    """Return the evalset that `text` would be in a file called `name`.
+    """Return the evalset that results from reading `text` as a file called `name`.
 
     Raises:
-        EvalSetError: it would be none.
+        EvalSetError: the text is no evalset.
 
     """
     with TemporaryDirectory(prefix="ci-eval-") as folder:

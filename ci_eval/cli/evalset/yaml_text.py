@@ -6,7 +6,7 @@ from typing import Any
 from ci_eval.records.model import Json
 
 _WIDTH = 1 << 30
-"""Lines are not folded: a text stays in one line, where a search finds it."""
+"""Lines are not folded: a text stays in one line, so that a search finds it."""
 
 
 def yaml_text(value: Json) -> str:
@@ -40,13 +40,13 @@ def yaml_text(value: Json) -> str:
 
 
 def _text_node(dumper: Any, text: str) -> Any:
-    """Represent a text of several lines as lines, and one with characters nobody sees escaped."""
+    """Represent a multiline text as a block, and a text with invisible characters escaped."""
     lines = text.removesuffix("\n").split("\n")
     style = None
     if not all(map(str.isprintable, lines)):
         style = '"'
     elif "\n" in text:
-        # Lines at whose begin or end is nothing to be seen need more than the sign for lines.
+        # A block that begins or ends with white space needs more than the indicator `|`.
         seen = len(lines) > 1 and text[0] not in " \n" and lines[-1] != ""
         style = "|" if seen else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

@@ -68,7 +68,7 @@ def test_scenarios_have_the_ids_that_adk_gives_them(folder):
         {"startingPrompt": "B", "conversationPlan": "C"},
     ]
     path = saved(folder, "s.json", {"scenarios": scenarios})
-    found = given.from_scenarios(path, None, shown="s.json", now=1.0)
+    found = given.from_scenarios(str(path), None, now=1.0)
 
     # The first was given by google-adk 2.13.0; the second is what sha256sum says of the keys in
     # their order, as Python writes them, with a user_persona of null.
@@ -77,10 +77,10 @@ def test_scenarios_have_the_ids_that_adk_gives_them(folder):
 
 def test_an_initial_session_is_empty_where_it_says_nothing(folder):
     path = saved(folder, "i.json", {"state": {"n": 1}})
-    session = given.read_initial_session(path, shown="i.json")
+    session = given.read_initial_session(str(path))
     assert session is not None
     assert session.model_dump(exclude_unset=True)["state"] == {"n": 1}
     assert (session.app_name, session.user_id) == ("", "")
 
     nothing = saved(folder, "n.json", {})
-    assert given.read_initial_session(nothing, shown="n.json") is None
+    assert given.read_initial_session(str(nothing)) is None

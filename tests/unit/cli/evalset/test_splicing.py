@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.cli.evalset import splicing
-from ci_eval.cli.evalset.splicing import NotEditableError
+from ci_eval.cli.evalset.splicing import NotEditableError, cases_in
 from ci_eval.cli.evalset.yaml_text import yaml_text
 from ci_eval.text.yaml_files import parse_yaml
 
@@ -44,7 +43,7 @@ other: 1
 
 
 def test_a_case_is_added_in_the_style_of_the_file():
-    assert splicing.add(JSON, "json", [{"eval_id": "c", "x": []}]) == JSON.replace(
+    assert cases_in(JSON, "json").add([{"eval_id": "c", "x": []}]) == JSON.replace(
         '            "eval_id": "b"\n        }\n',
         '            "eval_id": "b"\n        },\n'
         '        {\n            "eval_id": "c",\n            "x": []\n        }\n',
@@ -52,16 +51,16 @@ def test_a_case_is_added_in_the_style_of_the_file():
 
 
 def test_a_case_is_replaced_where_it_stands():
-    assert splicing.replace(JSON, "json", 0, {"eval_id": "a"}) == JSON.replace(
+    assert cases_in(JSON, "json").replace(0, {"eval_id": "a"}) == JSON.replace(
         '{"eval_id": "a", "n": 1.50}', '{\n            "eval_id": "a"\n        }'
     )
 
 
 def test_a_case_goes_with_its_comma():
-    assert splicing.remove(JSON, "json", 0) == JSON.replace(
+    assert cases_in(JSON, "json").remove(0) == JSON.replace(
         '        {"eval_id": "a", "n": 1.50},\n', ""
     )
-    assert splicing.remove(JSON, "json", 1) == JSON.replace(
+    assert cases_in(JSON, "json").remove(1) == JSON.replace(
         ',\n        {\n            "eval_id": "b"\n        }', ""
     )
 
@@ -69,19 +68,19 @@ def test_a_case_goes_with_its_comma():
 def test_an_empty_list_is_filled_in_the_style_that_adk_writes():
     empty = '{\n  "eval_set_id": "s",\n  "eval_cases": []\n}'
 
-    assert splicing.add(empty, "json", [{"eval_id": "a"}]) == json.dumps(
+    assert cases_in(empty, "json").add([{"eval_id": "a"}]) == json.dumps(
         {"eval_set_id": "s", "eval_cases": [{"eval_id": "a"}]}, indent=2
     )
 
 
 def test_a_file_of_one_line_stays_one():
-    assert splicing.add('{"eval_cases":[{"a":1}]}', "json", [{"b": 2}]) == (
+    assert cases_in('{"eval_cases":[{"a":1}]}', "json").add([{"b": 2}]) == (
         '{"eval_cases":[{"a":1}, {"b": 2}]}'
     )
 
 
 def test_line_ends_stay_as_they_are():
-    added = splicing.add(JSON.replace("\n", "\r\n"), "json", [{"eval_id": "c"}])
+    added = cases_in(JSON.replace("\n", "\r\n"), "json").add([{"eval_id": "c"}])
 
     assert added.count("\n") == added.count("\r\n")
 
@@ -89,34 +88,34 @@ def test_line_ends_stay_as_they_are():
 def test_lines_are_edited_one_by_one():
     text = '{"id": "a"}\n\n{"id":"b"}'
 
-    assert splicing.add(text, "jsonl", [{"id": "ü"}]) == f'{text}\n{{"id": "ü"}}\n'
-    assert splicing.remove(text, "jsonl", 1) == '{"id": "a"}\n\n'
-    assert splicing.replace(text, "jsonl", 0, {"id": "c"}) == '{"id": "c"}\n\n{"id":"b"}'
+    assert cases_in(text, "jsonl").add([{"id": "ü"}]) == f'{text}\n{{"id": "ü"}}\n'
+    assert cases_in(text, "jsonl").remove(1) == '{"id": "a"}\n\n'
+    assert cases_in(text, "jsonl").replace(0, {"id": "c"}) == '{"id": "c"}\n\n{"id":"b"}'
 
 
 def test_a_case_is_added_to_yaml_behind_the_comments_of_the_last_one():
-    assert splicing.add(YAML, "yaml", [{"id": "c", "tags": ["x"]}]) == YAML.replace(
+    assert cases_in(YAML, "yaml").add([{"id": "c", "tags": ["x"]}]) == YAML.replace(
         "    # of b\n", "    # of b\n  - id: c\n    tags:\n      - x\n"
     )
 
 
 def test_a_case_of_yaml_goes_and_the_comment_above_it_stays():
-    assert splicing.remove(YAML, "yaml", 0) == YAML.replace(
+    assert cases_in(YAML, "yaml").remove(0) == YAML.replace(
         "  - id: a   # by hand\n    prompt: Hello\n", ""
     )
 
 
 def test_a_case_of_yaml_is_replaced_with_its_own_comments():
-    replaced = splicing.replace(YAML, "yaml", 1, {"id": "b"})
+    replaced = cases_in(YAML, "yaml").replace(1, {"id": "b"})
 
     assert replaced == YAML[: YAML.index("  - id: b")] + "  - id: b\n# the end\nother: 1\n"
 
 
 def test_yaml_can_be_emptied_and_filled_again():
-    emptied = splicing.remove(splicing.remove(YAML, "yaml", 1), "yaml", 0)
+    emptied = cases_in(cases_in(YAML, "yaml").remove(1), "yaml").remove(0)
     assert parse_yaml(emptied, shown="").value == {"name": "s", "cases": [], "other": 1}
 
-    filled = splicing.add(emptied, "yaml", [{"id": "c"}])
+    filled = cases_in(emptied, "yaml").add([{"id": "c"}])
     assert parse_yaml(filled, shown="").value["cases"] == [{"id": "c"}]
 
 
@@ -126,20 +125,20 @@ def test_yaml_can_be_emptied_and_filled_again():
 )
 def test_yaml_in_which_no_case_begins_with_a_dash_is_refused(text):
     with pytest.raises(NotEditableError, match="cases cannot be edited in "):
-        splicing.add(text, "yaml", [{"id": "c"}])
+        cases_in(text, "yaml").add([{"id": "c"}])
 
 
 def test_a_case_in_one_line_of_yaml_is_one():
     text = "cases:\n- {id: a}\nx: []\n"
 
-    assert splicing.add(text, "yaml", [{"id": "c"}]) == "cases:\n- {id: a}\n- id: c\nx: []\n"
+    assert cases_in(text, "yaml").add([{"id": "c"}]) == "cases:\n- {id: a}\n- id: c\nx: []\n"
 
 
 def test_a_table_is_not_edited():
     for edit in (
-        lambda: splicing.add("id\na\n", "csv", [{}]),
-        lambda: splicing.replace("id\na\n", "csv", 0, {}),
-        lambda: splicing.remove("id\na\n", "csv", 0),
+        lambda: cases_in("id\na\n", "csv").add([{}]),
+        lambda: cases_in("id\na\n", "csv").replace(0, {}),
+        lambda: cases_in("id\na\n", "csv").remove(0),
     ):
         with pytest.raises(NotEditableError, match="in a table"):
             edit()
@@ -180,17 +179,17 @@ def test_the_cases_are_those_that_were_meant(cases, new, kind, indent, at):
     text = WRITERS[kind](cases, indent)
     syntax = "json" if kind == "list" else kind
 
-    assert read(splicing.add(text, syntax, new), kind) == [*cases, *new]
+    assert read(cases_in(text, syntax).add(new), kind) == [*cases, *new]
     if at < len(cases):
         replaced = [*cases[:at], new[0], *cases[at + 1 :]]
-        assert read(splicing.replace(text, syntax, at, new[0]), kind) == replaced
+        assert read(cases_in(text, syntax).replace(at, new[0]), kind) == replaced
         removed = [*cases[:at], *cases[at + 1 :]]
-        assert read(splicing.remove(text, syntax, at), kind) == removed
+        assert read(cases_in(text, syntax).remove(at), kind) == removed
 
 
 @given(CASES)
 def test_an_edit_that_is_undone_leaves_the_text_as_it_was(cases):
     text = json.dumps({"eval_cases": cases}, indent=3)
-    added = splicing.add(text, "json", [{"new": 1}])
+    added = cases_in(text, "json").add([{"new": 1}])
 
-    assert splicing.remove(added, "json", len(cases)) == text
+    assert cases_in(added, "json").remove(len(cases)) == text
