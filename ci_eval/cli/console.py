@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Self
 
 from ci_eval.records.errors import Problem
@@ -13,7 +14,17 @@ from ci_eval.run import collect
 from ci_eval.run.cost_estimate import Estimate
 from ci_eval.run_files import wording
 from ci_eval.text.sanitize import one_line
-from ci_eval.text.templates import counted, dollars, plain, terminal
+from ci_eval.text.templates import (
+    counted,
+    difference,
+    dollars,
+    duration,
+    environment,
+    p_value,
+    percent,
+    plain,
+    terminal,
+)
 
 MAX_LINES = 40
 """Maximum number of failed trials printed."""
@@ -31,6 +42,24 @@ _MARKS = {"passed": "✔", "failed": "✘", "incomplete": "?"}
 def say(line: str = "") -> None:
     """Print one line, without terminal control sequences."""
     sys.stderr.write(terminal(line) + "\n")
+
+
+def say_text(template: str, **values: object) -> None:
+    """Print a template of the folder `console`; no value can add a line."""
+    text = _templates().get_template(f"console/{template}").generate(values)
+    for line in "".join(map(str, text)).removesuffix("\n").split("\n"):
+        say(line)
+
+
+@cache
+def _templates() -> Any:
+    """Return the Jinja environment of lines, which `say` makes harmless."""
+    found = environment().overlay(finalize=lambda value: str(value).replace("\n", " "))
+    # Those of our Markdown templates escape what they return.
+    own = (counted, difference, dollars, duration, p_value, percent, plain)
+    found.filters = {**found.filters, **{each.__name__: each for each in own}}
+    found.filters["one_line"] = lambda text, limit: one_line(str(text), limit)
+    return found
 
 
 def say_problems(problems: Iterable[Problem]) -> None:
