@@ -8,40 +8,46 @@ import click
 from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
 
 Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 
 
-def config_option(command: Command) -> Command:
-    """Add `--config`."""
-    help_ = "Configuration file."
-    option = click.option("-c", "--config", default=CONFIG_FILE, show_default=True, help=help_)
-    return option(command)
+def combined(*decorators: Decorator) -> Decorator:
+    """Return a decorator that adds several arguments and options, shown in this order."""
+
+    def add(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return add
 
 
-def json_option(command: Command) -> Command:
-    """Add `--json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Output JSON.")(command)
+def adk_option(name: str, **attributes: Any) -> Decorator:
+    """Return an option of ADK, whose name may be written with underscores or hyphens."""
+    return click.option(f"--{name}", f"--{name.replace('_', '-')}", **attributes)
 
 
-def out_option(command: Command) -> Command:
-    """Add `--out`."""
-    help_ = "Output directory."
-    return click.option("--out", default=REPORT_FOLDER, show_default=True, help=help_)(command)
-
-
-def repeats_option(command: Command) -> Command:
-    """Add `--repeats`."""
-    help_ = "Number of times to run each case."
-    return click.option("--repeats", type=click.IntRange(1, 1000), help=help_)(command)
-
-
-def selection_options(command: Command) -> Command:
-    """Add the options that select agents, evalsets, cases and criteria."""
-    for name, what in (
-        ("tag", "Only cases with this tag; if repeated, with all of them."),
-        ("criterion", "Only this criterion; may be repeated."),
-        ("case", "Only this case, by id or pattern; may be repeated."),
-        ("evalset", "Only this evalset; may be repeated."),
-        ("agent", "Only this agent; may be repeated."),
-    ):
-        command = click.option(f"--{name}", multiple=True, help=what)(command)
-    return command
+config_option = click.option(
+    "-c", "--config", default=CONFIG_FILE, show_default=True, help="Configuration file."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Output JSON.")
+out_option = click.option(
+    "--out", default=REPORT_FOLDER, show_default=True, help="Output directory."
+)
+record_option = click.option(
+    "--record", type=click.Path(), help="Output path of traces, for a `recorded` agent."
+)
+repeats_option = click.option(
+    "--repeats", type=click.IntRange(1, 1000), help="Number of times to run each case."
+)
+selection_options = combined(
+    click.option("--agent", multiple=True, help="Only this agent; may be repeated."),
+    click.option("--evalset", multiple=True, help="Only this evalset; may be repeated."),
+    click.option(
+        "--case", multiple=True, help="Only this case, by id or pattern; may be repeated."
+    ),
+    click.option("--criterion", multiple=True, help="Only this criterion; may be repeated."),
+    click.option(
+        "--tag", multiple=True, help="Only cases with this tag; if repeated, with all of them."
+    ),
+)

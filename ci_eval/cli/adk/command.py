@@ -13,6 +13,7 @@ from ci_eval.cli.adk.options import Options, configured
 from ci_eval.cli.adk.results import Results, history, results_of, with_record, write_results
 from ci_eval.cli.adk.summary import Counts, case_lines, counts_lines, criteria_line
 from ci_eval.cli.exit_codes import EXIT_CODES
+from ci_eval.cli.options import adk_option, out_option, record_option
 from ci_eval.cli.run.watched import run_watched
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.pull_requests.github_runner import publish
@@ -20,7 +21,7 @@ from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan, plan
-from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.names import CONFIG_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.paths import refuse_links_out
@@ -32,45 +33,24 @@ _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 @click.command()
 @click.argument("agent_dir", type=click.Path(exists=True, file_okay=False))
 @click.argument("sets", nargs=-1, metavar="[FILE|ID[:CASE,…]]…")
-@click.option(
-    "--config_file_path",
-    "--config-file-path",
-    metavar="FILE",
-    help="Eval config (JSON) with the criteria.",
-)
-@click.option(
-    "--print_detailed_results",
-    "--print-detailed-results",
-    is_flag=True,
-    help="Print the details of every case.",
-)
-@click.option(
-    "--eval_storage_uri",
-    "--eval-storage-uri",
+@adk_option("config_file_path", metavar="FILE", help="Eval config (JSON) with the criteria.")
+@adk_option("print_detailed_results", is_flag=True, help="Print the details of every case.")
+@adk_option(
+    "eval_storage_uri",
     metavar="gs://BUCKET",
     help="Bucket with the evalsets and results: gs://BUCKET.",
 )
-@click.option(
-    "--log_level",
-    "--log-level",
+@adk_option(
+    "log_level",
     type=click.Choice(_LEVELS, case_sensitive=False),
     default="INFO",
     help="Accepted for compatibility; has no effect.",
 )
-@click.option(
-    "--enable_features", "--enable-features", multiple=True, help="ADK features, comma-separated."
-)
-@click.option(
-    "--disable_features", "--disable-features", multiple=True, help="ADK features, comma-separated."
-)
+@adk_option("enable_features", multiple=True, help="ADK features, comma-separated.")
+@adk_option("disable_features", multiple=True, help="ADK features, comma-separated.")
 @click.option("--interpreter", help="Python with google-adk and the agent's dependencies.")
-@click.option("--record", type=click.Path(), help="Output path of traces, for a `recorded` agent.")
-@click.option(
-    "--out",
-    default=REPORT_FOLDER,
-    show_default=True,
-    help="Output directory.",
-)
+@record_option
+@out_option
 def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
     """Evaluate the ADK agent in AGENT_DIR, like `adk eval`.
 

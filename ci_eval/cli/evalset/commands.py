@@ -1,7 +1,6 @@
 """`ci-eval evalset …`: lists, creates, edits and converts evalsets."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,10 @@ from ci_eval.cli.evalset.files import File, file_at
 from ci_eval.cli.evalset.finding import evalset_files, is_folder, located
 from ci_eval.cli.evalset.options import changed_cases, new_cases
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.options import json_option
+from ci_eval.cli.options import adk_option, combined, json_option
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.records.errors import ExitCode, Problem, UsageError
 from ci_eval.text.templates import counted, terminal
-
-Command = Callable[..., Any]
 
 
 @click.group(name="evalset")
@@ -38,33 +35,21 @@ def evalsets() -> None:
     """  # noqa: D301  # click wants this mark as it is
 
 
-def _place(command: Command) -> Command:
-    for argument in (
-        click.argument("eval_set_id", metavar="[ID]", required=False),
-        click.argument("place", metavar="FILE|AGENT_DIR"),
-    ):
-        command = argument(command)
-    return command
-
-
-def _traces(command: Command) -> Command:
-    for option in (
-        click.option("--repeat", type=click.IntRange(0), default=0, help="Repeat index, from 0."),
-        click.option(
-            "--evalset", "trace_evalset", help="Evalset of the trace, if there are several."
-        ),
-        click.option("--agent", help="Agent of the trace, if there are several."),
-        click.option(
-            "--from-traces",
-            "traces",
-            metavar="FILE",
-            help="Expect recorded behavior: traces.jsonl or a recording.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
+_place = combined(
+    click.argument("place", metavar="FILE|AGENT_DIR"),
+    click.argument("eval_set_id", metavar="[ID]", required=False),
+)
+_traces = combined(
+    click.option(
+        "--from-traces",
+        "traces",
+        metavar="FILE",
+        help="Expect recorded behavior: traces.jsonl or a recording.",
+    ),
+    click.option("--agent", help="Agent of the trace, if there are several."),
+    click.option("--evalset", "trace_evalset", help="Evalset of the trace, if there are several."),
+    click.option("--repeat", type=click.IntRange(0), default=0, help="Repeat index, from 0."),
+)
 _FILE_HELP = "A case in ADK's JSON (or YAML), or an evalset of any format; - is stdin."
 
 
@@ -123,15 +108,9 @@ def create(place: str, eval_set_id: str | None) -> int:
 @click.option("--expected", help="Expected response to --prompt.")
 @click.option("--case", help="Id of the new case, or of the case in --file or --from-traces.")
 @_traces
-@click.option(
-    "--scenarios_file",
-    "--scenarios-file",
-    metavar="FILE",
-    help="Scenarios as in `adk eval_set` (JSON).",
-)
-@click.option(
-    "--session_input_file",
-    "--session-input-file",
+@adk_option("scenarios_file", metavar="FILE", help="Scenarios as in `adk eval_set` (JSON).")
+@adk_option(
+    "session_input_file",
     metavar="FILE",
     help="Initial session of new cases, as in `adk eval_set` (JSON).",
 )

@@ -73,10 +73,12 @@ def _refuse_strangers(base: Collected, observed: Collected, before: str, after: 
         raise UsageError(message, hint="write each run to its own directory with --out")
     if not base.tally.columns.groups.keys() & observed.tally.columns.groups.keys():
         message = f"{before} and {after} share no agent, evalset and criterion"
-        raise UsageError(message, hint=f"they are of {_told(base)} and of {_told(observed)}")
+        raise UsageError(
+            message, hint=f"they are of {_described(base)} and of {_described(observed)}"
+        )
 
 
-def _told(observed: Collected) -> str:
+def _described(observed: Collected) -> str:
     meta = observed.run.meta
     agents, evalsets = ", ".join(meta.agents), ", ".join(meta.evalsets)
     return f"{meta.suite!r} ({agents} on {evalsets} by {', '.join(meta.criteria)})"

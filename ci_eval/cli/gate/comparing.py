@@ -28,14 +28,14 @@ _CHANGES = {
 
 
 def print_comparison(report: Report) -> None:
-    """Print the comparison as JSON, with the verdict on it; `null` where nothing was compared."""
+    """Print the comparison with its verdict as JSON; `null` if nothing was compared."""
     found = report.comparison
     verdict = report.verdict.model_dump(mode="json")
     print_json({**found.model_dump(mode="json"), "verdict": verdict} if found else None)
 
 
 def show_comparison(report: Report, beside: str) -> None:
-    """Print what changed against what is called `beside`; there must be a comparison."""
+    """Print the changes compared with `beside`, the name of the other run."""
     found = report.comparison
     if found is None:
         return

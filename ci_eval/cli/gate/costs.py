@@ -19,7 +19,7 @@ class Cost(Record):
     agents_usd: float | None
     judges_usd: float | None
     seconds: float | None
-    """Of all trials, one after the other."""
+    """The total of all trials, run sequentially."""
 
 
 class Taken(Record):
@@ -44,9 +44,9 @@ def taken(
 ) -> Taken:
     """Return the average cost and duration of a trial.
 
-    Agents' costs and times are those that criteria measured in the stored `runs`.  What judges
-    cost is in `history` or in the run `observed`, which has the times of trials, too; it is nothing
-    where nothing is `judged`.
+    Agents' costs and times were measured by criteria in the stored `runs`.  The cost of judges is
+    in `history` or in the run `observed`, which also has the durations of trials; it is 0 if
+    nothing is `judged`.
     """
     seconds = _measured(runs, _LATENCY)
     judges: float | None = None if judged else 0.0
@@ -54,7 +54,7 @@ def taken(
         trials = observed.tally.trials
         seconds = observed.tally.duration_s / trials if seconds is None else seconds
         usage = sum(observed.tally.judging.values(), JudgeUsage())
-        # Answers that were kept cost nothing then, and would another time.
+        # Cached answers cost nothing in that run, but would in another.
         if judged and not usage.unpriced and not usage.cached:
             judges = usage.cost_usd / trials
     if judges is None:
@@ -63,7 +63,7 @@ def taken(
 
 
 def _measured(runs: Sequence[Past], criterion: str) -> float | None:
-    """Return the mean of what a criterion measured, over all cases of all runs."""
+    """Return the mean of a criterion's values, over all cases of all runs."""
     values = [
         value
         for past in runs

@@ -23,14 +23,14 @@ class Level(Record):
     false_block: float
     """Error budget over all tests: how often noise may block."""
     means: float
-    """The share of it for means; the rest is for single broken cases."""
+    """The part of it for means; the rest is for single broken cases."""
     hypotheses: int
     """Number of tests corrected together."""
     left: int | None
-    """Among how many of them it was shared at last, for what is rejected leaves its part to the
-    others (Holm); `None` where it is spread over several looks, too."""
+    """Number of tests that shared it in the end, because rejected ones leave their part to the
+    others (Holm); `None` if it is also spread over several looks."""
     look: int
-    """Which look this was, from 1."""
+    """Number of this look, from 1."""
     looks: int
     """Maximum number of looks."""
 
@@ -45,20 +45,20 @@ class ExplainedCriterion(Record):
     """Planned repeats of each case."""
     better: Literal["higher", "lower"] = "higher"
     level: Level | None = None
-    """`None` where nothing was tested."""
+    """`None` if nothing was tested."""
     least: float | None = None
     """The smallest drop that counts, in the criterion's own unit."""
     blocks_from: float | None = None
-    """About the smallest drop that would have counted, with the noise there was; `None` where
-    none could have, or the cases do not differ in how they changed."""
+    """About the smallest drop that would have counted, given the noise; `None` if none could
+    have, or all cases changed alike."""
     visible: bool = True
-    """Whether there are enough cases and runs for any drop to be told from noise."""
+    """Whether there are enough cases and runs to distinguish any drop from noise."""
     proven: int = 0
     """Cases proven to be broken."""
     suspected: int = 0
     """Cases that always passed and now always fail; may be noise."""
     excused: int = 0
-    """Changed cases that decide nothing."""
+    """Changed cases that are exempt from the gate."""
 
 
 class ExplainedFloor(Record):
@@ -70,12 +70,12 @@ class ExplainedFloor(Record):
     required: float
     value: float | None
     interval: tuple[float, float] | None
-    """What the share may be, of the criterion's interval, at the rate that the gate may err."""
+    """Confidence interval of the value, as a share of the criterion's interval."""
     missed: bool
     certain: bool
     """Whether it is missed for certain."""
     open: bool = False
-    """Whether it is met or not by what could not be measured."""
+    """Whether missing measurements decide if it is met."""
 
 
 class Explanation(Record):
@@ -90,14 +90,14 @@ class Explanation(Record):
     floors: tuple[ExplainedFloor, ...]
     comparison: Comparison | None
     turning: tuple[str, ...]
-    """What would have changed the decision, in words."""
+    """Descriptions of what would have changed the decision."""
 
 
 def explain(report: Report) -> Explanation:
     """Explain the verdict of a report.
 
     Raises:
-        UsageError: the report is at odds with itself.
+        UsageError: the report contradicts itself.
 
     """
     try:
@@ -145,7 +145,7 @@ def _criteria(report: Report, gate: GateOptions) -> Iterator[ExplainedCriterion]
 
 
 def _least(delta: Delta, report: Report, gate: GateOptions) -> float | None:
-    """Return the smallest drop that counts, which is a share of what there is."""
+    """Return the smallest drop that counts: a share of the interval, or of the old mean."""
     facts = report.meta.criteria[delta.group.criterion]
     if delta.baseline is None:
         return None
@@ -178,17 +178,17 @@ def _visible(delta: Delta, report: Report) -> bool:
     found = report.comparison
     if found is None or delta.level is None or delta.level <= 0:
         return False
-    # With k runs beside the new one, a case can be exchanged in k + 1 ways.
+    # With k baseline runs, a case has k + 1 permutations.
     return delta.steady or delta.cases * math.log(len(found.baseline_runs) + 1) >= -math.log(
         delta.level
     )
 
 
 def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | None:
-    """Return the drop at which the test would have rejected, by how the cases differ.
+    """Return the drop at which the test would have rejected, given the spread of the cases.
 
-    The permutation test is near to a t-test on the differences of the cases, whose standard error
-    is half the interval by the quantile it was made with.
+    The permutation test is close to a t-test on the differences of the cases, whose standard error
+    is half the interval, divided by its quantile.
     """
     if least is None or delta.level is None or not _visible(delta, report):
         return None
@@ -275,7 +275,7 @@ def _turning_beside(report: Report) -> Iterator[str]:
 
 
 def _closest(criteria: tuple[ExplainedCriterion, ...]) -> Iterator[str]:
-    """Yield which criterion came closest to blocking."""
+    """Yield the criterion that came closest to blocking, if any."""
     near = [
         (each.blocks_from - _drop(each, each.delta.effect), each)
         for each in criteria
@@ -293,5 +293,5 @@ def _closest(criteria: tuple[ExplainedCriterion, ...]) -> Iterator[str]:
 
 
 def _drop(each: ExplainedCriterion, effect: float) -> float:
-    """Return by how much it got worse."""
+    """Return how much worse it got."""
     return effect if each.better == "lower" else -effect

@@ -29,23 +29,22 @@ class Break(Record):
     """Trials needed to prove that a case that always passed is broken."""
 
     trials: int | None
-    """So many of its trials must all fail; `None` where even the most that may be drawn are too
-    few."""
+    """How many trials must all fail; `None` if even the maximum is too few."""
     drawn: bool
-    """Whether they are drawn for it alone, by `on_inconclusive: rerun`."""
+    """Whether they are drawn only for it, by `on_inconclusive: rerun`."""
     proven: bool
-    """Whether the gate proves it as it is set."""
+    """Whether the gate proves it with its current settings."""
 
 
 class Wanted(Record):
     """Repeats or cases needed to detect a drop of a given size."""
 
     repeats: int | None
-    """How often to try each case; `None` where no number is enough."""
+    """Repeats of each case; `None` if no number is enough."""
     cases: int | None
-    """How many cases there must be; `None` where no number is enough."""
+    """Number of cases; `None` if no number is enough."""
     reason: str = ""
-    """Why one of them is not enough."""
+    """Why no number is enough."""
 
 
 class Sensitivity(Record):
@@ -55,66 +54,66 @@ class Sensitivity(Record):
     tier: Tier
     cases: int
     mean: float
-    """Of the baseline."""
+    """The mean of the baseline."""
     trial_sd: float | None
-    """The standard deviation of a single trial; `None` where nothing tells."""
+    """The standard deviation of a single trial; `None` if unknown."""
     run_sd: float | None
-    """The same of what the repeats of one run have in common."""
+    """The standard deviation between runs; `None` if unknown."""
     steady: bool
     """Whether the baseline never varied."""
     level: float
-    """What the p-value must not exceed at the first look."""
+    """The significance level at the first look."""
     drop: float | None
-    """The smallest drop that is found, in the criterion's own unit; `None` where none is, or
-    nothing tells."""
+    """The smallest detectable drop, in the criterion's own unit; `None` if none is detectable, or
+    unknown."""
     share: float | None
-    """The same as a share of the criterion's interval, or of the mean where it has none."""
+    """The same as a share of the criterion's interval, or of the mean if it has none."""
     single: Break | None
     """`None` for a criterion without a threshold."""
     wanted: Wanted | None = None
 
 
 class Outlook(Record):
-    """What the gate can see."""
+    """The drops that the gate can detect, and the cost of detecting more."""
 
     suite: str
     runs: int
-    """How many runs of the baseline there are."""
+    """Number of runs in the baseline."""
     window: int
-    """How many it pools at most."""
+    """Maximum number of runs that are pooled."""
     repeats: int
     cases: int
     power: float
-    """How often a drop is to be found."""
+    """The required probability of detecting a drop."""
     wanted_drop: float | None
-    """The share of the interval that a drop is to be found from."""
+    """The smallest drop to detect, as a share of the interval."""
     false_block: float
     hypotheses: Mapping[Tier, int]
-    """How many are tested together, for each tier."""
+    """Number of hypotheses that are tested together, by tier."""
     looks: int
-    """How often it is looked at what was drawn, at most."""
+    """Maximum number of looks at the data."""
     budget: float
-    """How many times its planned trials a run may come to."""
+    """Maximum number of trials of a run, as a multiple of the planned ones."""
     criteria: tuple[Sensitivity, ...]
     together: float | None
-    """The smallest drop that is found where all criteria that block drop alike, as a share of
-    their intervals; `None` where there are not several, or nothing tells."""
+    """The smallest detectable drop if all blocking criteria drop alike, as a share of their
+    intervals; `None` if there are not several, or it is unknown."""
     cost: Cost
-    """Of one run as it is planned."""
+    """Cost of a run as planned."""
     cost_of_repeats: Cost | None = None
-    """Of one run with the repeats that are wanted."""
+    """Cost of a run with the wanted repeats."""
     cost_of_cases: Cost | None = None
-    """Of one run with the cases that are wanted."""
+    """Cost of a run with the wanted cases."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The question to the gate: which drop, how often found, at which settings."""
+    """The question: which drop, at which power, with which settings."""
 
     suite: str
     gate: GateOptions
     repeats: int
-    """How often each case is to be tried."""
+    """Planned repeats of each case."""
     window: int
     power: float
     drop: float | None
@@ -125,7 +124,7 @@ def outlook(asked: Asked, before: Baseline, taken: Taken) -> Outlook:
     """Estimate the drops that the gate can detect, from the variance of the baseline.
 
     Raises:
-        UsageError: the baseline is empty, or does not tell how much any case varies.
+        UsageError: the baseline is empty, or the variance of all cases is unknown.
 
     """
     runs = before.runs
@@ -182,7 +181,7 @@ _TIERS: tuple[Literal["block", "warn"], ...] = ("block", "warn")
 
 
 def _most(values: Iterator[float | None]) -> float | None:
-    """Return the greatest of `values`; `None` where there is none, or one is not known."""
+    """Return the greatest of `values`; `None` if there is none, or one is unknown."""
     found = list(values)
     known = [each for each in found if each is not None]
     return max(known) if known and len(known) == len(found) else None
@@ -204,13 +203,13 @@ class _Family:
             yield self._of(group)
 
     def together(self) -> float | None:
-        """Return the drop that is seen where all criteria with an interval drop by as much."""
+        """Return the detectable drop if all criteria with an interval drop by the same share."""
         groups = [self.groups[number] for number in self._drifts.together]
         cells = [*_means(groups).values()]
         noise = noise_of(cells)
         if noise is None or not self._drifts.visible:
             return None
-        # What counts here is in shares, and the cases are those of all criteria.
+        # The drop is a share of each interval, and the cases are those of all criteria.
         one = self._setting(groups[0], noise, self._asked.repeats)
         setting = replace(one, cases=len(cells), least=self._asked.gate.max_drop)
         return setting.detectable(self._asked.power, 1.0)
@@ -241,10 +240,10 @@ class _Family:
     def _setting(
         self, group: Group, noise: Noise, repeats: int, *, all_alike: bool = False
     ) -> Setting:
-        """Return the test of a group; with `all_alike`, its baseline has as many repeats."""
+        """Return the test of a group; with `all_alike`, its baseline has the same repeats."""
         units = [len(unit) for pair in group.pairs.values() for unit in pair.before.units if unit]
         runs = len(units) / max(len(group.pairs), 1)
-        # Where growth is tolerated, the old values are multiplied by it.
+        # Tolerated growth multiplies the old values.
         growth = 1 + (group.facts.max_growth or 0.0)
         old = repeats if all_alike else max(round(sum(units) / max(len(units), 1)), 1)
         return Setting(
@@ -300,7 +299,7 @@ class _Family:
 def _means(groups: Sequence[Group]) -> Mapping[tuple[str, str, str], Cell]:
     """Return each case's share of the mean over all groups, times the number of cases.
 
-    In what is added up for a case, what its criteria have in common is kept.
+    The sum for a case keeps the correlation between its criteria.
     """
     found: dict[tuple[str, str, str], Cell] = {}
     for group in groups:
@@ -318,6 +317,6 @@ def _means(groups: Sequence[Group]) -> Mapping[tuple[str, str, str], Cell]:
 def _added(
     units: Sequence[tuple[float, ...]], more: Sequence[tuple[float, ...]]
 ) -> Iterator[tuple[float, ...]]:
-    """Yield the sums, trial by trial, as far as both were measured."""
+    """Yield the sums of trials that both were measured in."""
     for one, other in zip(units, more, strict=False):
         yield tuple(map(sum, zip(one, other, strict=False)))

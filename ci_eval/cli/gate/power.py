@@ -1,15 +1,15 @@
-"""How often the gate finds a drop: the power of its test, computed beforehand.
+"""The power of the gate's test, computed in advance: how often it detects a drop.
 
 Each of n cases is tried in one run now and was tried in m runs before.  The mean of the paired
 differences has the variance
 
     (v + v' / m) / n,   v = between + within / repeats
 
-where v is that of one run's mean over its repeats, and v' that of a run before: Miller, "Adding
-Error Bars to Evals", arXiv 2411.00640, section 5, without the variance of the effect itself,
-since the drop is taken to be the same in all cases.  The permutation test adds to the first v what
-the drop makes of the spread of all runs of a case that it exchanges: drop² / m, or with k rounds of
-repeats drop² / (k + m - 1).
+where v is the variance of a run's mean over its repeats, and v' that of an earlier run: Miller,
+"Adding Error Bars to Evals", arXiv 2411.00640, section 5, without the variance of the effect
+itself, since the drop is assumed to be the same in all cases.  The permutation test exchanges all
+runs of a case, whose spread the drop increases: it adds to the first v drop² / m, or with k rounds
+of repeats drop² / (k + m - 1).
 """
 
 import math
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST = 1_000_000
-"""No more cases or repeats than these are thought of."""
+"""Maximum number of cases or repeats considered."""
 _DRAWS = 20_000
 _SEED = 20_260_101
 _NORMAL = NormalDist()
@@ -36,14 +36,14 @@ _ONE_SIDED = _NORMAL.inv_cdf(0.95)
 
 @dataclass(frozen=True)
 class Noise:
-    """How much a case varies though nothing changed; variances, in the criterion's own unit."""
+    """Variances of a case if nothing changed, in the criterion's own unit."""
 
     within: float
-    """Of a single trial, among the repeats of one run."""
+    """The variance of a single trial, among the repeats of a run."""
     between: float
-    """Of what the repeats of one run have in common; 0 where it may be chance."""
+    """The variance between runs; 0 if it may be chance."""
     runs: bool
-    """Whether several runs tell; else what they have in common is not known, and taken for 0."""
+    """Whether there are several runs; else `between` is unknown, and assumed to be 0."""
 
     def of_run(self, repeats: int) -> float:
         """Return the variance of the mean over the repeats of a run."""
@@ -51,9 +51,9 @@ class Noise:
 
 
 def noise_of(cells: Iterable[Cell]) -> Noise | None:
-    """Return how much the cases in `cells` vary, on average; `None` where nothing tells.
+    """Return the average variances of the cases in `cells`; `None` if unknown.
 
-    It takes cases that were tried more than once, in one run or in several.
+    They are known for cases with several trials, in one run or in several.
     """
     within, between = _Spread(), _Spread()
     repeats: list[int] = []
@@ -67,10 +67,10 @@ def noise_of(cells: Iterable[Cell]) -> Noise | None:
     if run is None:
         return None if trial is None else Noise(trial, 0.0, runs=False)
     if trial is None:
-        # Where each case was tried once in a run, its variance is that of a trial.
+        # With one trial per run and case, the variance of runs is that of trials.
         return Noise(run, 0.0, runs=True)
     alone = trial * math.fsum(1 / each for each in repeats) / len(repeats)
-    # A ratio of two variances that are the same differs from 1 by so much in one of 20 samples.
+    # The ratio of two equal variances exceeds this in one of 20 samples.
     chance = 1 + _ONE_SIDED * math.sqrt(2 / between.freedom + 2 / within.freedom)
     return Noise(trial, run - alone if run > alone * chance else 0.0, runs=True)
 
@@ -99,41 +99,41 @@ class Setting:
 
     cases: int
     runs: int
-    """How many runs of the baseline are pooled."""
+    """Number of pooled baseline runs."""
     now: float
-    """The variance of a case's mean in a round of repeats of the change."""
+    """The variance of a case's mean over a round of repeats, for the change."""
     before: float
-    """The same in a run of the baseline."""
+    """The same for a run of the baseline."""
     rate: float
-    """At which noise may be called a drop here: the share of the hypothesis."""
+    """The error rate of this hypothesis: how often noise may count as a drop."""
     least: float
     """Smallest drop that counts as a regression."""
     doubts: tuple[float, ...] = ()
-    """Up to which p-value there is another look, for each look but the last."""
+    """The p-value up to which there is another look, for each look but the last."""
 
     @property
     def looks(self) -> int:
-        """How often it is looked at what was drawn, at most."""
+        """Maximum number of looks at the data."""
         return len(self.doubts) + 1
 
     def error(self, look: int, drop: float = 0.0) -> float:
-        """Return the standard error at a look; with a `drop`, that which the test takes it for."""
+        """Return the standard error at a look; with a `drop`, the test's estimate of it."""
         spread = self.now / (look + 1) + self.before / self.runs + drop**2 / (look + self.runs)
         return math.sqrt(spread / self.cases)
 
     def levels(self) -> tuple[float, ...]:
-        """Return the p-value that must not be exceeded at each look."""
+        """Return the significance level at each look."""
         if self.looks == 1:
             return (self.rate,)
         if self.now + self.before == 0:
-            # Where nothing varies, only how much is pooled tells the looks apart.
+            # Without variance, the looks differ only in the amount of data.
             variances = tuple(1 / (look + 1) + 1 / self.runs for look in range(self.looks))
         else:
             variances = tuple(self.error(look) ** 2 for look in range(self.looks))
         return levels(variances, spending(self.looks), self.rate, self.doubts)
 
     def power(self, drop: float) -> float:
-        """Return how probable it is that a drop of so much in each case is found."""
+        """Return the probability of detecting a `drop` in each case."""
         if self.now + self.before == 0:
             return float(drop >= self.least and drop > 0)
         normal = _normals(self.looks)
@@ -141,7 +141,7 @@ class Setting:
         alive = noise == 0.0
         found = past = 0.0
         for look, level in enumerate(self.levels()):
-            # Estimates at several looks are as a Brownian motion at times that are precisions.
+            # Estimates at several looks are a Brownian motion whose time is their precision.
             precision = self.error(look) ** -2
             noise += normal[look] * math.sqrt(precision - past)
             past = precision
@@ -155,7 +155,7 @@ class Setting:
         return found
 
     def detectable(self, power: float, most: float) -> float | None:
-        """Return the drop that is found with `power`; `None` where none up to `most` is."""
+        """Return the drop that is detected with `power`; `None` if none up to `most` is."""
         if self.power(most) < power:
             return None
         low, high = 0.0, most
@@ -165,12 +165,12 @@ class Setting:
         return high
 
     def with_cases(self, cases: int) -> "Setting":
-        """Return the same test of so many cases that vary alike."""
+        """Return the same test with another number of `cases`, which vary alike."""
         return replace(self, cases=cases)
 
 
 def fewest(good: Callable[[int], bool], most: int) -> int | None:
-    """Return the smallest number up to `most` that is good, where greater ones are good, too."""
+    """Return the smallest good number up to `most`; all greater numbers must be good, too."""
     low, high = 0, 1
     while not good(high):
         if high >= most:
@@ -184,7 +184,7 @@ def fewest(good: Callable[[int], bool], most: int) -> int | None:
 
 @cache
 def _normals(looks: int) -> "NDArray[float64]":
-    """Return normal deviates for each look, always the same; the first are spread evenly."""
+    """Return normal deviates for each look, always the same; the first are evenly spread."""
     import numpy as np
 
     found = np.random.default_rng(_SEED).standard_normal((looks, _DRAWS))

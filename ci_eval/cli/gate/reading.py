@@ -14,11 +14,11 @@ from ci_eval.text.json_text import RESULT_DEPTH
 def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
     """Return the report of the run at `given`.
 
-    A stored report is taken as it is, unless a `config` asks for another judgement.  A run that
-    has none is judged by `config`, else by the `usual` one.
+    A stored report is returned unchanged, unless a `config` is given.  Otherwise the run is
+    reevaluated with `config`, or else with the `usual` configuration.
 
     Raises:
-        UsageError: there is no report and no run, or no configuration to judge it by.
+        UsageError: there is no report and no run, or no configuration to reevaluate it with.
 
     """
     path = Path(given)
@@ -34,10 +34,10 @@ def report_of(given: str, config: str | None, *, usual: str | None) -> Report:
 
 
 def _with_criteria(report: Report, shown: str) -> Report:
-    """Return a report whose criteria are all described, by which it is explained.
+    """Return `report`, if its run describes all of its criteria.
 
     Raises:
-        UsageError: it speaks of one that is not.
+        UsageError: it mentions an unknown criterion.
 
     """
     deltas = report.comparison.deltas if report.comparison else ()
@@ -54,7 +54,7 @@ def _with_criteria(report: Report, shown: str) -> Report:
 
 
 def _is_report(path: Path) -> bool:
-    """Return True if a file's name or content is that of a report; a run has no totals."""
+    """Return True if a file is a report by its name or content; a run has no totals."""
     if path.name == REPORT_FILE:
         return True
     head = JsonFile(path, shown=str(path), max_depth=RESULT_DEPTH).head()

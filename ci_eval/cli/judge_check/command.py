@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
-from ci_eval.cli.exit_codes import print_json
+from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.judge_check import verdicts
 from ci_eval.cli.judge_check.calibration import Calibration, Judges, Required, calibrate, decide
 from ci_eval.cli.judge_check.choosing import choose, choose_of
@@ -17,15 +17,8 @@ from ci_eval.cli.judge_check.showing import show
 from ci_eval.cli.judge_check.stored import POINTERS, scores_of
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.llm import client
-from ci_eval.records.errors import ExitCode
 from ci_eval.records.results import JudgeUsage
 from ci_eval.run_files.run_file import read_run
-
-EXIT_CODES = {
-    "passed": ExitCode.PASSED,
-    "failed": ExitCode.FAILED,
-    "incomplete": ExitCode.INCOMPLETE,
-}
 
 
 @click.group()

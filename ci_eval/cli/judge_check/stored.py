@@ -10,7 +10,7 @@ from ci_eval.records.trials import TrialKey
 
 
 class Place(Record):
-    """A trial of a run; what is left out may be anything."""
+    """A trial of a run; a field that is left out matches any."""
 
     case: str
     evalset: str | None = None
@@ -19,15 +19,7 @@ class Place(Record):
 
     def fits(self, key: TrialKey) -> bool:
         """Return True if this matches the trial `key`."""
-        return all(
-            mine in (None, theirs)
-            for mine, theirs in (
-                (self.case, key.case),
-                (self.evalset, key.evalset),
-                (self.agent, key.agent),
-                (self.repeat, key.repeat),
-            )
-        )
+        return all(value in (None, getattr(key, name)) for name, value in self)
 
 
 class Pointer(Line):
@@ -36,9 +28,9 @@ class Pointer(Line):
     case: str
     """The eval case."""
     evalset: str | None = None
-    """The evalset, as the configuration names it; needed where several have the case."""
+    """The evalset, as the configuration names it; required if several have the case."""
     agent: str | None = None
-    """The agent, where there are several."""
+    """The agent, if there are several."""
     repeat: int | None = None
     """Repeat index, from 0, if there are several."""
 
@@ -57,7 +49,7 @@ def scores_of(run: Run, name: str, items: Sequence[Item[Place]], shown: str) -> 
     """Return, for each of `items`, the score by the criterion `name`.
 
     Raises:
-        UsageError: an item fits no trial, or several.
+        UsageError: an item matches no trial, or several.
 
     """
     wanted = {item.subject.case for item in items}

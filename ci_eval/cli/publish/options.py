@@ -1,6 +1,6 @@
 """Options for posting to a pull request; free if nothing is posted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ci_eval.cli import load
+from ci_eval.cli.options import Decorator, combined
 from ci_eval.forge.job_name import job_name
 from ci_eval.plugins.points import Reporter
 from ci_eval.pull_requests import after_run, unevaluated
@@ -22,17 +23,13 @@ from ci_eval.runtime.context import RunContext
 from ci_eval.text.redact import Secrets
 from ci_eval.text.templates import markdown
 
-_NAMES = ("comment", "comment_on", "pr", "check_run")
-OUTPUTS = ("comment-status", "comment-url")
-"""Step outputs about the comment."""
 _MAX_WHY = 1_000
-"""Characters."""
-Command = Callable[..., Any]
+"""Maximum length of a reason, in characters."""
 
 
-def posting_options(*, default: Mode) -> Callable[[Command], Command]:
+def posting_options(*, default: Mode) -> Decorator:
     """Return a decorator that adds the options to a command."""
-    options = (
+    return combined(
         click.option(
             "--comment",
             type=click.Choice(MODES),
@@ -51,18 +48,10 @@ def posting_options(*, default: Mode) -> Callable[[Command], Command]:
         click.option("--check-run", is_flag=True, help="Also create a check run."),
     )
 
-    def add(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
-
 
 def wanted(given: Mapping[str, Any]) -> Options:
     """Return the posting options of a command."""
-    mode, when, number, check_run = (given[name] for name in _NAMES)
-    return Options(mode, when, number, check_run=check_run)
+    return Options(given["comment"], given["comment_on"], given["pr"], check_run=given["check_run"])
 
 
 def tell(
@@ -70,11 +59,11 @@ def tell(
 ) -> None:
     """Post a run as the options request, and set the step outputs.
 
-    `document` is how the configuration wants comments, where it says.
+    `document` is the configured Markdown report, if any, whose settings apply to comments.
     """
     options = wanted(given)
     if options.is_off:
-        append_outputs(dict(zip(OUTPUTS, ("off", ""), strict=True)), context.env)
+        _set_outputs("off", "", context)
         return
 
     writes = document if isinstance(document, Markdown) else None
@@ -82,10 +71,10 @@ def tell(
 
 
 def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:
-    """Tell that a run of the configuration `config` left no report, so that no older looks new.
+    """Say that a run of the configuration `config` left no report, so that no older looks new.
 
-    `is_news` calls for a comment where there is none yet.  Where the configuration is what is
-    wrong nobody knows the suite, and a comment is left as it is.
+    With `is_news`, a comment is created if there is none.  If the configuration itself is wrong,
+    the suite is unknown, and comments are left unchanged.
     """
     options, context, suite = wanted(given), load.context_of(Path(config)), ""
     with suppress(CiEvalError):
@@ -95,7 +84,7 @@ def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool)
     summarise(said, context.env)
     if options.mode == "off" or not suite:
         status = "off" if options.mode == "off" else "none"
-        append_outputs(dict(zip(OUTPUTS, (status, ""), strict=True)), context.env)
+        _set_outputs(status, "", context)
         return
 
     context = replace(context, job=job_name(context.env, given["section"]))
@@ -108,4 +97,8 @@ def _hand_over(posted: Posted, context: RunContext) -> None:
         context.say(f"comment {posted.status}: {posted.url}")
     if posted.note:
         context.say(posted.note)
-    append_outputs(dict(zip(OUTPUTS, (posted.status, posted.url), strict=True)), context.env)
+    _set_outputs(posted.status, posted.url, context)
+
+
+def _set_outputs(status: str, url: str, context: RunContext) -> None:
+    append_outputs({"comment-status": status, "comment-url": url}, context.env)

@@ -13,6 +13,7 @@ from ci_eval.cli.options import (
     config_option,
     json_option,
     out_option,
+    record_option,
     repeats_option,
     selection_options,
 )
@@ -35,7 +36,7 @@ from ci_eval.text.templates import counted
     "--failed", is_flag=True, help="Rerun only cases that did not pass in the run in --out."
 )
 @click.option("--resume", is_flag=True, help="Resume the run in --out.")
-@click.option("--record", type=click.Path(), help="Output path of traces, for a `recorded` agent.")
+@record_option
 @click.option(
     "--judge-mode",
     type=click.Choice(["auto", "record", "replay", "off"]),
