@@ -45,18 +45,26 @@ def say(line: str = "") -> None:
 
 
 def say_text(template: str, **values: object) -> None:
-    """Print a template of the folder `console`; no value can add a line."""
-    text = _templates().get_template(f"console/{template}").generate(values)
-    for line in "".join(map(str, text)).removesuffix("\n").split("\n"):
+    """Print a template of the folder `console`."""
+    for line in text_lines(template, **values):
         say(line)
+
+
+def text_lines(template: str, **values: object) -> list[str]:
+    """Return the lines of a template of the folder `console`; no value can add a line.
+
+    They are not made harmless yet.
+    """
+    text = _templates().get_template(f"console/{template}").generate(values)
+    return "".join(map(str, text)).removesuffix("\n").split("\n")
 
 
 @cache
 def _templates() -> Any:
-    """Return the Jinja environment of lines, which `say` makes harmless."""
+    """Return the Jinja environment of templates for the console."""
     found = environment().overlay(finalize=lambda value: str(value).replace("\n", " "))
     # Those of our Markdown templates escape what they return.
-    own = (counted, difference, dollars, duration, p_value, percent, plain)
+    own = (counted, difference, dollars, duration, p_value, percent, plain, terminal)
     found.filters = {**found.filters, **{each.__name__: each for each in own}}
     found.filters["one_line"] = lambda text, limit: one_line(str(text), limit)
     return found

@@ -5,7 +5,7 @@ evalsets are not trusted: every line is made harmless, and long values are cut.
 """
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ci_eval.cli.adk.case_results import (
@@ -16,41 +16,21 @@ from ci_eval.cli.adk.case_results import (
     criterion_of,
 )
 from ci_eval.cli.adk.details import RubricScore
+from ci_eval.cli.console import text_lines
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.records.model import Invocation, Record, ToolCall
+from ci_eval.records.model import Invocation, ToolCall
 from ci_eval.text.templates import terminal
 
 MAX_LINES = 200
 """Maximum number of lines shown of a value."""
-_STARS = "*" * 69
-_FEWER_STARS = "*" * 68
-_DASHES = "-" * 69
 _VALUE_AT = 30
-"""The column where values begin, behind a name that is not longer."""
+"""Minimum column of values, which follow their name."""
 _WIDTH = 80
 """Column at which values wrap."""
-_BREAKDOWN_AT = 20
-_TOKENS = (
-    ("total_tokens", 1),
-    ("input_tokens", 2),
-    ("prompt_tokens", 3),
-    ("cached_tokens", 4),
-    ("tool_use_tokens", 3),
-    ("output_tokens", 2),
-    ("candidates_tokens", 3),
-    ("reasoning_tokens", 3),
-)
-"""The kinds of tokens with the depth of each: it is a part of what stands above it, further out."""
-_SECONDS = (
-    ("total_seconds", 1),
-    ("model_seconds", 2),
-    ("tool_seconds", 2),
-    ("framework_seconds", 2),
-)
 
 
 class Counts(NamedTuple):
-    """How the cases of an evalset ended; what is not passed has failed, as ADK counts."""
+    """Counts of an evalset's cases; as in ADK, all that did not pass have failed."""
 
     passed: int = 0
     failed: int = 0
@@ -61,7 +41,7 @@ class Counts(NamedTuple):
 
 
 def criteria_line(criteria: Mapping[str, AnyCriterion]) -> str:
-    """Return the line that says what is judged."""
+    """Return the line with the criteria."""
     judged = {
         name: said if said.keys() > {"threshold"} else each.threshold
         for name, each in criteria.items()
@@ -73,7 +53,7 @@ def criteria_line(criteria: Mapping[str, AnyCriterion]) -> str:
 
 def counts_lines(counts: Mapping[str, Counts]) -> Iterator[str]:
     """Yield the lines about each evalset, by its id."""
-    yield _STARS
+    yield "*" * 69
     yield "Eval Run Summary"
     for eval_set_id, each in counts.items():
         yield _line(f"{eval_set_id}:")
@@ -81,59 +61,24 @@ def counts_lines(counts: Mapping[str, Counts]) -> Iterator[str]:
         yield f"  Tests failed: {each.failed}"
 
 
-def case_lines(case: CaseResult) -> Iterator[str]:
-    """Yield the lines about one case."""
-    yield _FEWER_STARS
-    yield _line(f"Eval Set Id: {case.eval_set_id}")
-    yield _line(f"Eval Id: {case.eval_id}")
-    yield f"Overall Eval Status: {case.final_eval_status.name}"
-    for metric in case.overall_eval_metric_results:
-        yield _DASHES
-        yield from _metric_lines(metric)
-    invocations = case.eval_metric_result_per_invocation
-    if not invocations:
-        return
-    yield _DASHES
-    yield "Invocation Details:"
-    for number, invocation in enumerate(invocations, 1):
-        yield ""
-        yield f"Invocation {number} of {len(invocations)}"
-        for name, value in _fields(invocation):
-            yield from _field_lines(name, value)
-    yield from ("", "")
-
-
-def _metric_lines(metric: MetricResult) -> Iterator[str]:
-    yield _line(
-        f"Metric: {metric.metric_name}, Status: {metric.eval_status.name}, "
-        f"Score: {metric.score}, Threshold: {metric.threshold}"
+def case_lines(case: CaseResult) -> list[str]:
+    """Return the lines about one case."""
+    return text_lines(
+        "adk_case.txt.j2",
+        case=case,
+        count=_count,
+        seconds=_seconds,
+        verdict=_verdict,
+        field_lines=_invocation_lines,
     )
-    details = metric.details
-    if details.token_usage_details:
-        yield "Token breakdown:"
-        yield from _breakdown(details.token_usage_details, _TOKENS, "_tokens", _count)
-    if details.duration_details:
-        yield "Duration breakdown:"
-        yield from _breakdown(details.duration_details, _SECONDS, "_seconds", _seconds)
-    if details.rubric_scores:
-        yield "Rubric Scores:"
-        for each in details.rubric_scores:
-            yield _line(f"Rubric: {each.rubric_id}, {_verdict(each)}", limit=2_000)
 
 
-def _breakdown(
-    details: Record,
-    rows: Iterable[tuple[str, int]],
-    ending: str,
-    shown: Callable[[float | None], str],
-) -> Iterator[str]:
-    for name, depth in rows:
-        label = f"{'  ' * depth}{name.removesuffix(ending).replace('_', ' ')}:"
-        yield f"{label:<{_BREAKDOWN_AT}}{shown(getattr(details, name))}"
+def _invocation_lines(invocation: InvocationResult) -> list[str]:
+    return [line for field in _fields(invocation) for line in _field_lines(*field)]
 
 
 def _fields(invocation: InvocationResult) -> Iterator[tuple[str, str]]:
-    """Yield the names and texts that are shown of an invocation."""
+    """Yield the names and values shown of an invocation."""
     actual, expected = invocation.actual_invocation, invocation.expected_invocation
     yield "prompt", actual.user
     if expected:
@@ -191,7 +136,7 @@ def _seconds(value: float | None) -> str:
 
 
 def _field_lines(name: str, value: str) -> Iterator[str]:
-    """Yield a value behind its name; each line of it wraps by itself."""
+    """Yield the lines of a name and its value; each line of the value wraps separately."""
     lines = [
         wrapped
         for line in value.splitlines()[: MAX_LINES + 1] or ["(none)"]
