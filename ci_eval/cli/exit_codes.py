@@ -46,12 +46,12 @@ def guarded(command: Callable[[], int], env: Mapping[str, str]) -> int:
 def _terminable() -> Iterator[None]:
     """Handle SIGTERM, which a runner sends to cancel the job, like Ctrl-C.
 
-    In a container, where we are the first process, it would not be ended at all; nor where a shell
-    started us in the background, which lets its children ignore Ctrl-C.
+    Without a handler, the first process of a container ignores SIGTERM.  Ctrl-C is also enabled
+    in the background of a shell, where it is ignored.
     """
 
     def interrupt(*_: object) -> None:
-        # Not raised here, where it may be anybody's: asyncio ends what it runs on SIGINT.
+        # Not a KeyboardInterrupt, which any code might catch: asyncio handles SIGINT itself.
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, interrupt)

@@ -54,7 +54,7 @@ def planned(
     `again` is the folder of an earlier run; only cases that did not pass in it are selected.
 
     Raises:
-        NothingSelectedError: everything passed in it.
+        NothingSelectedError: all cases passed in that run.
 
     """
     loaded, context = load(config)
@@ -91,7 +91,7 @@ def stored_run(given: str) -> Collected:
     """Return a stored run from its file or report folder.
 
     Raises:
-        UsageError: there is none.
+        UsageError: the file does not exist.
 
     """
     path = Path(given) / RUN_FILE if Path(given).is_dir() else Path(given)
@@ -117,7 +117,7 @@ def require_suite(config: Config, meta: RunMeta) -> None:
     """Reject a run that belongs to another suite than the configuration.
 
     Raises:
-        UsageError: it is one.
+        UsageError: the suites differ.
 
     """
     if meta.suite != config.suite:

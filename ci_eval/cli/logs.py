@@ -14,7 +14,7 @@ from ci_eval.text.templates import terminal
 LEVEL_VARIABLE = "CI_EVAL_LOG"
 """The environment variable with the log level; command-line options win."""
 MAX_LINES = 100
-"""The most lines of one message, which may quote an agent."""
+"""Maximum number of lines of a message, which may quote an agent."""
 _LEVELS = {
     "error": logging.ERROR,
     "warning": logging.WARNING,

@@ -1,7 +1,7 @@
 """Schema of ADK's result files: one case with its metrics and invocations.
 
 The fields are those of `EvalCaseResult` in ADK 2.13.0 (`google/adk/evaluation/eval_result.py` and
-`eval_metrics.py`), as far as there is something to say in them.
+`eval_metrics.py`) that ci-eval can fill.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status
 from ci_eval.records.results import Score, TrialResult
 
 _OURS = {"cost_usd", "nodes", "waits_for", "finish_reason", "unseen"}
-"""Fields of invocations that ADK refuses to read."""
+"""Fields of invocations that ADK rejects."""
 
 
 class EvalStatus(IntEnum):
@@ -34,7 +34,7 @@ class MetricResult(Record):
     metric_name: str
     threshold: float | None = None
     criterion: dict[str, Json] | None = None
-    """The threshold with the options of the metric; `None` for one that only measures."""
+    """The threshold and the options of the metric; `None` if it only measures."""
     custom_function_path: str | None = None
     """The code of a custom metric."""
     score: float | None = None
@@ -61,7 +61,7 @@ class CaseResult(Record):
     overall_eval_metric_results: tuple[MetricResult, ...] = ()
     eval_metric_result_per_invocation: tuple[InvocationResult, ...] = ()
     session_id: str = ""
-    """The session that the case names; empty where it names none, for none is kept."""
+    """The session id of the case; empty if it has none, because sessions are not stored."""
     user_id: str | None = None
 
     def as_json(self) -> str:

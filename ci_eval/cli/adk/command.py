@@ -95,7 +95,7 @@ def adk(agent_dir: str, sets: tuple[str, ...], out: str, **given: Any) -> int:
 def _run(
     options: Options, context: RunContext, outputs: Outputs, *, detailed: bool
 ) -> tuple[Report | None, int]:
-    """Run, print what ADK prints, and return the report and how many cases ADK calls failed.
+    """Run, print ADK's output, and return the report and the number of cases failed for ADK.
 
     There is no report if the run was interrupted.
     """
@@ -117,7 +117,7 @@ def _run(
         results = results_of(planned, context, outputs, record)
         written = write_results(results, kept, context)
         counts = _counted(results)
-        for line in _told(results, counts, detailed=detailed):
+        for line in _lines(results, counts, detailed=detailed):
             click.echo(line)
     for reason in report.verdict.reasons:
         console.say(f"- {reason.message}")
@@ -144,7 +144,7 @@ def _refuse_same_ids(planned: Plan) -> None:
 
 
 def _counted(results: Results) -> dict[str, Counts]:
-    """Return how the cases of each evalset ended, by its id."""
+    """Return the counts of each evalset, by its id."""
     counts: dict[str, Counts] = {}
     for _, _, case in results.cases():
         before = counts.get(case.eval_set_id, Counts())
@@ -153,7 +153,7 @@ def _counted(results: Results) -> dict[str, Counts]:
     return counts
 
 
-def _told(results: Results, counts: dict[str, Counts], *, detailed: bool) -> Iterator[str]:
+def _lines(results: Results, counts: dict[str, Counts], *, detailed: bool) -> Iterator[str]:
     """Yield the lines that `adk eval` prints at the end."""
     yield from counts_lines(counts)
     if detailed:

@@ -22,7 +22,7 @@ class RubricScore(Record):
 
 
 class TokenUsage(Record):
-    """Tokens by their kind; `None` where no model call reported them.
+    """Tokens by kind; `None` if no model call reported them.
 
     Input is prompt and tool use, cached is a part of the prompt, and output is candidates and
     reasoning.
@@ -69,8 +69,8 @@ def details_of(score: Score, part: InvocationScore) -> Details:
 def overall_details(score: Score, parts: Sequence[Details]) -> Details:
     """Average the details of the invocations as ADK does.
 
-    Tokens are divided by the number of all invocations, seconds by that of the timed ones.  A
-    custom metric says itself what its rubrics come to.
+    Tokens are averaged over all invocations, seconds over the timed ones.  A custom metric returns
+    its own overall rubric scores.
     """
     tokens = [each.token_usage_details for each in parts if each.token_usage_details]
     seconds = [each.duration_details for each in parts if each.duration_details]
@@ -107,7 +107,7 @@ def _durations(evidence: Mapping[str, Json], total: float | None) -> Durations:
 
 
 def _rubrics(evidence: Mapping[str, Json]) -> Iterator[RubricScore]:
-    """Yield the verdicts in what was compared, of our own criteria or of a custom metric."""
+    """Yield the verdicts in the evidence of our own criteria, or of a custom metric."""
     listed = evidence.get("rubrics")
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict) and isinstance(each.get("rubric_id"), str):
@@ -137,7 +137,7 @@ def _pooled(rubrics: Iterable[RubricScore]) -> Iterator[RubricScore]:
 
 
 def _averaged(model: type[R], parts: Sequence[R], number: int | None) -> R:
-    """Return the mean of each field, over `number` parts or else over those that have it."""
+    """Return the mean of each field, over `number` parts or else over the parts that have it."""
     fields: dict[str, Any] = {}
     for name in model.model_fields:
         values = [value for each in parts if (value := getattr(each, name)) is not None]

@@ -15,8 +15,8 @@ _SHEBANG_BYTES = 512
 def interpreter_of(agent: Path, context: RunContext) -> str | None:
     """Return the interpreter for the agent in the folder `agent`; `None` for our own.
 
-    That is the one of the nearest `.venv`, in the agent's folder or above it as far as its
-    repository reaches, else the one that `adk` on the PATH runs under.
+    It is that of the nearest `.venv` in the agent's folder or those above it in its repository, or
+    else the one that `adk` on the PATH runs under.
     """
     for folder in _upwards(agent, context.root):
         if _is_program(folder / _OWN):

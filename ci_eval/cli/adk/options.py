@@ -46,11 +46,11 @@ class Options:
     """Names of features of ADK; each may be a list with commas."""
     disable: tuple[str, ...] = ()
     storage_uri: str | None = None
-    """The bucket that evalsets of ids are read from, and results written to."""
+    """The bucket to read evalsets given by id from, and to write results to."""
 
     @property
     def app(self) -> str:
-        """What ADK calls the agent: its folder's name."""
+        """ADK's name for the agent: that of its folder."""
         return self.folder.name
 
     @property
@@ -63,7 +63,7 @@ def configured(options: Options, context: RunContext) -> Config:
     """Convert `options` into a configuration.
 
     Raises:
-        UsageError: an evalset, the eval config or the interpreter is not there or wrong.
+        UsageError: an evalset, the eval config or the interpreter is missing or invalid.
 
     """
     given = (
@@ -87,14 +87,14 @@ def configured(options: Options, context: RunContext) -> Config:
 
 
 def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
-    """Return the agent as a configuration would name it.
+    """Return the agent as in a configuration.
 
-    As with `adk eval` it gets our own environment, but for the job's token and the like.
+    As with `adk eval` it gets our own environment, without the job's token and the like.
     """
     env: dict[str, Json] = {"*": None}
     for names, on in ((options.enable, True), (options.disable, False)):
         for name in _features(names):
-            # Where ours says the opposite, both have to be said.
+            # Both are set, because our own environment may contain the opposite.
             env[f"ADK_ENABLE_{name}"] = str(int(on))
             env[f"ADK_DISABLE_{name}"] = str(int(not on))
     return {
@@ -115,7 +115,7 @@ def _features(given: Sequence[str]) -> Iterator[str]:
 
 
 class _FromOptions(Document):
-    """A configuration that stands in no file: its places are options of the command."""
+    """A configuration without a file: its places are options of the command."""
 
     def line(self, loc: Loc) -> int | None:
         """Return `None`: there are no lines."""

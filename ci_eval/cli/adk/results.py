@@ -1,8 +1,8 @@
 """ADK's result files, as `adk eval` writes and `adk web` reads them.
 
 A file is `<app>/.adk/eval_history/<app>_<evalset>_<time>.evalset_result.json`, or in a bucket
-`<app>/evals/eval_history/…`.  It is written case by case; neither the results of a run nor its
-traces are ever held all at once.
+`<app>/evals/eval_history/…`.  It is written case by case: neither the results of a run nor its
+traces are held in memory all at once.
 """
 
 import json
@@ -36,17 +36,17 @@ _LONGEST_NAME = 150
 
 
 class Case(NamedTuple):
-    """A case that was tried."""
+    """A case and its result."""
 
     agent: str
     evalset: str
-    """What the configuration calls the evalset."""
+    """The name of the evalset in the configuration."""
     result: CaseResult
 
 
 @dataclass(frozen=True)
 class Results:
-    """A run that is over, in ADK's words."""
+    """The results of a finished run, in ADK's format."""
 
     plan: Plan
     run: Path
@@ -54,7 +54,7 @@ class Results:
     record: Path
     """Its traces in the order of the cases, as `run --record` writes them."""
     secrets: Secrets
-    """What neither the run nor its traces hold; the cases themselves may."""
+    """Secrets, which the cases may contain; the run and its traces are already redacted."""
 
     def cases(self) -> Iterator[Case]:
         """Yield the result of each case, in the order of the files."""
@@ -98,7 +98,7 @@ def run_and_write(
     Returns `None` if the run was interrupted.
 
     Raises:
-        UsageError: nothing could be written there; then nothing is run.
+        UsageError: the folder or bucket is not writable; then nothing is run.
 
     """
     kept = history(agents, Storage(plan.config.gcs, context.env), context)
@@ -118,10 +118,10 @@ def run_and_write(
 def history(agents: str, storage: Storage, context: RunContext) -> History:
     """Return the store of results below `agents`: the folder of all agents, or `gs://bucket`.
 
-    Of an address with a path only the bucket counts, as in ADK.
+    As in ADK, the path of an address is ignored.
 
     Raises:
-        UsageError: the address is none, or the bucket cannot be asked for.
+        UsageError: the address is invalid, or the bucket is not accessible.
 
     """
     if is_place(agents):
@@ -130,7 +130,7 @@ def history(agents: str, storage: Storage, context: RunContext) -> History:
 
 
 def write_results(results: Results, kept: History, context: RunContext) -> list[str]:
-    """Write a result for each agent and evalset, and return where the user finds them.
+    """Write a result for each agent and evalset, and return their locations.
 
     Raises:
         UsageError: one cannot be written.

@@ -20,11 +20,11 @@ _ENDINGS = (SUFFIX, ".test.json", ".json")
 def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
     """Return the evalsets that are `given` for the agent in the folder `agent`, by name.
 
-    One that is given several times is one, with the cases of all; named as a whole as well, it
-    still is only these cases, as in ADK.
+    One that is given several times has the cases of all; as in ADK, only these, even if it is
+    also given without cases.
 
     Raises:
-        UsageError: with each that is not there.
+        UsageError: with each that does not exist.
 
     """
     wanted: dict[str, list[str]] = {}
@@ -45,7 +45,7 @@ def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
 
 
 def config_beside(sets: Mapping[str, EvalSetSpec], given: Sequence[str]) -> str | None:
-    """Return the eval config that lies beside the only evalset, if that is given as a file."""
+    """Return the eval config beside the evalset, if there is only one, given as a file."""
     if len(sets) != 1 or not Path(_split(given[0])[0]).is_file():
         return None
     (spec,) = sets.values()
@@ -57,7 +57,7 @@ def stored(uri: str, app: str, given: str) -> str:
     """Return `given`, with an id replaced by the evalset's address in the bucket of `uri`.
 
     Raises:
-        UsageError: `uri` is no `gs://bucket`, or the id is none.
+        UsageError: `uri` is no `gs://bucket`, or the id is invalid.
 
     """
     if not is_place(uri):
@@ -72,7 +72,7 @@ def stored(uri: str, app: str, given: str) -> str:
 
 
 def _split(given: str) -> tuple[str, list[str]]:
-    """Return the name of an evalset, and the cases behind it; a drive of Windows is no name."""
+    """Return the name of an evalset, which may start with a Windows drive, and its cases."""
     start = len(SCHEME) if is_place(given) else 3 if _DRIVE.match(given) else 0
     at = given.find(":", start)
     if at < 0:
@@ -82,7 +82,7 @@ def _split(given: str) -> tuple[str, list[str]]:
 
 
 def _path(agent: str, name: str, problems: list[Problem]) -> str:
-    """Return the file of an evalset; what is wrong is added to `problems`."""
+    """Return the file of an evalset; add any problem to `problems`."""
     if is_place(name) or Path(name).is_file():
         return name
     if _LIKE_PATH.search(name):
@@ -108,7 +108,7 @@ def _known_here(agent: str) -> str:
 
 
 def _names(paths: Iterable[str]) -> dict[str, str]:
-    """Return a name for each path: that of the file, with a number where it is taken."""
+    """Return a name for each path: that of the file, with a number if it is taken."""
     names: dict[str, str] = {}
     for path in paths:
         file = Path(path).name

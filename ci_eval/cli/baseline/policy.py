@@ -24,7 +24,7 @@ class _Occasion(NamedTuple):
 
     kind: Literal["branch", "pull_request", "queue", "tag", "other"]
     name: str = ""
-    """Of the branch or, of what is nothing else, of the event."""
+    """The name of the branch or, for `other`, of the event."""
 
 
 def check(store: BaselineStore, context: RunContext, *, from_pull_request: bool = False) -> None:
@@ -103,7 +103,7 @@ def _on_github(env: Mapping[str, str]) -> _Occasion:
 
 
 def _merged_into(payload: Mapping[str, object]) -> str | None:
-    """Return the branch that a pull request was merged into by what the event tells of."""
+    """Return the branch that the event's pull request was merged into; `None` if it was not."""
     match payload:
         case {
             "action": "closed",
@@ -114,7 +114,7 @@ def _merged_into(payload: Mapping[str, object]) -> str | None:
 
 
 def _on_gitlab(env: Mapping[str, str]) -> _Occasion:
-    # A pipeline that another one started is of a merge request where that one is.
+    # A child pipeline inherits the merge request of its parent.
     if env.get("CI_MERGE_REQUEST_IID") or env.get("CI_PIPELINE_SOURCE") in _OF_MERGE_REQUESTS:
         return _Occasion("pull_request")
     branch = env.get("CI_COMMIT_BRANCH")

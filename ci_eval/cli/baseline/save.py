@@ -22,7 +22,7 @@ def save(
     """Store the run that the user calls `given`.
 
     Raises:
-        UsageError: it is no run, an incomplete one, or one that does not belong there.
+        UsageError: it is no run, is incomplete, or does not belong into the baseline.
         BaselineError: the stored runs cannot be read, or the store cannot be reached.
 
     """
@@ -67,7 +67,7 @@ def _refuse_incomplete(collected: Collected, gate: GateOptions) -> None:
     """Reject an incomplete run.
 
     Raises:
-        UsageError: it lacks one.
+        UsageError: the run is incomplete.
 
     """
     meta = collected.run.meta

@@ -19,17 +19,17 @@ _COMMIT = 10
 
 
 class ShownRun(Noted):
-    """One stored run, seen from what is checked out."""
+    """A stored run, relative to the commit that is checked out."""
 
     suite: str
     distance: int | None = None
-    """How many commits it is before the one to compare with; `None` where it is no ancestor."""
+    """Number of commits before the one to compare with; `None` if it is no ancestor."""
     age_s: float | None = None
     """Seconds since it began; `None` if unknown."""
 
 
 def shown_runs(before: Baseline, now: float) -> list[ShownRun]:
-    """Return the stored runs in short, nearest first; `now` is the time, as a Unix one."""
+    """Return summaries of the stored runs, nearest first; `now` is the Unix time."""
     return [
         ShownRun(
             **note(past).model_dump(),
@@ -42,7 +42,7 @@ def shown_runs(before: Baseline, now: float) -> list[ShownRun]:
 
 
 def show_runs(runs: Sequence[ShownRun], lineage: Lineage, suite: str) -> None:
-    """Print the runs, and how the criteria did in them."""
+    """Print the runs, and the means of the criteria in them."""
     if not runs:
         say(f"no stored runs to compare {suite!r} with")
         say("store one with `ci-eval run --baseline-save`; in CI only on a tracked branch")

@@ -21,7 +21,7 @@ class Share(Record):
     count: int
     of: int
     interval: Interval | None
-    """The share, with Wilson's interval; `None` of nothing."""
+    """The share, with Wilson's interval; `None` if the total is 0."""
 
     @classmethod
     def make(cls, count: int, of: int) -> "Share":
@@ -32,7 +32,7 @@ class Share(Record):
 
 
 class Table(Record):
-    """How often people (first) and the judge (second) said what."""
+    """Counts of the verdicts of people (first) and the judge (second)."""
 
     pass_pass: int = 0
     pass_fail: int = 0
@@ -41,7 +41,7 @@ class Table(Record):
 
     @classmethod
     def count(cls, said: Iterable[tuple[bool, bool]]) -> "Table":
-        """Count pairs of what people and the judge said."""
+        """Count pairs of verdicts of people and the judge."""
         pairs = list(said)
         return cls(
             pass_pass=pairs.count((True, True)),
@@ -52,7 +52,7 @@ class Table(Record):
 
     @property
     def rows(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """What the judge said where people said pass, and where they said fail."""
+        """The judge's verdicts where people said pass, and where they said fail."""
         return (self.pass_pass, self.pass_fail), (self.fail_pass, self.fail_fail)
 
 
@@ -61,19 +61,19 @@ class Agreement(Record):
 
     table: Table
     agreed: Share
-    """Of all, those of which both say the same."""
+    """Of all items, those with the same verdict."""
     passed: Share
-    """Of those that people pass, those that the judge passes."""
+    """Of the items that people pass, those that the judge passes."""
     failed: Share
-    """Of those that people fail, those that the judge fails."""
+    """Of the items that people fail, those that the judge fails."""
     kappa: Interval | None
-    """Cohen's kappa: 0 is what chance gives, 1 is full agreement; `None` where there is none."""
+    """Cohen's kappa: 0 is chance, 1 is full agreement; `None` if it is undefined."""
     kappa_reason: str = ""
-    """Why there is none."""
+    """Why it is undefined."""
 
     @classmethod
     def of(cls, said: Iterable[tuple[bool, bool]]) -> "Agreement":
-        """Return how far people and the judge, in pairs of what they said, agree."""
+        """Return the agreement in pairs of verdicts of people and the judge."""
         table = Table.count(said)
         (both, missed), (let_pass, caught) = table.rows
         good, bad = both + missed, let_pass + caught
@@ -137,7 +137,7 @@ def kappa_error(cells: Sequence[float]) -> float:
 
 
 def _agreements(cells: Sequence[float]) -> tuple[float, float, list[float]]:
-    """Return the observed agreement, the expected one, and how each cell moves that."""
+    """Return the observed and the expected agreement, and the effect of each cell on the latter."""
     total = sum(cells)
     both, missed, let_pass, caught = (each / total for each in cells)
     people, judge = (both + missed, let_pass + caught), (both + let_pass, missed + caught)
@@ -146,17 +146,17 @@ def _agreements(cells: Sequence[float]) -> tuple[float, float, list[float]]:
 
 
 class Distance(Record):
-    """How far the judge's scores are from those that people give."""
+    """Differences between the scores of the judge and of people."""
 
     count: int
     error: Interval | None
-    """The mean of how far apart they are, with Student's interval; `None` of a single one."""
+    """The mean absolute difference, with Student's interval; `None` for a single score."""
     bias: Interval | None
-    """The mean of the judge's score less people's: above 0 the judge is more lenient."""
+    """The mean of the judge's score minus people's: above 0 the judge is more lenient."""
 
     @classmethod
     def of(cls, scores: Sequence[tuple[float, float]]) -> "Distance":
-        """Return how far apart people's (first) and the judge's scores (second) are."""
+        """Return the differences between people's (first) and the judge's scores (second)."""
         apart = [judge - people for people, judge in scores]
         error = _mean([abs(each) for each in apart], least=0.0)
         return cls(count=len(apart), error=error, bias=_mean(apart))

@@ -14,18 +14,18 @@ Outcome = Literal["passed", "failed", "incomplete"]
 
 
 class Judges(Record):
-    """Who was asked, and by what criterion."""
+    """The criterion, and the models that it asked."""
 
     criterion: str
-    """What the configuration calls it."""
+    """Its name in the configuration."""
     models: tuple[str, ...] = ()
-    """Empty where a stored run does not tell."""
+    """Empty if unknown, as for a stored run."""
     samples: int | None = None
-    """How often each was asked the same; `None` where a stored run does not tell."""
+    """Samples of each model; `None` if unknown, as for a stored run."""
 
 
 class Differing(Record):
-    """Something that people and the judge see differently."""
+    """An item on which people and the judge differ."""
 
     id: str
     line: int
@@ -36,11 +36,11 @@ class Differing(Record):
     judge: bool
     judge_score: float | None = None
     rationale: str = ""
-    """What the judge gives as its reason."""
+    """The judge's reason."""
 
 
 class Open(Record):
-    """Something without a verdict, by people or by the judge."""
+    """An item that people or the judge did not decide."""
 
     id: str
     line: int
@@ -49,32 +49,32 @@ class Open(Record):
 
 
 class Calibration(Record):
-    """What was found of a judge."""
+    """How well a judge agrees with people."""
 
     judges: Judges
     labelled: int
-    """How many things people labelled."""
+    """Number of labelled items."""
     agreement: Agreement
-    """Over all that both decided."""
+    """Over all items that both decided."""
     rubrics: dict[str, Agreement]
-    """The same for each rubric, where labels are about rubrics."""
+    """The same for each rubric with labels."""
     distance: Distance | None
-    """How far apart the scores are, where people give scores between the ends."""
+    """Differences of the scores; `None` if people give none between 0 and 1."""
     people: Share | None
-    """Of the pairs of people who labelled the same, those who agree; `None` where none did."""
+    """Of the pairs of people who labelled the same item, those who agree; `None` if no pairs."""
     divided: tuple[Open, ...]
-    """What as many people pass as fail; it is not compared."""
+    """Items that as many people pass as fail; they are not compared."""
     undecided: tuple[Open, ...]
-    """What the judge could not decide."""
+    """Items that the judge could not decide."""
     differing: tuple[Differing, ...]
     others: int
-    """Labels on other criteria, which were left aside."""
+    """Number of ignored labels on other criteria."""
     judging: JudgeUsage
-    """What it took to ask."""
+    """The model usage."""
 
 
 class _Pair(NamedTuple):
-    """One thing, as people and the judge see it."""
+    """An item that people and the judge decided."""
 
     item: Item[Any]
     people: bool
@@ -121,7 +121,7 @@ def _agreement(pairs: Sequence[_Pair]) -> Agreement:
 
 
 def _distance(pairs: Sequence[_Pair]) -> Distance | None:
-    """Return how far apart scores are; `None` where people gave none but 0 and 1."""
+    """Return the differences of scores; `None` if all of people's are 0 or 1."""
     scores = [
         (each.item.value, each.verdict.value)
         for each in pairs
@@ -149,24 +149,24 @@ def _differing(pair: _Pair) -> Differing:
 
 
 class Required(NamedTuple):
-    """What a judge must reach to be trusted."""
+    """The requirements on a judge."""
 
     kappa: float | None = None
     agreement: float | None = None
     undecided: float = 0.1
-    """The share of all that the judge may leave undecided."""
+    """Maximum share of items that the judge may leave undecided."""
 
     @property
     def says_nothing(self) -> bool:
-        """Whether any judge would do that decides."""
+        """Whether any judge that decides meets them."""
         return self.kappa is None and self.agreement is None
 
 
 def decide(found: Calibration, required: Required) -> tuple[Outcome, list[str]]:
     """Decide if a judge is good enough, and list the requirements that it misses.
 
-    Estimates count, not the ends of their intervals: how many labels there are is the team's
-    own choice, and the intervals say what it costs.
+    Estimates count, not the bounds of their intervals: the number of labels is the team's choice,
+    and the intervals show its effect.
     """
     missing = list(_unmeasured(found, required))
     if missing:
@@ -196,7 +196,7 @@ def _too_low(found: Agreement, required: Required) -> Iterator[str]:
 
 
 def doubts(found: Agreement, required: Required) -> Iterator[str]:
-    """Yield the requirements that are met, but might not be with other labels."""
+    """Yield the requirements that are met, but might be missed with other labels."""
     for each in _demands(found, required):
         if each.found.low < each.wanted <= each.found.value:
             low = each.shown(each.found.low)
@@ -204,7 +204,7 @@ def doubts(found: Agreement, required: Required) -> Iterator[str]:
 
 
 class _Demand(NamedTuple):
-    """One thing that is required, and what was found."""
+    """A requirement and the measured value."""
 
     name: str
     wanted: float

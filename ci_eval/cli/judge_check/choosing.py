@@ -19,7 +19,7 @@ class Bar:
     threshold: float
     better: Literal["higher", "lower"] = "higher"
     bounds: tuple[float, float] | None = (0.0, 1.0)
-    """The least and the greatest score there is."""
+    """The minimum and maximum score."""
 
     def passes(self, value: float) -> bool:
         """Return True if `value` passes."""
@@ -30,18 +30,18 @@ class Chosen(NamedTuple):
     """The criterion that is checked."""
 
     name: str
-    """What the configuration calls it."""
+    """Its name in the configuration."""
     type_name: str
     bar: Bar
 
     @property
     def names(self) -> frozenset[str]:
-        """What labels may call it."""
+        """The names that labels may use for it."""
         return frozenset({self.name, self.type_name, _short(self.type_name)})
 
 
 def choose(config: Config, wanted: str | None) -> tuple[Chosen, JudgedCriterion]:
-    """Return the criterion of `config` that is called `wanted`; else the only one that asks.
+    """Return the criterion `wanted` of `config`; by default the only one that uses a model.
 
     Raises:
         UsageError: there is none, or several, or it has no threshold.
@@ -53,12 +53,12 @@ def choose(config: Config, wanted: str | None) -> tuple[Chosen, JudgedCriterion]
     types = {name: each.type_name for name, each in judged.items()}
     name = _name(types, wanted, config.shown)
     found: AnyCriterion = judged[name]
-    bar = _bar(name, found.threshold, Bar(0.0, found.direction, found.bounds))
+    bar = Bar(_required(found.threshold, name), found.direction, found.bounds)
     return Chosen(name, found.type_name, bar), judged[name]
 
 
 def choose_of(run: Run, wanted: str | None, shown: str) -> Chosen:
-    """Return the criterion of a stored run that is called `wanted`; else the only one that asked.
+    """Return the criterion `wanted` of a stored run; by default the only one that used a model.
 
     Raises:
         UsageError: there is none, or several, or it has no threshold.
@@ -71,12 +71,12 @@ def choose_of(run: Run, wanted: str | None, shown: str) -> Chosen:
     types = {name: facts.criterion for name, facts in known.items() if wanted or name in asked}
     name = _name(types, wanted, shown)
     facts = known[name]
-    bar = _bar(name, facts.threshold, Bar(0.0, facts.better, facts.interval))
+    bar = Bar(_required(facts.threshold, name), facts.better, facts.interval)
     return Chosen(name, facts.criterion, bar)
 
 
 def _name(types: Mapping[str, str], wanted: str | None, shown: str) -> str:
-    """Return the one of the names in `types` that is meant."""
+    """Return the name in `types` that `wanted` refers to."""
     if not types:
         raise UsageError(f"{shown} has no criterion that uses a model")
     meant = list(types)
@@ -92,11 +92,11 @@ def _name(types: Mapping[str, str], wanted: str | None, shown: str) -> str:
     return meant[0]
 
 
-def _bar(name: str, threshold: float | None, bar: Bar) -> Bar:
+def _required(threshold: float | None, name: str) -> float:
     if threshold is None:
         message = f"{name} has no threshold, so pass and fail are undefined"
         raise UsageError(message, hint="set one in the configuration")
-    return Bar(threshold, bar.better, bar.bounds)
+    return threshold
 
 
 def _short(type_name: str) -> str:

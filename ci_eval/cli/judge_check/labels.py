@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from ci_eval.cli.judge_check.choosing import Bar, Chosen
 from ci_eval.records.bounds import MAX_VALUE
@@ -18,39 +18,37 @@ from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import dotted
 
 MAX_LABELS = 10_000
-"""A file with more labels is refused: nobody gave them by hand."""
+"""Maximum number of labels in a file; more cannot have been given by hand."""
 MAX_PROBLEMS = 100
-"""The most problems of a file that are reported."""
+"""Maximum number of problems that are reported."""
 _WORDS = {
     **dict.fromkeys(("true", "pass", "passed", "yes", "valid"), True),
     **dict.fromkeys(("false", "fail", "failed", "no", "invalid"), False),
 }
 
 
-class Line(Record):
-    """What all lines of labels have in common."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
+class Line(Record, extra="allow"):
+    """The fields that all lines of labels have."""
 
     id: str | None = None
-    """What the line is called where it is talked of; left out, by its number."""
+    """The name of the line in messages; by default its number."""
     label: Json
-    """What a person says, or a list of what several say: `true`, `pass`, `yes` or `valid`; or
-    `false`, `fail`, `no` or `invalid`; or the score they would give."""
+    """The label of a person, or a list of those of several: `true`, `pass`, `yes` or `valid`; or
+    `false`, `fail`, `no` or `invalid`; or a score."""
     by: str | None = None
-    """Who says so. Lines of several people on the same share their `id`."""
+    """The person. Lines of several people about the same response share their `id`."""
     rubric_id: str | None = None
-    """The one rubric that the label is about; left out, it is about the whole score."""
+    """The rubric that the label is about; by default it is about the whole score."""
     criterion: str | None = None
-    """The criterion that the label is about; left out, the one that is checked."""
+    """The criterion that the label is about; by default the one that is checked."""
 
 
 class Label(NamedTuple):
-    """What one person says."""
+    """The label of one person."""
 
     passes: bool
     value: float | None = None
-    """The score, where the person gives one."""
+    """The score, if the person gives one."""
 
 
 L = TypeVar("L", bound=Line)
@@ -59,54 +57,54 @@ S = TypeVar("S")
 
 @dataclass
 class Item(Generic[S]):
-    """One thing that people say something of."""
+    """A labelled response, or one of its rubrics."""
 
     name: str
     line: int
     rubric: str | None
     subject: S
-    """What there is to be judged, or where it was."""
+    """The response to judge, or the trial that contains it."""
     labels: list[Label] = field(default_factory=list)
     by: set[str | None] = field(default_factory=set)
 
     @property
     def passes(self) -> bool | None:
-        """What most people say; `None` where they are divided."""
+        """The majority of the labels; `None` if people are evenly divided."""
         good = sum(each.passes for each in self.labels)
         return None if 2 * good == len(self.labels) else 2 * good > len(self.labels)
 
     @property
     def value(self) -> float | None:
-        """The mean of the scores that people give; `None` where one gives none."""
+        """The mean of people's scores; `None` unless all give one."""
         values = [each.value for each in self.labels if each.value is not None]
         return sum(values) / len(values) if len(values) == len(self.labels) else None
 
     @property
     def pairs(self) -> tuple[int, int]:
-        """How many pairs of people say the same of it, and how many pairs there are."""
+        """The number of pairs of people that agree, and the number of all pairs."""
         count, good = len(self.labels), sum(each.passes for each in self.labels)
         return math.comb(good, 2) + math.comb(count - good, 2), math.comb(count, 2)
 
 
 class Labels(NamedTuple, Generic[S]):
-    """What a file of labels holds."""
+    """The content of a file of labels."""
 
     items: list[Item[S]]
     others: int = 0
-    """Lines that are about other criteria."""
+    """Number of lines about other criteria."""
     warnings: tuple[Problem, ...] = ()
 
 
 Refuse = Callable[[str], None]
-"""Takes what is wrong with a line."""
+"""Reports a problem of a line."""
 
 
 class Form(NamedTuple, Generic[L, S]):
-    """One of the forms that lines may have."""
+    """A format of lines."""
 
     line: type[L]
     subject: Callable[[L, Refuse], S | None]
-    """Makes of a line what there is to be judged, or says what is wrong with it."""
+    """Converts a line into its subject, or reports its problems and returns `None`."""
 
 
 def read_labels(path: Path, form: Form[L, S], chosen: Chosen, *, shown: str) -> Labels[S]:
@@ -114,7 +112,7 @@ def read_labels(path: Path, form: Form[L, S], chosen: Chosen, *, shown: str) -> 
 
     Raises:
         UsageError: with every problem of the file.
-        NothingSelectedError: it holds no label on the criterion.
+        NothingSelectedError: it contains no label on the criterion.
 
     """
     reader = _Reader(form, chosen, shown)
@@ -135,18 +133,18 @@ class _Reader(Generic[L, S]):
         self._shown = shown
         self._known = {*form.line.model_fields, *EvalCase.model_fields}
         self._first: dict[str, Item[S]] = {}
-        """For each name, what the first line of that name made."""
+        """The item of the first line of each name."""
         self.items: dict[tuple[str, str | None], Item[S]] = {}
         self.errors: list[Problem] = []
         self.warnings: dict[str, Problem] = {}
-        """By the key that is hardly meant as it is written."""
+        """Warnings by the key that is probably misspelt."""
         self.others = 0
 
     def refuse(self, message: str, line: int, where: str = "") -> None:
-        """Note what is wrong with a line.
+        """Collect a problem of a line.
 
         Raises:
-            UsageError: with everything that was noted, as this is enough.
+            UsageError: with all collected problems, once there are too many.
 
         """
         self.errors.append(Problem(message, self._shown, line, where))
@@ -154,7 +152,7 @@ class _Reader(Generic[L, S]):
             raise self.refusal()
 
     def refusal(self) -> UsageError:
-        """Return an error with everything that was noted."""
+        """Return an error with all collected problems."""
         return UsageError(problems=[*self.errors, *self.warnings.values()])
 
     def add(self, element: Element) -> None:
@@ -165,7 +163,7 @@ class _Reader(Generic[L, S]):
         if line.criterion is not None and line.criterion not in self._chosen.names:
             self.others += 1
             return
-        self._note_misspelt(line, element.line)
+        self._warn_of_misspelt(line, element.line)
         before = len(self.errors)
         labels = self._labels(line, element.line)
         subject = self._form.subject(line, lambda message: self.refuse(message, element.line))
@@ -184,8 +182,8 @@ class _Reader(Generic[L, S]):
                 self.refuse(message, element.line_of(loc), dotted(loc))
             return None
 
-    def _note_misspelt(self, line: L, number: int) -> None:
-        """Warn of keys that are almost those of a label; others are for whoever wrote them."""
+    def _warn_of_misspelt(self, line: L, number: int) -> None:
+        """Warn of unknown keys that resemble those of a label; others are allowed."""
         for key in line.model_extra or {}:
             ending = "" if key in self._known else did_you_mean(key, self._form.line.model_fields)
             if ending.startswith(".") and key not in self.warnings:
@@ -207,7 +205,7 @@ class _Reader(Generic[L, S]):
         return found
 
     def _merge(self, line: L, number: int, subject: S, labels: list[Label]) -> None:
-        """Add what a line says to what was said of the same before."""
+        """Add the labels of a line to those of earlier lines about the same item."""
         name = f"line {number}" if line.id is None else line.id
         first = self._first.setdefault(name, Item(name, number, None, subject))
         if first.subject != subject:
@@ -231,7 +229,7 @@ class _Reader(Generic[L, S]):
 
 
 def _with_id(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line with its id where it belongs, as a text; recordings call it `eval_id`."""
+    """Return a line with its id as text under `id`; recordings call it `eval_id`."""
     named = {"id": value.get("eval_id"), **value}
     if isinstance(named["id"], int):
         named["id"] = str(named["id"])
@@ -242,7 +240,7 @@ def label_of(value: Json, bar: Bar) -> Label:
     """Return the label that a person wrote.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a valid label.
 
     """
     if isinstance(value, bool):

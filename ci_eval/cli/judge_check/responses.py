@@ -14,27 +14,27 @@ from ci_eval.text.yaml_files import dotted
 
 
 class Response(Line):
-    """A line with a response, or a conversation; what has no other name is the eval case's."""
+    """A line with a response or a conversation; other keys are those of an eval case."""
 
     user: str | None = None
-    """What the user asked."""
+    """The user's message."""
     response: str | None = None
-    """What the agent answered."""
+    """The agent's response."""
     expected: str | None = None
-    """What it was expected to answer."""
+    """The expected response."""
     invocations: tuple[Invocation, ...] | None = None
-    """What took place, as ADK and the recordings of ci-eval have it, instead of the texts."""
+    """The conversation, as in ADK and in recordings of ci-eval, instead of the texts."""
 
 
 class Subject(NamedTuple):
-    """What there is to be judged."""
+    """A conversation to judge, with its case."""
 
     case: EvalCase
     invocations: tuple[Invocation, ...]
 
 
 def responses(criterion: JudgedCriterion) -> Form[Response, Subject]:
-    """Return the form of lines that `criterion` can judge."""
+    """Return the format of lines that `criterion` can judge."""
 
     def read(line: Response, refuse: Refuse) -> Subject | None:
         found = _subject(line, refuse)
@@ -94,7 +94,7 @@ def _invocation(asked: str, answered: str | None) -> Invocation:
 
 
 def _only_asked(taken: Invocation) -> Invocation:
-    """Return an invocation of which nothing is expected."""
+    """Return an invocation without expectations."""
     return Invocation(user_content=taken.user_content, rubrics=taken.rubrics)
 
 

@@ -42,7 +42,7 @@ def _place(line: Pointer, refuse: Refuse) -> Place:
 
 
 POINTERS = Form(Pointer, _place)
-"""The form of lines that name trials."""
+"""The format of lines that name trials."""
 
 
 def scores_of(run: Run, name: str, items: Sequence[Item[Place]], shown: str) -> list[Score]:

@@ -18,15 +18,15 @@ from ci_eval.runtime.context import RunContext
 
 
 class Verdict(NamedTuple):
-    """What a judge says."""
+    """The verdict of a judge."""
 
     passes: bool | None
-    """`None` where it could not decide."""
+    """`None` if it could not decide."""
     value: float | None = None
     reason: str = ""
-    """Why it could not."""
+    """Why it could not decide."""
     rationale: str = ""
-    """What it gives as its reason, where it gives one."""
+    """The judge's reason, if it gives one."""
 
 
 async def judge(
@@ -55,7 +55,7 @@ async def judge(
 
 
 def verdict_of(found: Score, rubric: str | None, bar: Bar) -> Verdict:
-    """Return the value of a score; of a rubric, the value in its evidence."""
+    """Return the verdict of a score or, for a `rubric`, the one in its evidence."""
     evidence: list[Json] = [found.evidence, *(part.evidence for part in found.invocations)]
     if rubric is not None:
         return _on_rubric(rubric, evidence, bar, found.reason)
@@ -80,7 +80,7 @@ _YES_NO = {"yes": 1.0, "no": 0.0}
 
 
 def _said(rubric: str, value: Json) -> Iterator[tuple[float | None, str]]:
-    """Yield each verdict on `rubric`, with its rationale; criteria keep them in two ways.
+    """Yield each verdict on `rubric`, with its rationale, from evidence in one of two formats.
 
     One is a list of objects with `rubric_id` and `verdict`, one for each invocation; the other an
     object with a `score` for each rubric, one for each sample.
@@ -105,7 +105,7 @@ def _said(rubric: str, value: Json) -> Iterator[tuple[float | None, str]]:
 
 
 def _rationales(value: Json) -> Iterator[str]:
-    """Yield the reasons that a judge gave, as the evidence keeps them."""
+    """Yield the judge's reasons in the evidence."""
     if isinstance(value, list):
         for each in value:
             yield from _rationales(each)

@@ -96,14 +96,14 @@ def _problems(error: CiEvalError) -> tuple[Problem, ...]:
 
 
 def _annotated(error: CiEvalError) -> tuple[Problem, ...]:
-    """Return the text for the summary of the workflow run."""
+    """Return the problems to annotate, with their hint."""
     if error.problems or not error.hint:
         return _problems(error)
     return (Problem(f"{error}; {error.hint}"),)
 
 
 def _outputs(found: Relayed) -> dict[str, str]:
-    """Return the outputs of the step: of several reports, the verdict of the worst."""
+    """Return the step outputs; for several reports, the worst verdict."""
     told = [(each.outcome, each.posted) for each in found.told]
     if found.notice:
         told.append(("incomplete", found.notice))
