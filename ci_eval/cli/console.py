@@ -2,12 +2,12 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Self
 
 from ci_eval.records.errors import Problem
-from ci_eval.records.findings import Comparison, GroupSummary, Report
+from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
 from ci_eval.records.model import Status
 from ci_eval.records.results import JudgeUsage, TrialResult
 from ci_eval.run import collect
@@ -36,7 +36,6 @@ MAX_BROKEN = 5
 """Maximum number of broken or suspected cases printed; the rest are counted."""
 STEPS = 10
 """Number of progress lines where stderr is not a terminal."""
-_MARKS = {"passed": "✔", "failed": "✘", "incomplete": "?"}
 
 
 def say(line: str = "") -> None:
@@ -66,6 +65,7 @@ def _templates() -> Any:
     # Those of our Markdown templates escape what they return.
     own = (counted, difference, dollars, duration, p_value, percent, plain, terminal)
     found.filters = {**found.filters, **{each.__name__: each for each in own}}
+    found.globals = {**found.globals, "max_listed": MAX_LISTED}
     found.filters["one_line"] = lambda text, limit: one_line(str(text), limit)
     return found
 
@@ -201,63 +201,33 @@ def _line(result: TrialResult) -> str:
 
 def say_report(report: Report, folder: str) -> None:
     """Print the verdict with its reasons, and the table of criteria."""
-    outcome = report.verdict.outcome
-    said = wording.decided(report) if outcome == "incomplete" else ""
-    say(f"{_MARKS[outcome]} {outcome.upper()}{said and f': the suite {said}'}")
-    for line in _why(report):
-        say(line)
+    comparison = report.comparison or Comparison()
+    places = {(each.group.agent, each.group.evalset) for each in comparison.deltas}
+    say_text(
+        "run_verdict.txt.j2",
+        report=report,
+        comparison=comparison,
+        deltas={delta.group: delta for delta in comparison.deltas},
+        broken=_broken(comparison),
+        most_broken=MAX_BROKEN,
+        several=len(places) > 1,
+        wording=wording,
+    )
     say()
     rows = [_row(group, report) for group in report.groups]
     heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
     say_table(heads, rows)
-    say()
-    if found := wording.baseline(report):
-        say(f"baseline: {found}")
-    if report.comparison and (drawn := wording.drawn(report.comparison)):
-        say(drawn)
-    if report.comparison and wording.shallow(report.comparison):
-        say(f"baseline: {wording.SHALLOW}")
-    if report.judging:
-        say(f"judges: {spent(report.judging)}")
-    if report.simulation:
-        say(f"simulated users: {spent(report.simulation)}")
-    if folder:
-        say(f"reports: {folder}")
+    say_text("run_details.txt.j2", report=report, folder=folder, spent=spent, wording=wording)
 
 
-def _why(report: Report) -> Iterator[str]:
-    """Yield the reasons of the verdict, each with the measurements of its criterion."""
-    comparison = report.comparison or Comparison()
-    deltas = {delta.group: delta for delta in comparison.deltas}
-    for reason in report.verdict.reasons:
-        yield f"- {reason.message}"
-        delta = deltas.get(reason.group) if reason.group else None
-        if delta and delta.outcome in ("regressed", "inconclusive"):
-            parts = (wording.moved(delta), wording.tested(delta), wording.tier(delta.tier))
-            yield f"└ {', '.join(part for part in parts if part)}"
-    together = comparison.together
-    if together and together.outcome in ("regressed", "inconclusive"):
-        tested = wording.tested(together)
-        yield f"- {wording.together(together)}{', ' if tested else ''}{tested}"
-    yield from _broken(comparison)
-
-
-def _broken(comparison: Comparison) -> Iterator[str]:
-    """Yield at most `MAX_BROKEN` broken or suspected cases."""
+def _broken(comparison: Comparison) -> list[CaseChange]:
+    """Return the broken cases, then the suspected ones."""
     found = [
         each
         for each in comparison.changes
         if (each.certain or each.suspected) and not each.excused and wording.trials(each)
     ]
-    found.sort(key=lambda change: not change.certain)
-    several = len({(each.group.agent, each.group.evalset) for each in comparison.deltas}) > 1
-    for change in found[:MAX_BROKEN]:
-        what = "broke" if change.certain else "is suspected"
-        where = f" on {change.group.evalset} with {change.group.agent}" if several else ""
-        name = f"{change.case} {what}, {change.group.criterion}{where}"
-        yield f"- {name}: {wording.trials(change)}"
-    if len(found) > MAX_BROKEN:
-        yield f"- {len(found) - MAX_BROKEN} more broken or suspected cases"
+    return sorted(found, key=lambda change: not change.certain)
 
 
 def say_table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

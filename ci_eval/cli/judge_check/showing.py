@@ -10,7 +10,7 @@ MAX_RATIONALE = 300
 
 
 def show(found: Calibration, required: Required) -> None:
-    """Print what was found, and whether it is what is `required`."""
+    """Print a calibration, and whether it meets the requirements."""
     say(f"{_judges(found.judges)} on {counted(found.labelled, 'label')}")
     say()
     say_table(("", "judge: pass", "judge: fail", "agreed", "95% interval"), _rows(found.agreement))
