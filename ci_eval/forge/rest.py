@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from ci_eval.records.errors import TrialError
 from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.http import Net, Request, Response, address
+from ci_eval.runtime.http import Net, Request, Response
 from ci_eval.runtime.retry import Backoff, retry_after
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.validation_messages import described
@@ -141,19 +141,6 @@ class Host:
 
 def _limited_error(said: str, left_s: float) -> LimitedError:
     return LimitedError(f"{said}; try again in {left_s:.0f} s")
-
-
-def api_address(env: Mapping[str, str], name: str, default: str) -> str:
-    """Return the address of an API: that in the variable `name`, else `default`.
-
-    Raises:
-        HostError: it is no address.
-
-    """
-    try:
-        return address((env.get(name) or default).rstrip("/"))
-    except ValueError as exc:
-        raise HostError(f"{name}: {exc}") from exc
 
 
 def token_in(env: Mapping[str, str], names: Sequence[str], missing: HostError) -> str:
