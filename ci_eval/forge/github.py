@@ -188,13 +188,7 @@ class GitHub:
                 raise
 
     async def graphql(
-        self,
-        query: str,
-        variables: Mapping[str, Json],
-        kind: type[M],
-        *,
-        needs: str,
-        repeatable: bool = True,
+        self, query: str, variables: Mapping[str, Json], kind: type[M], *, needs: str
     ) -> M:
         """Return the `data` of a GraphQL query or mutation.
 
@@ -204,7 +198,7 @@ class GitHub:
         """
         body: Json = {"query": query, "variables": dict(variables)}
         send = self._send_change if query.lstrip().startswith("mutation") else self._send
-        response = await send(Request("POST", self.graphql_url, body), needs, again=repeatable)
+        response = await send(Request("POST", self.graphql_url, body), needs)
         answer = read(response)
         if not isinstance(answer, dict):
             raise GitHubError(f"{response.request.shown} did not return an object")
