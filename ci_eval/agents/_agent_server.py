@@ -18,7 +18,7 @@ from ci_eval.records.model import Record
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
 from ci_eval.runtime.http import Net, Request, StatusError, connecting
-from ci_eval.runtime.paths import PathText
+from ci_eval.runtime.path_checks import PathText
 from ci_eval.runtime.processes import Child, Launch, output_tail
 
 PORT = "{port}"

@@ -19,7 +19,7 @@ from ci_eval.records.model import (
 )
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 from ci_eval.runtime.workers.canned import Canned
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean

@@ -13,7 +13,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _AGENT_FILES = ("__init__.py", "agent.py", "root_agent.yaml")

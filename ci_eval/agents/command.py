@@ -17,7 +17,7 @@ from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
-from ci_eval.runtime.paths import PathText
+from ci_eval.runtime.path_checks import PathText
 from ci_eval.runtime.processes import Child, Excerpt, Launch
 from ci_eval.runtime.workers.wire import encode, read_json, shown
 

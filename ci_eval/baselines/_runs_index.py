@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ci_eval.baselines._document import baseline_errors
+from ci_eval.baselines._baseline_document import baseline_errors
 from ci_eval.forge.lineage import is_commit
 from ci_eval.records.errors import BaselineError, Problem
 from ci_eval.records.findings import Noted

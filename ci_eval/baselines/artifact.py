@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ci_eval.baselines._document import baseline_errors, fault, stored_runs, written
-from ci_eval.baselines._on_github import Commit, with_github
+from ci_eval.baselines._baseline_document import baseline_errors, fault, stored_runs, written
+from ci_eval.baselines._github_access import Commit, with_github
 from ci_eval.forge.github import BROKEN_ARCHIVE, GitHub
 from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.baseline_store import BaselineStore
@@ -19,11 +19,11 @@ from ci_eval.plugins.points import baseline
 from ci_eval.records.errors import BaselineError
 from ci_eval.records.model import Status, Stored
 from ci_eval.records.results import Run
-from ci_eval.run_files.names import RUN_FILE
+from ci_eval.run_files.file_names import RUN_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import PathText, contained
+from ci_eval.runtime.path_checks import PathText, contained
 from ci_eval.text.templates import counted
 
 DOCUMENT = "baseline.json"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import Field
 
+from ci_eval.baselines._baseline_document import fault, stored_runs, with_run
 from ci_eval.baselines._data_branch import Change, DataBranch, opened
-from ci_eval.baselines._document import fault, stored_runs, with_run
 from ci_eval.baselines._runs_index import README, REPAIR_HINT, folder_of, index_text, read_index
 from ci_eval.forge.lineage import Lineage, Origin, default_branch, is_commit
 from ci_eval.plugins.baseline_store import BaselineStore
@@ -17,7 +17,7 @@ from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Noted
 from ci_eval.records.results import Run
 from ci_eval.run_files import badge
-from ci_eval.run_files.names import RUN_FILE
+from ci_eval.run_files.file_names import RUN_FILE
 from ci_eval.run_files.run_summary import note_run
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext

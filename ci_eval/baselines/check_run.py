@@ -11,8 +11,14 @@ from pathlib import Path
 
 from pydantic import AliasPath, Field
 
-from ci_eval.baselines._document import as_file, baseline_errors, fault, stored_runs, with_run
-from ci_eval.baselines._on_github import Commit, with_github
+from ci_eval.baselines._baseline_document import (
+    as_file,
+    baseline_errors,
+    fault,
+    stored_runs,
+    with_run,
+)
+from ci_eval.baselines._github_access import Commit, with_github
 from ci_eval.forge.github import GitHub
 from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import Lineage

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ci_eval.baselines._document import baseline_errors, fault, stored_runs, written
+from ci_eval.baselines._baseline_document import baseline_errors, fault, stored_runs, written
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
@@ -12,7 +12,7 @@ from ci_eval.records.results import Run
 from ci_eval.run_files.run_summary import note
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import PathText, contained
+from ci_eval.runtime.path_checks import PathText, contained
 
 
 @baseline("file")

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 
 from pydantic import Field, field_validator
 
-from ci_eval.baselines._document import baseline_errors, fault, stored_runs, with_run
+from ci_eval.baselines._baseline_document import baseline_errors, fault, stored_runs, with_run
 from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline

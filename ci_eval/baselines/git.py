@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from ci_eval.baselines._document import fault, stored_runs
+from ci_eval.baselines._baseline_document import fault, stored_runs
 from ci_eval.baselines.file import FileStore, of_suite
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.points import baseline

@@ -17,9 +17,9 @@ from ci_eval.cli import main as cli
 from ci_eval.cli.exit_codes import complain, guarded
 from ci_eval.pull_requests.github_runner import annotate, publish
 from ci_eval.records.errors import ExitCode, Problem, UsageError
-from ci_eval.run_files.names import REPORT_FOLDER
+from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.runtime import isolation
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text
 

@@ -22,7 +22,7 @@ from ci_eval.run import pipeline
 from ci_eval.run.baseline import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
-from ci_eval.run_files.names import RUN_FILE
+from ci_eval.run_files.file_names import RUN_FILE
 from ci_eval.run_files.run_file import read_run
 from ci_eval.runtime.context import RunContext
 

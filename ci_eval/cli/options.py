@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 
 Command = Callable[..., Any]
 Decorator = Callable[[Command], Command]

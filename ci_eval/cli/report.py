@@ -10,8 +10,8 @@ from ci_eval.cli.options import json_option, out_option
 from ci_eval.config.schema import GateOptions
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.report import write_report
-from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
-from ci_eval.runtime.paths import refuse_links_out
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.runtime.path_checks import refuse_links_out
 
 
 @click.command()

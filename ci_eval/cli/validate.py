@@ -20,7 +20,7 @@ from ci_eval.records.errors import CiEvalError, ExitCode, NothingSelectedError, 
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.run.plan import plan
 from ci_eval.run.requirements import wrong_cases
-from ci_eval.run_files.names import CONFIG_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import is_place

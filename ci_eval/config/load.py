@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ci_eval.config.criteria import Criteria, read_criteria
+from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.document_reader import DocumentReader
 from ci_eval.config.eval_config import EvalConfigFile
-from ci_eval.config.judge import read_judging, read_simulation
+from ci_eval.config.judge_section import read_judging, read_simulation
 from ci_eval.config.model import Config
 from ci_eval.config.schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.formats import known_files
@@ -19,7 +19,7 @@ from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin
 from ci_eval.plugins.points import Agent, JudgedCriterion, Reporter
 from ci_eval.records.errors import ConfigError, Problem, UnknownPluginError, UsageError
-from ci_eval.run_files.names import CONFIG_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 from ci_eval.storage.gcs import GcsOptions
 from ci_eval.text.suggest import did_you_mean

@@ -25,7 +25,7 @@ from ci_eval.records.questions import Answer, Question, Reading, UnreadableError
 from ci_eval.records.results import JudgeUsage, Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 from ci_eval.text.redact import Secrets, print_none_of
 from ci_eval.text.yaml_files import read_text
 

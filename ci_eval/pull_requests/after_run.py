@@ -8,14 +8,14 @@ from typing import NamedTuple
 from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import event
-from ci_eval.pull_requests import check_run, gitlab_thread, pull_request, sticky
+from ci_eval.pull_requests import check_run, gitlab_thread, pull_request, sticky_comment
+from ci_eval.pull_requests.comment_options import Options, calls_for
+from ci_eval.pull_requests.comment_sections import Section, with_distinct_names
+from ci_eval.pull_requests.comment_thread import PostingError, Thread, posting_errors
 from ci_eval.pull_requests.github_runner import annotate
 from ci_eval.pull_requests.github_thread import GitHubThread
-from ci_eval.pull_requests.options import Options, calls_for
 from ci_eval.pull_requests.pull_request import PullRequest
-from ci_eval.pull_requests.sections import Section, with_distinct_names
-from ci_eval.pull_requests.sticky import Posted
-from ci_eval.pull_requests.thread import PostingError, Thread, posting_errors
+from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown
@@ -62,7 +62,7 @@ def post(
         writes = document or Markdown()
         sections = with_distinct_names(section(each, place, writes) for each in reports)
         wanted = any(calls_for(each, options.when) for each in reports)
-        return await sticky.post(place.thread, sections, options, wanted=wanted)
+        return await sticky_comment.post(place.thread, sections, options, wanted=wanted)
 
     return post_as(write, options, context, reports)
 

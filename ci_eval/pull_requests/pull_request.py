@@ -14,7 +14,7 @@ from ci_eval.forge.github import GitHub
 from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import base_branch, event, event_text, is_commit
 from ci_eval.forge.rest import GONE
-from ci_eval.pull_requests.thread import PostingError
+from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.records.model import Stored
 
 NEEDS = "pull-requests: read"

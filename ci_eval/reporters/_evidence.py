@@ -10,7 +10,7 @@ from typing import Literal
 
 from ci_eval.records.model import Json, Status
 from ci_eval.records.results import Score
-from ci_eval.reporters import _judged
+from ci_eval.reporters import _judge_evidence
 from ci_eval.text.sanitize import clean, one_line
 
 _WIDTH = 96
@@ -59,7 +59,7 @@ def _exhibits(evidence: Mapping[str, Json]) -> Iterator[Exhibit]:
     texts = rest.pop("expected", None), rest.pop("actual", None)
     yield Exhibit("Tool calls", "diff", _compared(*map(_call_lines, calls)))
     yield Exhibit("Response", "diff", _compared(*_text_lines(*map(_plain, texts))))
-    for title, lines in _judged.extracted(rest):
+    for title, lines in _judge_evidence.extracted(rest):
         shown = [part for line in lines for part in _indented(line)]
         yield Exhibit(_title(title), "data" if len(shown) > 1 else "text", tuple(shown))
     for name, value in rest.items():

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 from ci_eval.plugins.points import Reporter, reporter
 from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
-from ci_eval.reporters._changes import Place
-from ci_eval.reporters._outcomes import MAX_PATH, Outcome, Outcomes
+from ci_eval.reporters._case_changes import Place
+from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.run_files import wording
 from ci_eval.storage.gs_uri import is_place
 from ci_eval.text.templates import counted, terminal, workflow_command

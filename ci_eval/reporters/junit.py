@@ -18,8 +18,8 @@ from ci_eval.records.model import Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.reporters._evidence import exhibits_of, wrapped
-from ci_eval.reporters._outcomes import MAX_PATH, Outcome, Outcomes
-from ci_eval.reporters._times import moment
+from ci_eval.reporters._report_times import moment
+from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
 from ci_eval.run_files import wording
 from ci_eval.text.sanitize import clean
 from ci_eval.text.templates import exact, score, terminal, xml

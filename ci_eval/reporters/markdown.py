@@ -7,8 +7,8 @@ from urllib.parse import quote
 from ci_eval.plugins.points import reporter
 from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
-from ci_eval.reporters._findings import Bounds
-from ci_eval.reporters._templated import Templated
+from ci_eval.reporters._notable_cases import Bounds
+from ci_eval.reporters._template_report import Templated
 
 MAX_CHARACTERS = 60_000
 """GitHub rejects comments of more than 65,536; `publish` may add a few lines."""

@@ -13,8 +13,8 @@ from ci_eval.records.trials import Trace, Trial
 from ci_eval.run.execute import ToTry
 from ci_eval.run.plan import Plan
 from ci_eval.run_files import wording
+from ci_eval.run_files.file_names import RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import Journal, trace_line
-from ci_eval.run_files.names import RUN_FILE, TRACES_FILE
 from ci_eval.run_files.resume import Begun
 from ci_eval.run_files.run_file import RunWriter, read_run, replacing
 from ci_eval.run_files.score_table import Columns

@@ -24,7 +24,7 @@ from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import contained, path_error
+from ci_eval.runtime.path_checks import contained, path_error
 from ci_eval.storage.adk_storage import evalset_place
 from ci_eval.storage.gcs import Storage
 from ci_eval.storage.gs_uri import Place, fits_object, has_pattern, is_place, literal

@@ -8,7 +8,7 @@ from ci_eval.plugins.points import Reporter
 from ci_eval.records.findings import Comparison, Report
 from ci_eval.records.model import Status
 from ci_eval.records.results import Run, TrialResult
-from ci_eval.run_files.names import REPORT_FILE
+from ci_eval.run_files.file_names import REPORT_FILE
 from ci_eval.run_files.run_file import replacing
 from ci_eval.run_files.score_table import Columns
 from ci_eval.text.redact import Secrets

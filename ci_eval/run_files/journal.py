@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from ci_eval.records.model import Json
 from ci_eval.records.trials import Trace, Trial, TrialKey
-from ci_eval.run_files.names import UNDERWAY_FILE
+from ci_eval.run_files.file_names import UNDERWAY_FILE
 from ci_eval.run_files.resume import Begun
 from ci_eval.text.fingerprint import of_question
 from ci_eval.text.json_text import TRACE_DEPTH, parse_json

@@ -25,7 +25,7 @@ from ci_eval.records.model import Json
 from ci_eval.runtime import isolation
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 from ci_eval.text.yaml_files import read_text
 
 MAX_SOURCE = 256 * 1024

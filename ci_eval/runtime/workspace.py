@@ -19,7 +19,7 @@ from ci_eval.records.errors import UsageError
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.isolation import Account, as_root, end_all
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 
 OURS = ".ci-eval"
 """Our folder for files, beside the configuration."""

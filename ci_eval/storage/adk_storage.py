@@ -22,7 +22,7 @@ from typing import IO
 
 from ci_eval.records.errors import UsageError
 from ci_eval.run_files.run_file import replacing
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 from ci_eval.storage.gcs import Bucket
 from ci_eval.storage.gs_uri import Place
 

@@ -12,7 +12,7 @@ from ci_eval.cli.action import options
 from ci_eval.cli.main import command as command_named
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
 from ci_eval.plugins import points
-from ci_eval.run_files.names import REPORT_FOLDER
+from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.text.yaml_files import parse_yaml
 
 ROOT = Path(__file__).parents[2]

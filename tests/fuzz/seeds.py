@@ -26,11 +26,11 @@ from support import span_language
 from support.project import CASES, CONFIG, case, content, turn
 
 from ci_eval.baselines import check_run
-from ci_eval.baselines._document import stored_runs
+from ci_eval.baselines._baseline_document import stored_runs
 from ci_eval.baselines._runs_index import index_text
 from ci_eval.cli.main import main
 from ci_eval.llm.cassette import Cassette
-from ci_eval.pull_requests import layout, sections
+from ci_eval.pull_requests import comment_layout, comment_sections
 from ci_eval.records.model import FunctionCall, Invocation
 from ci_eval.records.questions import Answer
 from ci_eval.records.trials import Trace, Trial, TrialKey
@@ -347,10 +347,10 @@ def configurations() -> None:
     scenario = {"starting_prompt": "Hi", "conversation_plan": "Greet.", "user_persona": "NOVICE"}
     write("given_adk", "scenarios.json", {"scenarios": [scenario]})
     jobs = [
-        sections.Section("shop", name, outcome, f"It {outcome}.", COMMIT, run=7)
+        comment_sections.Section("shop", name, outcome, f"It {outcome}.", COMMIT, run=7)
         for name, outcome in (("a", "passed"), ("b (x, y)", "failed"))
     ]
-    write("comment", "two.md", layout.compose(jobs, 65_536))
+    write("comment", "two.md", comment_layout.compose(jobs, 65_536))
     write("github_event", "pull.json", {"pull_request": pull, "action": "opened"})
 
 

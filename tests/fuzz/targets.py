@@ -15,30 +15,30 @@ from typing import Any, NamedTuple
 
 from ci_eval.agents.recorded import Recorded
 from ci_eval.baselines import artifact, check_run
-from ci_eval.baselines._document import stored_runs, with_run
+from ci_eval.baselines._baseline_document import stored_runs, with_run
 from ci_eval.baselines._runs_index import index_text, read_index
 from ci_eval.cli import console, validate
-from ci_eval.cli.baseline import shown_runs
-from ci_eval.cli.evalset import given
+from ci_eval.cli.baseline import command_output
+from ci_eval.cli.evalset import case_sources
 from ci_eval.cli.gate import (
-    comparing,
-    explaining,
-    outlook,
-    outlook_shown,
-    reading,
-    showing,
+    comparison_output,
+    explanation_output,
+    power_analysis,
+    power_output,
+    report_lookup,
+    verdict_explanation,
 )
-from ci_eval.cli.gate.costs import taken
-from ci_eval.cli.judge_check.choosing import choose_of
-from ci_eval.cli.judge_check.labels import read_labels
-from ci_eval.cli.judge_check.stored import POINTERS
+from ci_eval.cli.gate.trial_costs import taken
+from ci_eval.cli.judge_check.criterion_choice import choose_of
+from ci_eval.cli.judge_check.human_labels import read_labels
+from ci_eval.cli.judge_check.stored_scores import POINTERS
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.config.schema import GateOptions
 from ci_eval.forge.lineage import Lineage, event
 from ci_eval.llm.cassette import Cassette
 from ci_eval.plugins import points
-from ci_eval.pull_requests import artifacts, layout, sections
-from ci_eval.pull_requests.artifacts import LIMITS
+from ci_eval.pull_requests import comment_layout, comment_sections, report_artifacts
+from ci_eval.pull_requests.report_artifacts import LIMITS
 from ci_eval.records.errors import CiEvalError, TrialError
 from ci_eval.records.model import EvalCase
 from ci_eval.records.trials import Trace, Trial, TrialKey
@@ -132,8 +132,8 @@ def _show(report: Any, observed: Collected) -> None:
     for name in points.reporter:
         for _ in points.reporter[name]().render(report, observed.run.results):
             pass
-    showing.show(explaining.explain(report))
-    comparing.show_comparison(report, "the baseline")
+    explanation_output.show(verdict_explanation.explain(report))
+    comparison_output.show_comparison(report, "the baseline")
     again = report_in(report.model_dump_json(), shown=SHOWN)
     assert again.verdict == report.verdict, "a report is read again"
 
@@ -142,11 +142,11 @@ def baseline(path: Path) -> None:
     """`baseline show`, `baseline diff`, `gate power`, and a run that is compared."""
     runs = stored_runs(path, SHOWN)
     before = Baseline(runs, history=[note(each) for each in runs])
-    shown_runs.show_runs(shown_runs.shown_runs(before, 1.8e9), Lineage(), "shop")
+    command_output.show_runs(command_output.shown_runs(before, 1.8e9), Lineage(), "shop")
     known = taken(runs, before.history, None, judged=False)
     for past in runs[:1]:
-        asked = outlook.Asked(past.meta.suite, RULES[0], past.meta.repeats, 5, 0.8, 0.05)
-        outlook_shown.show_outlook(outlook.outlook(asked, before, known))
+        asked = power_analysis.Asked(past.meta.suite, RULES[0], past.meta.repeats, 5, 0.8, 0.05)
+        power_output.show_outlook(power_analysis.outlook(asked, before, known))
         _compared(path, past, runs)
 
 
@@ -173,14 +173,16 @@ def index(path: Path) -> None:
 
 def report_json(path: Path) -> None:
     """`gate explain`, of a report of one's own."""
-    report = reading.report_of(str(path.rename(path.with_name("report.json"))), None, usual=None)
-    showing.show(explaining.explain(report))
-    comparing.show_comparison(report, "the baseline")
+    report = report_lookup.report_of(
+        str(path.rename(path.with_name("report.json"))), None, usual=None
+    )
+    explanation_output.show(verdict_explanation.explain(report))
+    comparison_output.show_comparison(report, "the baseline")
 
 
 def strangers_report(path: Path) -> None:
     """`publish`, of a report that a fork's job left."""
-    report = artifacts.checked(read_report(path, shown=SHOWN, limits=LIMITS), SHOWN)
+    report = report_artifacts.checked(read_report(path, shown=SHOWN, limits=LIMITS), SHOWN)
     for name in points.reporter:
         if name != "junit":
             for _ in points.reporter[name]().render(report, lambda: iter(())):
@@ -320,16 +322,16 @@ _RUN = (
 
 def given_case(path: Path) -> None:
     """A case, for `evalset add` and `update`."""
-    for case in given.from_file(path, shown=SHOWN):
+    for case in case_sources.from_file(path, shown=SHOWN):
         of_case(case)
 
 
 def given_adk(path: Path) -> None:
     """Scenarios and sessions, as ADK's own command takes them."""
-    for read in (given.read_session, given.read_initial_session):
+    for read in (case_sources.read_session, case_sources.read_initial_session):
         with suppress(*EXPECTED):
             read(str(path))
-    for case in given.from_scenarios(str(path), None, now=1.8e9):
+    for case in case_sources.from_scenarios(str(path), None, now=1.8e9):
         of_case(case)
 
 
@@ -348,15 +350,15 @@ def baseline_archive(path: Path) -> None:
 
 def report_archive(path: Path) -> None:
     """An artifact that holds a report."""
-    artifacts.read(path.read_bytes(), SHOWN)
+    report_artifacts.read(path.read_bytes(), SHOWN)
 
 
 def comment(path: Path) -> None:
     """The comment that is on a pull request already."""
-    there = sections.read("shop", path.read_bytes().decode(errors="replace"))
+    there = comment_sections.read("shop", path.read_bytes().decode(errors="replace"))
     if there:
-        body = layout.compose(sections.merged(there), 65_536)
-        assert sections.read("shop", body), "what is posted is read again"
+        body = comment_layout.compose(comment_sections.merged(there), 65_536)
+        assert comment_sections.read("shop", body), "what is posted is read again"
 
 
 def digest(path: Path) -> None:

@@ -15,11 +15,11 @@ from hostile.runner import STEERING, commands, values
 from lxml import etree
 from support.report_language import streamed
 
-from ci_eval.cli.baseline.shown_runs import ShownRun, show_runs
+from ci_eval.cli.baseline.command_output import ShownRun, show_runs
 from ci_eval.cli.console import Progress, say_problems, say_report
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.gate import explaining, showing
-from ci_eval.cli.gate.comparing import show_comparison
+from ci_eval.cli.gate import explanation_output, verdict_explanation
+from ci_eval.cli.gate.comparison_output import show_comparison
 from ci_eval.forge.lineage import Lineage
 from ci_eval.pull_requests.github_runner import annotate, publish
 from ci_eval.records.errors import ExitCode, Problem
@@ -180,7 +180,7 @@ def test_what_is_printed_of_comparisons_and_baselines_is_plain(
             runs = [ShownRun(**each.model_dump(), suite=meta.suite) for each in told.report.history]
             show_runs(runs, Lineage(base=meta.branch), meta.suite)
             usual = told.report.model_copy(update={"meta": meta.model_copy(update={"gate": {}})})
-            showing.show(explaining.explain(usual))
+            explanation_output.show(verdict_explanation.explain(usual))
             assert_plain(capsys.readouterr().err)
 
 

@@ -14,8 +14,8 @@ from support.report_language import streamed
 from ci_eval.baselines import check_run
 from ci_eval.plugins.points import Reporter
 from ci_eval.pull_requests import check_run as posted_check
-from ci_eval.pull_requests.layout import compose
-from ci_eval.pull_requests.sections import MORE, Section, joining, opening_line, read
+from ci_eval.pull_requests.comment_layout import compose
+from ci_eval.pull_requests.comment_sections import MORE, Section, joining, opening_line, read
 from ci_eval.records.findings import Report
 from ci_eval.records.results import Run
 from ci_eval.reporters.annotations import notes

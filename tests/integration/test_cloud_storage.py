@@ -213,7 +213,9 @@ def test_adk_reads_evalsets_by_id_and_leaves_results_in_the_bucket(
     tmp_path, capsys, monkeypatch, fake
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("ci_eval.cli.adk.options.agent_of", lambda *_: {"recorded": "traces.jsonl"})
+    monkeypatch.setattr(
+        "ci_eval.cli.adk.command_options.agent_of", lambda *_: {"recorded": "traces.jsonl"}
+    )
     shop = Shop(tmp_path, capsys)
     local = next(shop.agent.glob("*.evalset.json"))
     fake.put("b", f"{SETS}/kept.evalset.json", local.read_text())

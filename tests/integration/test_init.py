@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from support.git_repositories import clone, git_init, make_hub
 from support.project import CASES, GREETS, REFUNDS, TRACKS, case, turn
 
-from ci_eval.cli.init.surveying import survey
+from ci_eval.cli.init.repository_survey import survey
 from ci_eval.cli.load import load
 from ci_eval.cli.main import cli, main
 from ci_eval.plugins.points import Criterion

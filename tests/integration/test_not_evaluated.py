@@ -14,7 +14,7 @@ from servers.github import REPOSITORY, FakeGitHub, github, sha
 from support.agent_sessions import LONG_S, waits_for
 from support.project import GREETS, Project
 
-from ci_eval.pull_requests.sections import read
+from ci_eval.pull_requests.comment_sections import read
 
 AGENT = """\
 import os

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ci_eval.pull_requests.thread import Comment, PostingError, is_marked
+from ci_eval.pull_requests.comment_thread import Comment, PostingError, is_marked
 
 MAX_TURNS = 2000
 

@@ -8,23 +8,23 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
-from ci_eval.cli.adk.case_results import EvalStatus
-from ci_eval.cli.adk.options import Options, configured
-from ci_eval.cli.adk.results import Results, history, results_of, with_record, write_results
-from ci_eval.cli.adk.summary import Counts, case_lines, counts_lines, criteria_line
+from ci_eval.cli.adk.command_options import Options, configured
+from ci_eval.cli.adk.command_output import Counts, case_lines, counts_lines, criteria_line
+from ci_eval.cli.adk.result_files import Results, history, results_of, with_record, write_results
+from ci_eval.cli.adk.result_schema import EvalStatus
 from ci_eval.cli.exit_codes import EXIT_CODES
 from ci_eval.cli.options import adk_option, out_option, record_option
-from ci_eval.cli.run.watched import run_watched
+from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.config.handed_secrets import with_secrets
 from ci_eval.pull_requests.github_runner import publish
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
 from ci_eval.run.plan import Plan, plan
-from ci_eval.run_files.names import CONFIG_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime import isolation
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import refuse_links_out
+from ci_eval.runtime.path_checks import refuse_links_out
 from ci_eval.storage.gcs import Storage
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")

@@ -3,14 +3,14 @@
 import click
 
 from ci_eval.cli import console, load
-from ci_eval.cli.baseline.save import save
-from ci_eval.cli.baseline.shown_runs import show_runs, shown_runs
+from ci_eval.cli.baseline.command_output import show_runs, shown_runs
+from ci_eval.cli.baseline.stored_run import save
 from ci_eval.cli.exit_codes import print_json
-from ci_eval.cli.gate.comparing import print_comparison, show_comparison
+from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.records.errors import ExitCode
 from ci_eval.run.pipeline import compare_and_decide
-from ci_eval.run_files.names import REPORT_FOLDER
+from ci_eval.run_files.file_names import REPORT_FOLDER
 from ci_eval.text.templates import counted
 
 

@@ -7,20 +7,20 @@ import click
 
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
-from ci_eval.cli.gate import explaining
-from ci_eval.cli.gate.comparing import print_comparison, show_comparison
-from ci_eval.cli.gate.costs import taken
-from ci_eval.cli.gate.outlook import Asked, outlook
-from ci_eval.cli.gate.outlook_shown import show_outlook
-from ci_eval.cli.gate.reading import report_of
-from ci_eval.cli.gate.showing import show
+from ci_eval.cli.gate import verdict_explanation
+from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
+from ci_eval.cli.gate.explanation_output import show
+from ci_eval.cli.gate.power_analysis import Asked, outlook
+from ci_eval.cli.gate.power_output import show_outlook
+from ci_eval.cli.gate.report_lookup import report_of
+from ci_eval.cli.gate.trial_costs import taken
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.config.schema import GateOptions
 from ci_eval.records.errors import ExitCode, UsageError
 from ci_eval.run.baseline import Baseline
 from ci_eval.run.collect import Collected
 from ci_eval.run.pipeline import compare_and_decide
-from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 from ci_eval.run_files.score_table import Past
 
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -98,7 +98,7 @@ def explain(run: str, config: str | None, *, as_json: bool) -> int:
 
     RUN is a report directory, its report.json, or a run.json, which is reevaluated.
     """
-    found = explaining.explain(
+    found = verdict_explanation.explain(
         report_of(run, config, usual=CONFIG_FILE if Path(CONFIG_FILE).exists() else None)
     )
     if as_json:

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import click
 
-from ci_eval.cli.init import drafting
-from ci_eval.cli.init.choosing import Candidate, candidates
-from ci_eval.cli.init.deciding import decide, runs_module
-from ci_eval.cli.init.drafting import Draft
-from ci_eval.cli.init.surveying import Survey, survey, with_evalset
+from ci_eval.cli.init import config_text
+from ci_eval.cli.init.agent_candidates import Candidate, candidates
+from ci_eval.cli.init.config_text import Draft
+from ci_eval.cli.init.first_config import decide, runs_module
+from ci_eval.cli.init.repository_survey import Survey, survey, with_evalset
 from ci_eval.cli.init.workflow import Packages, workflow_name, workflow_text
 from ci_eval.cli.load import context_of
 from ci_eval.config.criterion_names import resolve
 from ci_eval.config.presets import PRESETS, expanded
 from ci_eval.forge.lineage import default_branch
 from ci_eval.records.errors import ExitCode, Problem, UsageError
-from ci_eval.run_files.names import CONFIG_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.paths import contained
+from ci_eval.runtime.path_checks import contained
 from ci_eval.text.templates import source, terminal
 
 AGENT = "ci_eval_agent.py"
@@ -95,7 +95,7 @@ def _write_all(
         candidate = replace(candidate, evalsets=(STARTER,))
     branch = default_branch(context.clone) if wanted else None
     draft = replace(decide(found, candidate, preset, context), stores_itself=branch is not None)
-    texts = {CONFIG_FILE: drafting.config_text(draft)}
+    texts = {CONFIG_FILE: config_text.config_text(draft)}
     if wanted:
         texts[workflow] = workflow_text(
             folder=folder,
@@ -114,7 +114,7 @@ def _beside(candidate: Candidate) -> dict[str, str]:
     if runs_module(candidate):
         texts[AGENT] = source("init/any_agent.py.in")
     if candidate.recording and candidate.gathered:
-        texts[candidate.recording] = drafting.recording_text(candidate.gathered)
+        texts[candidate.recording] = config_text.recording_text(candidate.gathered)
     if not candidate.evalsets:
         texts[STARTER] = source("init/smoke.yaml.in")
     return texts

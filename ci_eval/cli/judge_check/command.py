@@ -8,13 +8,13 @@ import click
 
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
-from ci_eval.cli.judge_check import verdicts
+from ci_eval.cli.judge_check import judge_verdicts
 from ci_eval.cli.judge_check.calibration import Calibration, Judges, Required, calibrate, decide
-from ci_eval.cli.judge_check.choosing import choose, choose_of
-from ci_eval.cli.judge_check.labels import read_labels
-from ci_eval.cli.judge_check.responses import responses
-from ci_eval.cli.judge_check.showing import show
-from ci_eval.cli.judge_check.stored import POINTERS, scores_of
+from ci_eval.cli.judge_check.calibration_output import show
+from ci_eval.cli.judge_check.criterion_choice import choose, choose_of
+from ci_eval.cli.judge_check.human_labels import read_labels
+from ci_eval.cli.judge_check.labelled_responses import responses
+from ci_eval.cli.judge_check.stored_scores import POINTERS, scores_of
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.llm import client
 from ci_eval.records.results import JudgeUsage
@@ -71,11 +71,14 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> Calibrati
     console.say_problems(labels.warnings)
     judging = loaded.judging
     client.check(judging, [criterion], context)
-    scores = asyncio.run(verdicts.judge(labels.items, chosen, criterion, judging, context))
+    scores = asyncio.run(judge_verdicts.judge(labels.items, chosen, criterion, judging, context))
     usage = (each.judging for each in scores.values() if each.judging)
     return calibrate(
         labels,
-        [verdicts.verdict_of(scores[item.name], item.rubric, chosen.bar) for item in labels.items],
+        [
+            judge_verdicts.verdict_of(scores[item.name], item.rubric, chosen.bar)
+            for item in labels.items
+        ],
         Judges(
             criterion=chosen.name,
             models=tuple(str(each.model) for each in judging.judges(criterion)),
@@ -93,5 +96,5 @@ def _recalled(path: Path, shown: str, run_file: Path, wanted: str | None) -> Cal
     console.say_problems(labels.warnings)
     scores = scores_of(run, chosen.name, labels.items, shown)
     found = zip(labels.items, scores, strict=True)
-    labelled = [verdicts.verdict_of(each, item.rubric, chosen.bar) for item, each in found]
+    labelled = [judge_verdicts.verdict_of(each, item.rubric, chosen.bar) for item, each in found]
     return calibrate(labels, labelled, Judges(criterion=chosen.name), JudgeUsage())

@@ -8,16 +8,16 @@ import click
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import apart_from_json, print_json
 from ci_eval.cli.options import json_option
-from ci_eval.cli.publish.options import posting_options, wanted
+from ci_eval.cli.publish.command_options import posting_options, wanted
 from ci_eval.pull_requests import after_run
-from ci_eval.pull_requests.artifacts import reports_in
+from ci_eval.pull_requests.comment_options import Options
+from ci_eval.pull_requests.comment_thread import PostingError
+from ci_eval.pull_requests.fork_reports import Relayed, Told, relay
 from ci_eval.pull_requests.github_runner import annotate, append_outputs
-from ci_eval.pull_requests.options import Options
-from ci_eval.pull_requests.relaying import Relayed, Told, relay
-from ci_eval.pull_requests.thread import PostingError
+from ci_eval.pull_requests.report_artifacts import reports_in
 from ci_eval.records.errors import CiEvalError, ExitCode, Problem, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.run_files.names import CONFIG_FILE
+from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.runtime.context import RunContext
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
-from ci_eval.cli.adk.results import run_and_write
-from ci_eval.cli.baseline import save
+from ci_eval.cli.adk.result_files import run_and_write
+from ci_eval.cli.baseline import stored_run
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, print_json
 from ci_eval.cli.options import (
     config_option,
@@ -17,14 +17,14 @@ from ci_eval.cli.options import (
     repeats_option,
     selection_options,
 )
-from ci_eval.cli.publish.options import posting_options, tell, tell_none
-from ci_eval.cli.run.watched import run_watched
+from ci_eval.cli.publish.command_options import posting_options, tell, tell_none
+from ci_eval.cli.run.console_progress import run_watched
 from ci_eval.pull_requests import github_runner
 from ci_eval.pull_requests.github_runner import publish
 from ci_eval.records.errors import CiEvalError, ExitCode
 from ci_eval.records.findings import Report
 from ci_eval.run.collect import Outputs
-from ci_eval.runtime.paths import refuse_links_out
+from ci_eval.runtime.path_checks import refuse_links_out
 from ci_eval.text.templates import counted
 
 
@@ -94,9 +94,9 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
     def publish(report: Report) -> None:
         console.say_report(report, str(folder))
         if options["baseline_save"] == "auto":
-            save.save_if_merged(configured, str(folder), context)
+            stored_run.save_if_merged(configured, str(folder), context)
         elif options["baseline_save"]:
-            save.save_after_run(configured, str(folder), context)
+            stored_run.save_after_run(configured, str(folder), context)
         code, reports = EXIT_CODES[report.verdict.outcome], configured.reports
         with apart_from_json(as_json=as_json):
             github_runner.publish(report, folder, code, context.env, tuple(reports))

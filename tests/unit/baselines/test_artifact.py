@@ -26,7 +26,7 @@ from servers.loopback import Reply
 from support.run_language import make_run, meta, results
 
 from ci_eval.baselines import artifact as module
-from ci_eval.baselines._document import with_run
+from ci_eval.baselines._baseline_document import with_run
 from ci_eval.baselines.artifact import ArtifactStore
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.errors import BaselineError, UsageError

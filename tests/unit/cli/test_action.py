@@ -12,7 +12,7 @@ from ci_eval.cli import action, main
 from ci_eval.cli.action import COMMAND, DEFAULTS, TOKEN, WORKING_DIRECTORY, options, read_inputs
 from ci_eval.pull_requests.github_runner import outputs
 from ci_eval.records.errors import ExitCode, UsageError
-from ci_eval.run_files.names import CONFIG_FILE, REPORT_FOLDER
+from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 from ci_eval.runtime import isolation
 
 ACTION_YML = Path(__file__).parents[3] / "action.yml"

@@ -17,9 +17,9 @@ from support.report_language import make_report
 from ci_eval.forge import rest
 from ci_eval.pull_requests import after_run
 from ci_eval.pull_requests.after_run import post
-from ci_eval.pull_requests.options import Options
-from ci_eval.pull_requests.sections import read
-from ci_eval.pull_requests.sticky import Posted
+from ci_eval.pull_requests.comment_options import Options
+from ci_eval.pull_requests.comment_sections import read
+from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.findings import Report
 from ci_eval.reporters.markdown import Markdown, marker
 from ci_eval.runtime.context import RunContext

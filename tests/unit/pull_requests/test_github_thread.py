@@ -14,13 +14,13 @@ from servers.loopback import CUT, DROPPED, as_json
 from ci_eval.forge import github as client
 from ci_eval.forge import rest
 from ci_eval.forge.github import connected
-from ci_eval.pull_requests import sticky
+from ci_eval.pull_requests import sticky_comment
+from ci_eval.pull_requests.comment_layout import compose
+from ci_eval.pull_requests.comment_options import Mode, Options
+from ci_eval.pull_requests.comment_sections import Section, read
+from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.pull_requests.github_thread import GitHubThread
-from ci_eval.pull_requests.layout import compose
-from ci_eval.pull_requests.options import Mode, Options
-from ci_eval.pull_requests.sections import Section, read
-from ci_eval.pull_requests.sticky import Posted
-from ci_eval.pull_requests.thread import PostingError
+from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
@@ -65,7 +65,7 @@ def with_thread(fake: FakeGitHub, work: Callable[[GitHubThread], Awaitable[Any]]
 def posted(fake: FakeGitHub, *sections: Section, mode: Mode = "update") -> list[Posted]:
     async def work(thread: GitHubThread) -> list[Posted]:
         return [
-            await sticky.post(thread, [each], Options(mode), wanted=True, pause=no_pause)
+            await sticky_comment.post(thread, [each], Options(mode), wanted=True, pause=no_pause)
             for each in sections
         ]
 

@@ -11,11 +11,11 @@ from servers.gitlab import ME, NUMBER, PATH, PROJECT, SHA, TOKEN, FakeGitLab, gi
 from servers.loopback import DROPPED, Reply, as_json
 
 from ci_eval.forge import rest
-from ci_eval.pull_requests import sticky
+from ci_eval.pull_requests import sticky_comment as sticky
+from ci_eval.pull_requests.comment_options import Options
+from ci_eval.pull_requests.comment_sections import Section, read
+from ci_eval.pull_requests.comment_thread import Comment, PostingError
 from ci_eval.pull_requests.gitlab_thread import GitLabThread, is_of_fork, merge_request, opened
-from ci_eval.pull_requests.options import Options
-from ci_eval.pull_requests.sections import Section, read
-from ci_eval.pull_requests.thread import Comment, PostingError
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 

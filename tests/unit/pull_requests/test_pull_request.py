@@ -18,8 +18,8 @@ from servers.loopback import as_json
 
 from ci_eval.forge.github import GitHub, connected
 from ci_eval.forge.github_errors import GitHubError
+from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.pull_requests.pull_request import PullRequest, find, of_branch
-from ci_eval.pull_requests.thread import PostingError
 from ci_eval.runtime.context import RunContext
 
 EVENTS = json.loads(Path(__file__).with_name("events.json").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from support.report_language import (
     streamed,
 )
 
-from ci_eval.pull_requests.sections import MORE
+from ci_eval.pull_requests.comment_sections import MORE
 from ci_eval.records.evalset_facts import EvalSet
 from ci_eval.records.findings import (
     CaseChange,

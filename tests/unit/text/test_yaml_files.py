@@ -9,9 +9,9 @@ import pytest
 from support.git_repositories import git_init
 
 from ci_eval.records.errors import UsageError
-from ci_eval.runtime import paths
+from ci_eval.runtime import path_checks
 from ci_eval.runtime.isolation import Account
-from ci_eval.runtime.paths import contained, refuse_links_out
+from ci_eval.runtime.path_checks import contained, refuse_links_out
 from ci_eval.text.yaml_files import (
     MAX_CONFIG,
     MAX_YAML_DEPTH,
@@ -179,7 +179,7 @@ def test_nothing_is_read_of_gits_own_folders(repository: Path, given: str) -> No
 def test_in_the_container_no_path_of_a_configuration_leads_out(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths, "account", lambda: Account(58734, 58734, "/home/a"))
+    monkeypatch.setattr(path_checks, "account", lambda: Account(58734, 58734, "/home/a"))
     assert contained(repository / "suite", "../a.json") == repository / "a.json"
     for given in ("../secret", "/proc/self/environ", "/github/file_commands/add_path"):
         said = refusal(lambda path=given: contained(repository, path))
@@ -193,7 +193,7 @@ def test_nothing_is_written_in_a_folder_that_an_agent_made(
     (repository / "made/deep").mkdir(parents=True)
     monkeypatch.chdir(repository)
     made = repository / "made"
-    monkeypatch.setattr(paths, "belongs_to_agents", lambda path: path == made)
+    monkeypatch.setattr(path_checks, "belongs_to_agents", lambda path: path == made)
     assert contained(repository, "made/deep/x") == made / "deep/x"
     for refused in (
         lambda: contained(repository, "made/deep/x", written=True),

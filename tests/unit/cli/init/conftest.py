@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.cli.init.surveying import Survey, survey
+from ci_eval.cli.init.repository_survey import Survey, survey
 from ci_eval.runtime.context import RunContext
 
 

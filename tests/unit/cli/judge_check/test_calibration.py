@@ -10,8 +10,8 @@ from ci_eval.cli.judge_check.calibration import (
     decide,
     doubts,
 )
-from ci_eval.cli.judge_check.labels import Item, Label, Labels
-from ci_eval.cli.judge_check.verdicts import Verdict
+from ci_eval.cli.judge_check.human_labels import Item, Label, Labels
+from ci_eval.cli.judge_check.judge_verdicts import Verdict
 from ci_eval.records.results import JudgeUsage
 
 YES, NO, LOST = Verdict(True, 1.0), Verdict(False, 0.0, "", "the sum"), Verdict(None, None, "lost")

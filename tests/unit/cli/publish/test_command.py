@@ -9,8 +9,8 @@ from support.report_language import make_report
 
 from ci_eval.cli.main import main
 from ci_eval.pull_requests import after_run
-from ci_eval.pull_requests.artifacts import MAX_ARTIFACTS
-from ci_eval.pull_requests.sticky import Posted
+from ci_eval.pull_requests.report_artifacts import MAX_ARTIFACTS
+from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.findings import Report
 
 REPORTS = {

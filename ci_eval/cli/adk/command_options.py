@@ -1,0 +1,128 @@
+"""Conversion of the options of `ci-eval adk` into a configuration."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ci_eval.cli.adk.evalset_arguments import config_beside, named_sets, stored
+from ci_eval.cli.adk.interpreters import interpreter_of
+from ci_eval.config.load import checked
+from ci_eval.config.model import Config
+from ci_eval.records.errors import Problem, Severity, UsageError
+from ci_eval.records.model import Json
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.yaml_files import Document, Loc
+
+DEFAULT_CRITERIA = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
+"""Default criteria of `adk eval` without an eval config."""
+ALWAYS_MEASURED = (
+    "tool_call_count_v1",
+    "inference_call_count_v1",
+    "token_usage_v1",
+    "invocation_duration_v1",
+)
+"""Metrics that ADK 2.13.0 always adds."""
+CONCURRENCY = 4
+"""Number of cases that `adk eval` runs concurrently."""
+TIMEOUT_S = 600.0
+"""Time limit of a case; `adk eval` has none."""
+_FEATURE = re.compile(r"[A-Z][A-Z0-9_]*")
+_PLACES = {"interpreter": "--interpreter", "adk": "AGENT_DIR", "from": "--config_file_path"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `ci-eval adk`."""
+
+    agent: str
+    """The folder of the agent, as the user named it."""
+    sets: tuple[str, ...]
+    config_file: str | None = None
+    interpreter: str | None = None
+    enable: tuple[str, ...] = ()
+    """Names of features of ADK; each may be a list with commas."""
+    disable: tuple[str, ...] = ()
+    storage_uri: str | None = None
+    """The bucket to read evalsets given by id from, and to write results to."""
+
+    @property
+    def app(self) -> str:
+        """ADK's name for the agent: that of its folder."""
+        return self.folder.name
+
+    @property
+    def folder(self) -> Path:
+        """The agent's folder, from the root."""
+        return Path(os.path.abspath(self.agent))  # noqa: PTH100  # a link stays what it is called
+
+
+def configured(options: Options, context: RunContext) -> Config:
+    """Convert `options` into a configuration.
+
+    Raises:
+        UsageError: an evalset, the eval config or the interpreter is missing or invalid.
+
+    """
+    given = (
+        options.sets
+        if options.storage_uri is None
+        else tuple(stored(options.storage_uri, options.app, each) for each in options.sets)
+    )
+    sets = named_sets(options.agent, given)
+    config_file = options.config_file or config_beside(sets, given)
+    criteria: dict[str, Json] = {"from": config_file} if config_file else {**DEFAULT_CRITERIA}
+    value = {
+        "name": options.app[:100],
+        "dialect": "adk",
+        "agents": {options.app: agent_of(options, context)},
+        "evalsets": {name: each.model_dump(mode="json") for name, each in sets.items()},
+        "criteria": criteria | dict.fromkeys(ALWAYS_MEASURED),
+        "run": {"concurrency": CONCURRENCY, "timeout_s": TIMEOUT_S},
+        "gate": {"mode": "threshold"},
+    }
+    return checked(_FromOptions(value, ""), Path(), context)
+
+
+def agent_of(options: Options, context: RunContext) -> dict[str, Json]:
+    """Return the agent as in a configuration.
+
+    As with `adk eval` it gets our own environment, without the job's token and the like.
+    """
+    env: dict[str, Json] = {"*": None}
+    for names, on in ((options.enable, True), (options.disable, False)):
+        for name in _features(names):
+            # Both are set, because our own environment may contain the opposite.
+            env[f"ADK_ENABLE_{name}"] = str(int(on))
+            env[f"ADK_DISABLE_{name}"] = str(int(not on))
+    return {
+        "adk": options.agent,
+        "interpreter": options.interpreter or interpreter_of(options.folder, context),
+        "env": env,
+    }
+
+
+def _features(given: Sequence[str]) -> Iterator[str]:
+    for name in (each.strip() for listed in given for each in listed.split(",")):
+        if _FEATURE.fullmatch(name):
+            yield name
+        elif name:
+            raise UsageError(
+                f"{name!r} is not a valid name of an ADK feature (example: AGENT_STATE)"
+            )
+
+
+class _FromOptions(Document):
+    """A configuration without a file: its places are options of the command."""
+
+    def line(self, loc: Loc) -> int | None:
+        """Return `None`: there are no lines."""
+        del loc
+        return None
+
+    def problem(self, message: str, loc: Loc = (), *, severity: Severity = "error") -> Problem:
+        """Return the problem `message`, with the option that it is about."""
+        named: list[Any] = [_PLACES.get(str(step)) for step in loc]
+        return Problem(message, where=next(filter(None, named), ""), severity=severity)

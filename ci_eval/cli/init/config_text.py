@@ -1,0 +1,101 @@
+"""Contents of the files that `ci-eval init` writes."""
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ci_eval.cli.evalset.yaml_text import yaml_text
+from ci_eval.cli.init.config_check import AskedModel
+from ci_eval.cli.init.first_criteria import Scoring
+from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
+from ci_eval.records.model import Json
+from ci_eval.records.trials import Recording
+from ci_eval.text.sanitize import one_line
+from ci_eval.text.templates import source
+
+_WIDTH = 96
+_MAX_NOTE = 400
+_MAX_NOTES = 20
+
+_ABOUT_ASKING = (
+    "`ci-eval plan` estimates the cost. Answers are cached in "
+    f"`{DEFAULT_CASSETTE}`: commit it, so that workflows reuse them too, "
+    "or add it to .gitignore."
+)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """Content of the configuration."""
+
+    suite: str
+    agent_name: str
+    agent: Mapping[str, Json]
+    """As the configuration says it: the type, with its options."""
+    agent_notes: tuple[str, ...]
+    evalsets: Mapping[str, str]
+    """Paths and patterns, by name."""
+    evalset_notes: tuple[str, ...]
+    scoring: Scoring
+    asked: tuple[AskedModel, ...] = ()
+    """The models that criteria ask."""
+    unjudged: tuple[str, ...] = ()
+    """Cases that no criterion could judge."""
+    stores_itself: bool = False
+    """Whether a workflow stores the runs of what was merged."""
+
+
+def config_text(draft: Draft) -> str:
+    """Return the configuration."""
+    scoring = draft.scoring
+    head: dict[str, Json] = {"version": 1, "name": draft.suite}
+    if scoring.dialect:
+        head["dialect"] = scoring.dialect
+    notes = [each.told({}) for each in draft.asked]  # of no machine: the file is for all
+    if notes:
+        notes.append(_ABOUT_ASKING)
+    allowed = yaml_text({"allow_unjudged": list(draft.unjudged)}) if draft.unjudged else ""
+    return filled(
+        "init/config.yaml.in",
+        head=yaml_text(head),
+        agents=_section("agents", {draft.agent_name: dict(draft.agent)}, draft.agent_notes),
+        evalsets=_section("evalsets", dict(draft.evalsets), draft.evalset_notes),
+        criteria=_section("criteria", dict(scoring.criteria), [*notes, *scoring.notes]),
+        asks=bool(draft.asked),
+        stores_itself=draft.stores_itself,
+        allowed=textwrap.indent(allowed, "  "),
+    )
+
+
+def filled(template: str, **values: object) -> str:
+    """Return `template` with `values`, which are YAML."""
+    from jinja2 import Environment
+
+    # The default marks are those of GitHub's expressions.
+    marks = ("[%", "%]", "[[", "]]", "[#", "#]")
+    environment = Environment(*marks, trim_blocks=True, lstrip_blocks=True)  # noqa: S701  # no HTML
+    return environment.from_string(source(template)).render(values)
+
+
+def recording_text(recordings: Iterable[Recording]) -> str:
+    """Return conversations as a recorded agent reads them, one a line."""
+    lines = (each.model_dump_json(exclude_none=True, exclude_defaults=True) for each in recordings)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _section(key: str, value: Mapping[str, Json], notes: Iterable[str]) -> str:
+    """Return a key of the configuration with `notes` as comments at its top."""
+    first, _, rest = yaml_text({key: value}).partition("\n")
+    return f"{first}\n{_comments(notes)}{rest}"
+
+
+def _comments(notes: Iterable[str]) -> str:
+    """Return `notes` as comments; whatever a file is called, it stays within its line."""
+    listed = list(notes)
+    more = [f"… and {len(listed) - _MAX_NOTES} more."] if len(listed) > _MAX_NOTES else []
+    lines = [one_line(each, _MAX_NOTE) for each in (*listed[:_MAX_NOTES], *more)]
+    return "".join(f"  # {line}\n" for each in lines for line in _wrapped(each))
+
+
+def _wrapped(text: str) -> Iterable[str]:
+    return textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False)

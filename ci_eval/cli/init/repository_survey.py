@@ -1,0 +1,228 @@
+"""Survey of a repository's agents and evalsets: files are read, never imported or run."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ci_eval.cli.init.agent_sources import Sources, read_sources
+from ci_eval.config.eval_config import read_eval_config
+from ci_eval.config.open_evalset import open_evalset, reader_of
+from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.plugins import points
+from ci_eval.plugins.plugin import Syntax
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.records.model import Json
+from ci_eval.run_files.file_names import REPORT_FOLDER
+
+MAX_FILES = 50_000
+"""Maximum number of files examined."""
+MAX_DEPTH = 12
+"""Maximum depth of the search."""
+MAX_SIZE = 64 * 1024 * 1024
+"""Maximum size of files read, in bytes."""
+MAX_LOOKED_INTO = 2_000
+"""How many files are looked into as evalsets, and as many as recordings."""
+INTERPRETER = ".venv/bin/python"
+_SKIPPED = frozenset(
+    {"node_modules", "__pycache__", "site-packages", "venv", "env", "dist", "build", "target"}
+    | {"vendor", REPORT_FOLDER}
+)
+"""Folders of what is made or fetched; our own reports would only tell of themselves."""
+_HIDDEN = frozenset({".adk"})
+"""The hidden folders that are searched: ADK keeps its results there."""
+_SURE = (".evalset.json", ".test.json")
+"""Endings that only evalsets have: such a file that cannot be read is named."""
+_SUFFIXES = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
+_EVALS = re.compile(r"(?<![a-z])evals?(?![a-z])|evalset|evaluation|golden", re.IGNORECASE)
+"""Names of folders and files that may be of evalsets."""
+_RECORDED = re.compile(
+    r"evalset_result|trace|record|session|span|transcript|conversation", re.IGNORECASE
+)
+_EVAL_CONFIG = re.compile(r"(test|eval)[\w-]*config[\w-]*\.json", re.IGNORECASE)
+_REQUIREMENTS = ("requirements.txt", "pyproject.toml")
+
+
+@dataclass(frozen=True)
+class FoundEvalSet:
+    """An evalset that can be read."""
+
+    path: str
+    """From the folder that was surveyed, with slashes."""
+    opened: OpenedEvalSet
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The agents, evalsets and other files found in a folder."""
+
+    root: Path
+    evalsets: tuple[FoundEvalSet, ...] = ()
+    unreadable: tuple[Problem, ...] = ()
+    """What is wrong with evalsets and eval configs that cannot be read, the first of each."""
+    recordings: tuple[str, ...] = ()
+    """Files with conversations that took place, the newest first."""
+    eval_configs: tuple[str, ...] = ()
+    sources: Sources = field(default_factory=Sources)
+    interpreter: str | None = None
+    """The Python of the repository's own environment, where there is one."""
+    requirements: str = ""
+    """The file that says what has to be installed."""
+    cut_off: bool = False
+    """Whether a limit was reached."""
+
+
+def survey(root: Path) -> Survey:
+    """Return the findings in the folder `root` and below."""
+    files, cut_off = _files(root)
+    evalsets, unreadable = _evalsets(root, files)
+    configs, wrong = _eval_configs(root, files)
+    taken = {each.path for each in evalsets}
+    return Survey(
+        root=root,
+        evalsets=tuple(evalsets),
+        unreadable=(*unreadable, *wrong),
+        recordings=tuple(_recordings(root, [each for each in files if each not in taken])),
+        eval_configs=tuple(configs),
+        sources=read_sources(root, files),
+        interpreter=INTERPRETER if _is_program(root / INTERPRETER) else None,
+        requirements=next((each for each in _REQUIREMENTS if (root / each).is_file()), ""),
+        cut_off=cut_off,
+    )
+
+
+def with_evalset(found: Survey, path: str) -> Survey:
+    """Return `found` with the evalset at `path`, which was not there before.
+
+    Raises:
+        EvalSetError: it is none.
+
+    """
+    added = FoundEvalSet(path, open_evalset(found.root / path, shown=path))
+    return replace(found, evalsets=(*found.evalsets, added))
+
+
+def _files(root: Path) -> tuple[list[str], bool]:
+    """Return the files of `root`, by their paths from it, and whether there were too many."""
+    found: list[str] = []
+    cut_off = False
+    for folder, folders, names in os.walk(root):
+        relative = Path(folder).relative_to(root)
+        folders[:] = sorted(each for each in folders if _is_searched(Path(folder) / each))
+        if len(relative.parts) >= MAX_DEPTH and folders:
+            folders.clear()
+            cut_off = True
+        for name in sorted(names):
+            if len(found) >= MAX_FILES:
+                return found, True
+            if name.isprintable() and not (Path(folder) / name).is_symlink():
+                found.append((relative / name).as_posix())
+    return found, cut_off
+
+
+def _is_searched(folder: Path) -> bool:
+    name = folder.name
+    hidden = name.startswith(".") and name not in _HIDDEN
+    left_out = hidden or name in _SKIPPED or not name.isprintable() or folder.is_symlink()
+    return not left_out and not os.path.lexists(folder / "pyvenv.cfg")
+
+
+# --- Evalsets ---------------------------------------------------------------------------------
+
+
+def _evalsets(root: Path, files: Sequence[str]) -> tuple[list[FoundEvalSet], list[Problem]]:
+    found: list[FoundEvalSet] = []
+    unreadable: list[Problem] = []
+    for file in [each for each in files if _may_be_evalset(each)][:MAX_LOOKED_INTO]:
+        if _too_large(root / file):
+            continue
+        try:
+            if file.endswith(_SURE) or _begins_like(root / file, reader_of):
+                opened = open_evalset(root / file, shown=file)
+                if opened.facts.cases:
+                    found.append(FoundEvalSet(file, opened))
+        except UsageError as exc:
+            unreadable.append(exc.problems[0])
+    return found, unreadable
+
+
+def _may_be_evalset(file: str) -> bool:
+    if ".json:" in file:
+        return False  # a configuration would read what follows as the names of cases
+    return file.endswith(_SURE) or (
+        file.endswith(_SUFFIXES)
+        and bool(_EVALS.search(file))
+        and not _EVAL_CONFIG.fullmatch(_name(file))
+        and "/.adk/" not in f"/{file}"
+    )
+
+
+def _begins_like(path: Path, format_of: Callable[[Json, Syntax], object | None]) -> bool:
+    try:
+        return format_of(read_head(path, shown=""), syntax_of(path)) is not None
+    except UsageError:
+        return False
+
+
+def _eval_configs(root: Path, files: Sequence[str]) -> tuple[list[str], list[Problem]]:
+    """Return the files that name criteria as ADK or AgentFlow do, and what is wrong with others."""
+    found: list[str] = []
+    unreadable: list[Problem] = []
+    for file in [each for each in files if _EVAL_CONFIG.fullmatch(_name(each))][:MAX_LOOKED_INTO]:
+        try:
+            read = read_eval_config(root / file, shown=file, dialect="adk")
+        except UsageError as exc:
+            unreadable.append(exc.problems[0])
+        else:
+            if read.criteria or any(each.where.startswith("criteria.") for each in read.problems):
+                found.append(file)
+    return found, unreadable
+
+
+# --- Recordings -------------------------------------------------------------------------------
+
+
+def _recordings(root: Path, files: Sequence[str]) -> Iterator[str]:
+    """Yield the files that hold conversations, the newest first."""
+    likely = [
+        each
+        for each in files
+        if each.endswith((".jsonl", ".ndjson"))
+        or (each.endswith(".json") and _RECORDED.search(each))
+    ]
+    aged = sorted(((_changed(root / each), each) for each in likely), reverse=True)
+    for _, file in aged[:MAX_LOOKED_INTO]:
+        if not _too_large(root / file) and _begins_like(root / file, _recording_format):
+            yield file
+
+
+def _recording_format(head: Json, syntax: Syntax) -> object | None:
+    """Return the format of a recording, of ours if it begins with a line of `run --record`."""
+    match head:
+        case [{"eval_id": _, "invocations": _} | {"eval_id": _, "error": _}, *_]:
+            return "ci-eval"
+    return points.recording.of(head, syntax)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _changed(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _too_large(path: Path) -> bool:
+    try:
+        return path.stat().st_size > MAX_SIZE
+    except OSError:
+        return True
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]

@@ -1,0 +1,259 @@
+"""Human labels of responses, one JSON object per line."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pydantic import ValidationError
+
+from ci_eval.cli.judge_check.criterion_choice import Bar, Chosen
+from ci_eval.records.bounds import MAX_VALUE
+from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
+from ci_eval.records.model import EvalCase, Json, Record
+from ci_eval.text.json_stream import Element, walk_lines
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import dotted
+
+MAX_LABELS = 10_000
+"""Maximum number of labels in a file; more cannot have been given by hand."""
+MAX_PROBLEMS = 100
+"""Maximum number of problems that are reported."""
+_WORDS = {
+    **dict.fromkeys(("true", "pass", "passed", "yes", "valid"), True),
+    **dict.fromkeys(("false", "fail", "failed", "no", "invalid"), False),
+}
+
+
+class Line(Record, extra="allow"):
+    """The fields that all lines of labels have."""
+
+    id: str | None = None
+    """The name of the line in messages; by default its number."""
+    label: Json
+    """The label of a person, or a list of those of several: `true`, `pass`, `yes` or `valid`; or
+    `false`, `fail`, `no` or `invalid`; or a score."""
+    by: str | None = None
+    """The person. Lines of several people about the same response share their `id`."""
+    rubric_id: str | None = None
+    """The rubric that the label is about; by default it is about the whole score."""
+    criterion: str | None = None
+    """The criterion that the label is about; by default the one that is checked."""
+
+
+class Label(NamedTuple):
+    """The label of one person."""
+
+    passes: bool
+    value: float | None = None
+    """The score, if the person gives one."""
+
+
+L = TypeVar("L", bound=Line)
+S = TypeVar("S")
+
+
+@dataclass
+class Item(Generic[S]):
+    """A labelled response, or one of its rubrics."""
+
+    name: str
+    line: int
+    rubric: str | None
+    subject: S
+    """The response to judge, or the trial that contains it."""
+    labels: list[Label] = field(default_factory=list)
+    by: set[str | None] = field(default_factory=set)
+
+    @property
+    def passes(self) -> bool | None:
+        """The majority of the labels; `None` if people are evenly divided."""
+        good = sum(each.passes for each in self.labels)
+        return None if 2 * good == len(self.labels) else 2 * good > len(self.labels)
+
+    @property
+    def value(self) -> float | None:
+        """The mean of people's scores; `None` unless all give one."""
+        values = [each.value for each in self.labels if each.value is not None]
+        return sum(values) / len(values) if len(values) == len(self.labels) else None
+
+    @property
+    def pairs(self) -> tuple[int, int]:
+        """The number of pairs of people that agree, and the number of all pairs."""
+        count, good = len(self.labels), sum(each.passes for each in self.labels)
+        return math.comb(good, 2) + math.comb(count - good, 2), math.comb(count, 2)
+
+
+class Labels(NamedTuple, Generic[S]):
+    """The content of a file of labels."""
+
+    items: list[Item[S]]
+    others: int = 0
+    """Number of lines about other criteria."""
+    warnings: tuple[Problem, ...] = ()
+
+
+Refuse = Callable[[str], None]
+"""Reports a problem of a line."""
+
+
+class Form(NamedTuple, Generic[L, S]):
+    """A format of lines."""
+
+    line: type[L]
+    subject: Callable[[L, Refuse], S | None]
+    """Converts a line into its subject, or reports its problems and returns `None`."""
+
+
+def read_labels(path: Path, form: Form[L, S], chosen: Chosen, *, shown: str) -> Labels[S]:
+    """Read the labels on the `chosen` criterion.
+
+    Raises:
+        UsageError: with every problem of the file.
+        NothingSelectedError: it contains no label on the criterion.
+
+    """
+    reader = _Reader(form, chosen, shown)
+    for element in walk_lines(path, shown=shown, refuse=reader.refuse):
+        reader.add(element)
+    if reader.errors:
+        raise reader.refusal()
+    if not reader.items:
+        about = f" on {chosen.name}" if reader.others else ""
+        raise NothingSelectedError(f"{shown} contains no label{about}")
+    return Labels(list(reader.items.values()), reader.others, tuple(reader.warnings.values()))
+
+
+class _Reader(Generic[L, S]):
+    def __init__(self, form: Form[L, S], chosen: Chosen, shown: str) -> None:
+        self._form = form
+        self._chosen = chosen
+        self._shown = shown
+        self._known = {*form.line.model_fields, *EvalCase.model_fields}
+        self._first: dict[str, Item[S]] = {}
+        """The item of the first line of each name."""
+        self.items: dict[tuple[str, str | None], Item[S]] = {}
+        self.errors: list[Problem] = []
+        self.warnings: dict[str, Problem] = {}
+        """Warnings by the key that is probably misspelt."""
+        self.others = 0
+
+    def refuse(self, message: str, line: int, where: str = "") -> None:
+        """Collect a problem of a line.
+
+        Raises:
+            UsageError: with all collected problems, once there are too many.
+
+        """
+        self.errors.append(Problem(message, self._shown, line, where))
+        if len(self.errors) >= MAX_PROBLEMS:
+            raise self.refusal()
+
+    def refusal(self) -> UsageError:
+        """Return an error with all collected problems."""
+        return UsageError(problems=[*self.errors, *self.warnings.values()])
+
+    def add(self, element: Element) -> None:
+        """Read one line."""
+        line = self._line(element)
+        if line is None:
+            return
+        if line.criterion is not None and line.criterion not in self._chosen.names:
+            self.others += 1
+            return
+        self._warn_of_misspelt(line, element.line)
+        before = len(self.errors)
+        labels = self._labels(line, element.line)
+        subject = self._form.subject(line, lambda message: self.refuse(message, element.line))
+        if subject is not None and len(self.errors) == before:
+            self._merge(line, element.line, subject, labels)
+
+    def _line(self, element: Element) -> L | None:
+        value = element.value
+        if not isinstance(value, dict):
+            self.refuse(f"expected an object, found {describe(value)}", element.line)
+            return None
+        try:
+            return self._form.line.model_validate(_with_id(value))
+        except ValidationError as exc:
+            for loc, message in explain(exc, self._form.line):
+                self.refuse(message, element.line_of(loc), dotted(loc))
+            return None
+
+    def _warn_of_misspelt(self, line: L, number: int) -> None:
+        """Warn of unknown keys that resemble those of a label; others are allowed."""
+        for key in line.model_extra or {}:
+            ending = "" if key in self._known else did_you_mean(key, self._form.line.model_fields)
+            if ending.startswith(".") and key not in self.warnings:
+                message = f"unknown key, ignored{ending}"
+                self.warnings[key] = Problem(message, self._shown, number, key[:100], "warning")
+
+    def _labels(self, line: L, number: int) -> list[Label]:
+        given = line.label if isinstance(line.label, list) else [line.label]
+        found = []
+        for each in given:
+            try:
+                found.append(label_of(each, self._chosen.bar))
+            except ValueError as exc:
+                self.refuse(str(exc), number, "label")
+        if not given:
+            self.refuse("must not be empty", number, "label")
+        if len(given) > 1 and line.by is not None:
+            self.refuse("names one person, but there are several labels", number, "by")
+        return found
+
+    def _merge(self, line: L, number: int, subject: S, labels: list[Label]) -> None:
+        """Add the labels of a line to those of earlier lines about the same item."""
+        name = f"line {number}" if line.id is None else line.id
+        first = self._first.setdefault(name, Item(name, number, None, subject))
+        if first.subject != subject:
+            message = f"differs from line {first.line}, which has the same id"
+            self.refuse(message, number, "id")
+            return
+        made = Item(name, number, line.rubric_id, first.subject)
+        item = self.items.setdefault((name, line.rubric_id), made)
+        if item is not made and (line.by in item.by or None in {line.by, *item.by}):
+            message = (
+                f"labels the same as line {item.line}; where several people do, each line has "
+                "to say who, as `by`"
+            )
+            self.refuse(message, number, "id")
+            return
+        item.by.add(line.by)
+        item.labels += labels
+        if len(self.items) > MAX_LABELS:
+            message = f"holds more than {MAX_LABELS:,} labels, the maximum"
+            raise UsageError(problems=[Problem(message, self._shown, number)])
+
+
+def _with_id(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line with its id as text under `id`; recordings call it `eval_id`."""
+    named = {"id": value.get("eval_id"), **value}
+    if isinstance(named["id"], int):
+        named["id"] = str(named["id"])
+    return {key: each for key, each in named.items() if key != "eval_id"}
+
+
+def label_of(value: Json, bar: Bar) -> Label:
+    """Return the label that a person wrote.
+
+    Raises:
+        ValueError: it is not a valid label.
+
+    """
+    if isinstance(value, bool):
+        return Label(value)
+    if isinstance(value, int | float):
+        low, high = bar.bounds or (-MAX_VALUE, MAX_VALUE)
+        if not low <= value <= high:
+            raise ValueError(f"a score lies between {low:g} and {high:g}, found {describe(value)}")
+        return Label(bar.passes(value), float(value))
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in _WORDS:
+        raise ValueError(
+            "expected true or false, pass or fail, yes or no, valid or invalid, or a score; "
+            f"found {describe(value)}"
+        )
+    return Label(_WORDS[word])

@@ -1,0 +1,104 @@
+"""Options for posting to a pull request; free if nothing is posted."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ci_eval.cli import load
+from ci_eval.cli.options import Decorator, combined
+from ci_eval.forge.job_name import job_name
+from ci_eval.plugins.points import Reporter
+from ci_eval.pull_requests import after_run, unevaluated_comment
+from ci_eval.pull_requests.comment_options import MODES, WHENS, Mode, Options
+from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
+from ci_eval.pull_requests.sticky_comment import Posted
+from ci_eval.records.errors import CiEvalError
+from ci_eval.records.findings import Report
+from ci_eval.reporters.markdown import Markdown
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.redact import Secrets
+from ci_eval.text.templates import markdown
+
+_MAX_WHY = 1_000
+"""Maximum length of a reason, in characters."""
+
+
+def posting_options(*, default: Mode) -> Decorator:
+    """Return a decorator that adds the options to a command."""
+    return combined(
+        click.option(
+            "--comment",
+            type=click.Choice(MODES),
+            default=default,
+            show_default=True,
+            help="How to maintain the pull request comment.",
+        ),
+        click.option(
+            "--comment-on",
+            type=click.Choice(WHENS),
+            default="always",
+            show_default=True,
+            help="When to create a comment.",
+        ),
+        click.option("--pr", type=click.IntRange(min=1), help="Pull request number."),
+        click.option("--check-run", is_flag=True, help="Also create a check run."),
+    )
+
+
+def wanted(given: Mapping[str, Any]) -> Options:
+    """Return the posting options of a command."""
+    return Options(given["comment"], given["comment_on"], given["pr"], check_run=given["check_run"])
+
+
+def tell(
+    report: Report, given: Mapping[str, Any], context: RunContext, document: Reporter | None
+) -> None:
+    """Post a run as the options request, and set the step outputs.
+
+    `document` is the configured Markdown report, if any, whose settings apply to comments.
+    """
+    options = wanted(given)
+    if options.is_off:
+        _set_outputs("off", "", context)
+        return
+
+    writes = document if isinstance(document, Markdown) else None
+    _hand_over(after_run.post([report], options, context, writes), context)
+
+
+def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:
+    """Say that a run of the configuration `config` left no report, so that no older looks new.
+
+    With `is_news`, a comment is created if there is none.  If the configuration itself is wrong,
+    the suite is unknown, and comments are left unchanged.
+    """
+    options, context, suite = wanted(given), load.context_of(Path(config)), ""
+    with suppress(CiEvalError):
+        suite = load.load(config)[0].suite
+    why = markdown(Secrets(context.env).text(why), _MAX_WHY)
+    said = not_evaluated(why, suite=suite)
+    summarise(said, context.env)
+    if options.mode == "off" or not suite:
+        status = "off" if options.mode == "off" else "none"
+        _set_outputs(status, "", context)
+        return
+
+    context = replace(context, job=job_name(context.env, given["section"]))
+    _hand_over(unevaluated_comment.post(suite, said, options, context, wanted=is_news), context)
+
+
+def _hand_over(posted: Posted, context: RunContext) -> None:
+    """Report the outcome of the comment on the console and as step outputs."""
+    if posted.url:
+        context.say(f"comment {posted.status}: {posted.url}")
+    if posted.note:
+        context.say(posted.note)
+    _set_outputs(posted.status, posted.url, context)
+
+
+def _set_outputs(status: str, url: str, context: RunContext) -> None:
+    append_outputs({"comment-status": status, "comment-url": url}, context.env)

@@ -1,0 +1,156 @@
+"""Reader of `criteria:` and `preset:` in a configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from ci_eval.config import presets
+from ci_eval.config.criterion_names import Dialect, resolve
+from ci_eval.config.document_reader import DocumentReader
+from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.records.errors import Problem, UnknownPluginError, UsageError
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.path_checks import contained
+from ci_eval.text.validation_messages import describe, explain
+from ci_eval.text.yaml_files import Document, Loc
+
+
+@dataclass
+class Criteria:
+    """The criteria of a configuration."""
+
+    found: dict[str, AnyCriterion] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    file: EvalConfigFile | None = None
+    """The eval config that `from` names."""
+
+    @property
+    def of_file(self) -> list[AnyCriterion]:
+        """The criteria of that file."""
+        return list(self.file.criteria.values()) if self.file else []
+
+
+def read_criteria(
+    document: Document,
+    *,
+    dialect: Dialect | None,
+    context: RunContext,
+    interpreter: str | None = None,
+) -> Criteria:
+    """Return the criteria in `document`, with their problems.
+
+    They come from `preset`, then from the file that `from` names, then from `criteria` itself;
+    later ones replace earlier ones of the same name, and a listed criterion also replaces the same
+    measure in a preset.  `interpreter` is the Python that runs the custom metrics of that file.
+    """
+    reader = _Reader(document, context)
+    entries = document.value.get("criteria")
+    if isinstance(entries, dict):
+        for name, spec in entries.items():
+            if name == "from":
+                reader.read_file(spec, dialect, interpreter)
+            else:
+                reader.read_one(name, spec, dialect or "adk")
+    if document.value.get("preset") is not None:
+        reader.read_presets(document.value["preset"])
+    return Criteria(
+        {**reader.of_presets, **reader.of_file, **reader.written}, reader.problems, reader.file
+    )
+
+
+class _Reader(DocumentReader):
+    def __init__(self, document: Document, context: RunContext) -> None:
+        super().__init__(document, context)
+        self.file: EvalConfigFile | None = None
+        self.of_presets: dict[str, AnyCriterion] = {}
+        self.of_file: dict[str, AnyCriterion] = {}
+        self.written: dict[str, AnyCriterion] = {}
+
+    def read_one(self, name: str, spec: Any, dialect: Dialect) -> None:
+        """Read the criterion with the user's name `name`."""
+        loc: Loc = ("criteria", name)
+        given = as_options(spec)
+        if given is None:
+            self.problem(f"expected a threshold or options, found {describe(spec)}", loc)
+            return
+        named, named_at = name, loc
+        if "use" in given:
+            named, named_at = str(given.pop("use")), (*loc, "use")
+        try:
+            model = resolve(named, dialect)
+        except UnknownPluginError as exc:
+            self.problem(str(exc), named_at)
+            return
+        found = self.validated(model, given, loc)
+        if found:
+            self.written[name] = found
+
+    def read_file(self, spec: Any, dialect: Dialect | None, interpreter: str | None) -> None:
+        """Read the eval config that `from` names."""
+        loc = ("criteria", "from")
+        if not isinstance(spec, str):
+            self.problem(f"expected a path, found {describe(spec)}", loc)
+            return
+        try:
+            path, shown = contained(self.context.root, spec), self.context.shown(spec)
+            self.file = read_eval_config(
+                path, shown=shown, dialect=dialect, interpreter=interpreter
+            )
+        except UsageError as exc:
+            self.problem(f"{spec} cannot be read", loc)
+            self.problems += exc.problems
+            return
+        self.problems += self.file.problems
+        self.of_file = self.file.criteria
+
+    def read_presets(self, spec: Any) -> None:
+        """Read the presets that `preset` names."""
+        written = {type(each) for each in (*self.written.values(), *self.of_file.values())}
+        for name, options, loc in self._presets(spec):
+            try:
+                specs = presets.expanded(name, options)
+            except UnknownPluginError as exc:
+                self.problem(str(exc), loc)
+                continue
+            except ValidationError as exc:
+                for inner, message in explain(exc, presets.PRESETS[name]):
+                    self.problem(message, (*loc, *inner))
+                continue
+            if not specs:
+                self.problem(f"the preset {name!r} without a threshold measures nothing", loc)
+            for qualified, given in specs.items():
+                model = resolve(qualified, "adk")
+                found = None if model in written else self.validated(model, given, loc)
+                if found:
+                    self.of_presets[qualified] = found
+
+    def _presets(self, spec: Any) -> list[tuple[str, dict[str, Any], Loc]]:
+        """Return each named preset with its options and its location."""
+        listed = spec if isinstance(spec, list) else [spec]
+        found: list[tuple[str, dict[str, Any], Loc]] = []
+        for index, entry in enumerate(listed):
+            loc: Loc = ("preset", index) if isinstance(spec, list) else ("preset",)
+            if isinstance(entry, str):
+                found.append((entry, {}, loc))
+            elif isinstance(entry, dict):
+                for name, options in entry.items():
+                    if options is None or isinstance(options, dict):
+                        found.append((name, options or {}, (*loc, name)))
+                    else:
+                        message = f"expected options, found {describe(options)}"
+                        self.problem(message, (*loc, name))
+            else:
+                self.problem(f"expected the name of a preset, found {describe(entry)}", loc)
+        return found
+
+
+def as_options(spec: Any) -> dict[str, Any] | None:
+    """Return the options in `spec`, which may be just a threshold; `None` if it is invalid."""
+    if spec is None:
+        return {}
+    if isinstance(spec, int | float) and not isinstance(spec, bool):
+        return {"threshold": spec}
+    return dict(spec) if isinstance(spec, Mapping) else None

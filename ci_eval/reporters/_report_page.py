@@ -1,0 +1,191 @@
+"""Content of the Markdown documents: a report, arranged for readers and cut to size.
+
+Templates get a `Page` and nothing else.  It has all counts of the report, but only the first
+entries of long lists: a document shrinks by showing fewer entries, never in mid-sentence.
+"""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ci_eval.records.findings import Comparison, GroupSummary, Report, Totals, Vanished, Verdict
+from ci_eval.records.results import JudgeUsage, RunMeta
+from ci_eval.reporters import _comparison_parts
+from ci_eval.reporters._case_changes import Place
+from ci_eval.reporters._criteria_rows import Row, first_rows, judged_by_threshold, rows_of
+from ci_eval.reporters._notable_cases import Bounds, Finding, Findings, Some, Trouble
+from ci_eval.reporters._score_history import History, history_of
+from ci_eval.reporters._verdict_reasons import reasons_of
+from ci_eval.run_files import wording
+from ci_eval.run_files.file_names import CONFIG_FILE
+from ci_eval.text.templates import code
+
+T = TypeVar("T")
+
+MAX_REASONS = 5
+"""The most reasons of one severity at the top of a document."""
+_MAX_COMMAND = 200
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that a Markdown document may show."""
+
+    meta: RunMeta
+    totals: Totals
+    verdict: Verdict
+    decided: str
+    """How the suite ended: `passed`, `failed`, `has no verdict` or `was not evaluated`."""
+    comparison: Comparison | None
+    compared: bool
+    """Whether the verdict is based on a comparison."""
+    baseline: _comparison_parts.Baseline
+    reasons: Some[str]
+    """Why it blocks or, if nothing blocks, why there is no verdict."""
+    warnings: Some[str]
+    notes: Some[str]
+    """Other remarks on the verdict and the run."""
+    loosened: Some[str]
+    """How this pull request weakens its own gate."""
+    regression: bool
+    """Whether a criterion regressed, even one that only warns."""
+    doubt: str
+    """The number of inconclusive criteria and cases, as a clause; empty if none."""
+    together: _comparison_parts.TogetherRow | None
+    """All blocking criteria combined, if they regressed or are inconclusive."""
+    criteria: Some[Row]
+    """The criteria that got worse or failed, and some others."""
+    calm: Some[Row]
+    """The remaining criteria, if there are many."""
+    measures: Some[Row]
+    """The informational criteria."""
+    judged: Some[GroupSummary]
+    """The criteria that called a model."""
+    judging: JudgeUsage | None
+    """Total usage of judge models."""
+    simulation: JudgeUsage | None
+    """Total usage of models for simulated users."""
+    regressed: Some[Finding]
+    """The cases that regressed, or are part of a regression."""
+    suspected: Some[Finding]
+    """The cases that always passed before and always fail now."""
+    noise: Some[str]
+    """The other cases that got worse."""
+    failing: Some[Finding]
+    """The cases below a threshold that did not get worse, if the report contains them."""
+    failing_counts: bool
+    """Whether a case below a threshold blocks by itself."""
+    troubles: Some[Trouble]
+    """The causes of errors among the results in the report."""
+    flaky: Some[_comparison_parts.FlakyCase]
+    """Cases that both passed and failed in the baseline."""
+    flaky_more: bool
+    """Whether there are flaky cases that the report does not contain."""
+    excused: Some[_comparison_parts.Excuse]
+    """Accepted drops and quarantines, current and expired."""
+    history: History
+    """The history of the criteria over the last runs."""
+    fixed: Some[str]
+    added: Some[str]
+    vanished: Some[str]
+    not_comparable: Some[str]
+    try_command: str
+    """Command to reproduce the most important case locally; empty if there is none."""
+    save_command: str
+    """Command to make this run the baseline; empty if CI stores merged runs automatically."""
+
+
+def page_of(report: Report, bounds: Bounds) -> Page:
+    """Return the content of `report` for a document, within `bounds`."""
+    comparison = report.comparison or Comparison()
+    by_threshold = judged_by_threshold(report)
+    findings = Findings(report, bounds)
+    rows = rows_of(report)
+
+    def some(entries: Iterable[T]) -> Some[T]:
+        found = tuple(entries)
+        return Some(found[: bounds.rows], len(found))
+
+    first = findings.first()
+    leading, others = first_rows(rows)
+    deciding, warnings, notes = reasons_of(report)
+    suspected = findings.worse("suspected")
+    return Page(
+        meta=report.meta,
+        totals=report.totals,
+        verdict=report.verdict,
+        decided=wording.decided(report),
+        comparison=report.comparison,
+        compared=report.comparison is not None and report.verdict.mode != "threshold",
+        baseline=_comparison_parts.baseline_of(report),
+        reasons=_leading(deciding),
+        warnings=_leading(warnings),
+        notes=some([*notes, *report.meta.warnings, *_overrides(report.meta)]),
+        loosened=_leading([*comparison.loosened]),
+        regression=any(delta.outcome == "regressed" for delta in comparison.deltas),
+        doubt=_comparison_parts.doubt(comparison, suspected.total),
+        together=_comparison_parts.together_row(comparison),
+        criteria=some(leading),
+        calm=some(others),
+        measures=some(row for row in rows if row.summary.informational),
+        judged=some(each for each in report.groups if each.judging),
+        judging=report.judging,
+        simulation=report.simulation,
+        regressed=findings.worse("regressed"),
+        suspected=suspected,
+        noise=some(findings.noise()),
+        failing=findings.failing(bounds.evidence if by_threshold else 0),
+        failing_counts=by_threshold,
+        troubles=findings.troubles(),
+        flaky=some(_comparison_parts.flaky_cases(report)),
+        flaky_more=comparison.flaky_total > len(comparison.flaky),
+        excused=some(_comparison_parts.excuse_of(each, report.meta) for each in comparison.excused),
+        history=history_of(report, rows, bounds),
+        fixed=some(_fixed(comparison, report.meta)),
+        added=some(comparison.added),
+        vanished=some(map(_gone, comparison.vanished)),
+        not_comparable=some(comparison.not_comparable),
+        try_command=_try_command(report.meta, first) if first else "",
+        save_command=_save_command(report.meta),
+    )
+
+
+def _leading(messages: list[str]) -> Some[str]:
+    return Some(tuple(messages[:MAX_REASONS]), len(messages))
+
+
+def _overrides(meta: RunMeta) -> list[str]:
+    return [f"{name} is from {module}, not from ci-eval" for name, module in meta.overrides.items()]
+
+
+def _fixed(comparison: Comparison, meta: RunMeta) -> Iterable[str]:
+    fixed = (each for each in comparison.changes if each.change == "fixed")
+    return dict.fromkeys(Place.of_change(each).named(meta) for each in fixed)
+
+
+def _gone(each: Vanished) -> str:
+    return f"{each.kind} {each.where}/{each.name}" if each.where else f"{each.kind} {each.name}"
+
+
+def _try_command(meta: RunMeta, place: Place) -> str:
+    command = ["ci-eval", "run", *_config(meta)]
+    if len(meta.agents) > 1:
+        command += ["--agent", place.agent]
+    if len(meta.evalsets) > 1:
+        command += ["--evalset", place.evalset]
+    line = shlex.join([*command, "--case", place.case])
+    # A command that is very long or not shown verbatim cannot be copied.
+    if code(line, _MAX_COMMAND) == f"`{line}`":
+        return line
+    return shlex.join([*command[: 2 + len(_config(meta))], "--failed"])
+
+
+def _save_command(meta: RunMeta) -> str:
+    if meta.store.get("store", "file") not in ("file", "git"):
+        return ""
+    return shlex.join(["ci-eval", "baseline", "save", *_config(meta), "ci-eval-report/run.json"])
+
+
+def _config(meta: RunMeta) -> list[str]:
+    return [] if meta.config in ("", CONFIG_FILE) else ["-c", meta.config]

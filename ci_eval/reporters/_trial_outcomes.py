@@ -1,0 +1,121 @@
+"""Outcome of a trial, for the reports that list single trials."""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from ci_eval.records.findings import Report
+from ci_eval.records.model import Status
+from ci_eval.records.results import Score, TrialResult
+from ci_eval.reporters._case_changes import Place, Worsening, worsened
+from ci_eval.reporters._criteria_rows import judged_by_threshold
+from ci_eval.run_files import wording
+from ci_eval.text.templates import counted, exact, score
+
+MAX_PATH = 4_096
+"""The longest path of an evalset; no file system has longer ones."""
+
+
+class Outcome(NamedTuple):
+    """Why a trial did not pass."""
+
+    kind: Literal["failure", "error", "skipped"]
+    type: str
+    """`ci_eval.Regression`, `ci_eval.BelowThreshold`, or the kind of error."""
+    message: str
+    """One sentence; not yet escaped or shortened."""
+    suspected: bool = False
+    """Whether it is a possible regression: it never failed before."""
+    blocks: bool = True
+    """Whether it blocks by itself."""
+
+
+class Outcomes:
+    """Determines the outcome of each trial of one report."""
+
+    def __init__(self, report: Report) -> None:
+        # In threshold mode nothing is a regression.
+        compared = report.verdict.mode != "threshold"
+        self.worsened = worsened(report) if compared else {}
+        self.failing_blocks = judged_by_threshold(report)
+
+    def of(self, result: TrialResult) -> Outcome | None:
+        """Return why a trial did not pass; `None` if it passed."""
+        if result.status is Status.ERROR:
+            return _error(result)
+        regressed = list(self._regressed(result))
+        if regressed:
+            blocks = any(each.tier == "block" for each, _ in regressed)
+            messages = [message for _, message in regressed]
+            return Outcome("failure", "ci_eval.Regression", _listed(messages), blocks=blocks)
+        if result.status is Status.FAILED:
+            below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
+            doubts = [wording.trials(each.change) for each in self._suspected(result)]
+            note = "" if self.failing_blocks else " (does not block in regression mode)"
+            if doubts:
+                note = f"; possible regression: {doubts[0]}"
+            return Outcome("failure", "ci_eval.BelowThreshold", below + note, bool(doubts))
+        if result.status is Status.SKIPPED:
+            reasons = dict.fromkeys(each.reason for each in result.scores if each.reason)
+            message = "; ".join(reasons) or "no criterion applies"
+            return Outcome("skipped", "ci_eval.Skipped", message)
+        return None
+
+    def baseline(self, result: TrialResult, criterion: str) -> float | None:
+        """Return the baseline's value if the case got worse under `criterion`."""
+        changes = (each.change for each in self.worsened.get(Place.of(result.key), ()))
+        return next((each.baseline for each in changes if each.group.criterion == criterion), None)
+
+    def _suspected(self, result: TrialResult) -> Iterator[Worsening]:
+        """Yield the possible regressions that this trial shows."""
+        failed = {each.name for each in result.scores if each.status is Status.FAILED}
+        for worsening in self.worsened.get(Place.of(result.key), ()):
+            if worsening.kind == "suspected" and worsening.change.group.criterion in failed:
+                yield worsening
+
+    def _regressed(self, result: TrialResult) -> Iterator[tuple[Worsening, str]]:
+        """Yield the regressions that this trial shows, with messages; other repeats may pass."""
+        scores = {each.name: each for each in result.scores}
+        for worsening in self.worsened.get(Place.of(result.key), ()):
+            shown = scores.get(worsening.change.group.criterion)
+            if worsening.kind == "regressed" and shown and _shows(worsening, shown):
+                before = score(worsening.change.baseline)
+                message = f"{shown.name} regressed from {before} to {_now(worsening, shown)}"
+                trials = wording.trials(worsening.change)
+                more = [each for each in (trials, wording.tier(worsening.tier)) if each]
+                yield worsening, ": ".join([message, ", ".join(more)]) if more else message
+
+
+def _now(worsening: Worsening, shown: Score) -> str:
+    """Return the mean of the case, and the value of this trial if it differs."""
+    mean, value = score(worsening.change.value), score(shown.value)
+    return value if mean == value else f"{mean} (this trial: {value})"
+
+
+def _shows(worsening: Worsening, shown: Score) -> bool:
+    if worsening.change.change == "newly_failing":
+        return shown.status is Status.FAILED
+    before = worsening.change.baseline
+    if shown.value is None or before is None:
+        return False
+    return shown.value < before if shown.better == "higher" else shown.value > before
+
+
+def _error(result: TrialResult) -> Outcome:
+    if result.error:
+        return Outcome("error", f"ci_eval.{result.error.kind}", result.error.message)
+    failed = [each for each in result.scores if each.status is Status.ERROR]
+    messages = [f"{each.name} could not be measured: {each.reason}" for each in failed]
+    return Outcome("error", "ci_eval.NotMeasured", _listed(messages))
+
+
+def _below(each: Score) -> str:
+    shown = f"{each.name} is {score(each.value, each.threshold)}"
+    if each.threshold is None:
+        return shown
+    return f"{shown}, {'below' if each.better == 'higher' else 'above'} {exact(each.threshold)}"
+
+
+def _listed(messages: list[str]) -> str:
+    if len(messages) <= 1:
+        return "".join(messages) or "no reason given"
+    return f"{messages[0]}; {counted(len(messages) - 1, 'more criterion', 'more criteria')}"

@@ -1,0 +1,135 @@
+"""Why a verdict is what it is: the numbers of its report, with what they follow from."""
+
+import pytest
+from support.run_language import FACTS, make_run, meta, past
+
+from ci_eval.cli.gate.verdict_explanation import explain
+from ci_eval.config.schema import GateOptions
+from ci_eval.records.errors import UsageError
+from ci_eval.run.baseline import Baseline
+from ci_eval.run.collect import collected_from
+from ci_eval.run.pipeline import compare_and_decide
+
+BEFORE = "\n".join(f"c{n} {n % 2} 1 1" for n in range(30))
+WORSE = "\n".join(f"c{n} 0 {n % 3 % 2} 0" for n in range(30))
+
+
+def explained(text, *texts, facts=FACTS, **gate):
+    options = GateOptions(**gate)
+    run = make_run(text, facts=facts)
+    by = options.model_dump(mode="json", exclude_defaults=True)
+    run = run._replace(meta=run.meta.model_copy(update={"gate": by}))
+    return explain(
+        compare_and_decide(collected_from(run), options, Baseline(past(*texts, facts=facts)))
+    )
+
+
+def test_a_regression_stands_with_its_level_and_why_it_is_that():
+    found = explained(WORSE, BEFORE, BEFORE)
+    (only,) = found.criteria
+
+    assert found.verdict.outcome == "failed"
+    assert only.delta.level == pytest.approx(0.018)
+    assert (only.level.false_block, only.level.means) == pytest.approx((0.02, 0.018))
+    assert (only.level.hypotheses, only.level.left) == (1, 1)
+    assert (only.level.look, only.level.looks) == (1, 1)
+    assert (only.runs, only.repeats) == (2, 1)
+
+
+def test_the_drop_that_would_have_blocked_does_and_a_little_less_does_not():
+    steps = [f"{n / 100:.2f}" for n in range(100)]
+
+    def judged(drop):
+        base = "\n".join(f"c{n} {steps[40 + n % 7]}" for n in range(40))
+        now = "\n".join(f"c{n} {0.4 + n * 3 % 7 / 100 - drop}" for n in range(40))
+        return explained(now, base, "\n".join(f"c{n} {0.46 - n % 7 / 100}" for n in range(40)))
+
+    edge = judged(0.0).criteria[0].blocks_from
+    assert edge == pytest.approx(0.02)  # the least that counts, for noise is smaller
+    assert judged(edge + 0.005).verdict.outcome == "failed"
+    assert judged(edge - 0.005).verdict.outcome == "passed"
+
+
+def test_noise_moves_the_drop_that_would_have_blocked():
+    now = "\n".join(f"c{n} {n % 3 % 2} 1 1" for n in range(30))
+    (only,) = explained(now, BEFORE, BEFORE).criteria
+
+    assert only.least == pytest.approx(0.02)
+    assert only.blocks_from > 2 * only.least
+
+
+def test_cases_that_changed_alike_do_not_tell_what_would_have_blocked():
+    (only,) = explained(BEFORE, BEFORE, BEFORE).criteria
+
+    assert (only.visible, only.blocks_from) == (True, None)
+
+
+def test_two_cases_can_never_block_by_their_mean():
+    (only,) = explained("a 0\nb 1", "a 1\nb 0", "a 0\nb 1").criteria
+
+    assert (only.visible, only.blocks_from) == (False, None)
+
+
+def test_where_the_baseline_never_varied_the_least_drop_blocks():
+    found = explained("a 1 1\nb 0 0", *["a 1 1\nb 1 1"] * 2)
+    (only,) = found.criteria
+
+    assert only.blocks_from == only.least
+    assert only.proven == 1
+    assert found.turning == ("c on e with a: blocks while 1 broken case fails",)
+
+
+def test_what_passed_says_what_came_closest():
+    found = explained("c0 1 1 1\n" + BEFORE.partition("\n")[2], BEFORE, BEFORE)
+
+    (line,) = found.turning
+    assert line.startswith("c on e with a came closest: it did not drop, and a drop of about 0.")
+
+
+def test_an_excused_break_is_counted_as_that():
+    excuse = {"case": "b", "owner": "me", "until": "2030-01-01"}
+    (only,) = explained("a 1 1\nb 0 0", "a 1 1\nb 1 1", quarantine=[excuse]).criteria
+
+    assert (only.proven, only.excused) == (0, 1)
+
+
+def test_a_floor_stands_with_its_interval():
+    found = explained("a 0\nb 0\nc 1", "a 0\nb 0\nc 1", min_pass_rate=0.9, min_score={"c": 0.1})
+
+    rate, mean = found.floors
+    assert (rate.what, rate.required) == ("pass rate", 0.9)
+    assert rate.value == pytest.approx(1 / 3)
+    assert rate.interval[0] < 1 / 3 < rate.interval[1] <= 1
+    assert rate.missed
+    assert (mean.what, mean.missed) == ("c", False)
+    assert "pass rate: at least 0.9" in found.turning
+
+
+def test_reruns_spread_the_rate_over_looks():
+    (only,) = explained(BEFORE, BEFORE, BEFORE, on_inconclusive="rerun").criteria
+
+    assert (only.level.look, only.level.looks, only.level.left) == (1, 3, None)
+    assert only.delta.level < 0.018
+
+
+def test_a_verdict_without_a_baseline_is_explained_by_its_floor():
+    run = make_run("a 1\nb 0")
+    found = explain(compare_and_decide(collected_from(run), GateOptions(), None))
+
+    assert (found.criteria, found.comparison) == ((), None)
+    (floor,) = found.floors
+    assert (floor.required, floor.value, floor.certain) == (1.0, 0.5, True)
+    assert found.turning == ("pass rate: at least 1",)
+
+
+def test_a_report_at_odds_with_itself_is_refused():
+    report = compare_and_decide(
+        collected_from(make_run("a 1")), GateOptions(), Baseline(past("a 1"))
+    )
+    strange = report.model_copy(update={"meta": meta(criteria={})})
+    with pytest.raises(UsageError, match="the report compares 'c'"):
+        explain(strange)
+
+    strange = report.model_copy(update={"meta": meta(gate={"max_drop": 7})})
+    with pytest.raises(UsageError, match=r"gate\.max_drop: must be at most 1"):
+        explain(strange)
