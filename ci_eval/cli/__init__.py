@@ -1,4 +1,4 @@
-"""Command-line interface: commands, options, console output, exit codes, reference pages.
+"""Command-line interface: commands, options, console output, logs, exit codes, reference pages.
 
 It may import every other package.
 """

@@ -1,4 +1,4 @@
-"""`ci-eval.yaml` and the eval configs of other tools: from text to a validated `Config`.
+"""`ci-eval.yaml` and the eval configs of ADK and AgentFlow: from text to a validated `Config`.
 
 Also what follows from a `Config` alone: presets, the selection of cases, the secrets it hands on.
 

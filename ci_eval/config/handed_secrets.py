@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_eval.config.model import Config
-from ci_eval.llm.client import environment
+from ci_eval.llm.model_client import environment
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import UsageError
 from ci_eval.runtime.context import RunContext

@@ -1,4 +1,6 @@
 """Criteria that score traces, one or a few related ones per module.
 
+What several of them share is private: text measures, schemas and readers of judges' answers.
+
 Imports `llm` and below, and no other plugin package.
 """

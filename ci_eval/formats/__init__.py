@@ -1,4 +1,4 @@
-"""File and message formats of other tools: sniffing, known files, messages, events.
+"""What the readers of evalsets and recordings share: sniffing, messages and events of other tools.
 
 Imports `plugins` and below.
 """

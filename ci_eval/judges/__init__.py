@@ -1,4 +1,4 @@
-"""Judges that answer a criterion's questions, one module per provider.
+"""Judges, which send a criterion's questions to a model: one module per provider.
 
 Imports `llm` and below, and no other plugin package.
 """

@@ -1,4 +1,4 @@
-"""Calls of language models: providers, prompts, retries, rate limits, budgets and recorded answers.
+"""The client of language models: providers, prompts, retries, rate limits, budgets, cassettes.
 
 Imports `plugins`, `runtime` and below.
 """

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from ci_eval.llm.calls import CHARS_PER_TOKEN, USUAL_OUTPUT_TOKENS
 from ci_eval.llm.judge_settings import Judging, Simulation, price
+from ci_eval.llm.model_calls import CHARS_PER_TOKEN, USUAL_OUTPUT_TOKENS
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.errors import TrialError, UsageError

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
-from ci_eval.llm import client
+from ci_eval.llm import model_client
 from ci_eval.plugins.points import Scorer, WorkerCriterion
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import TrialKey
@@ -38,9 +38,11 @@ async def started(plan: Plan, context: RunContext) -> AsyncIterator[Participants
             if isinstance(criterion, WorkerCriterion)
         }
         if plan.judged or simulation:
-            asking_all = client.asking(plan.config.judging, context)
+            asking_all = model_client.asking(plan.config.judging, context)
             asker = await stack.enter_async_context(asking_all)
-            scorers |= {name: client.Judged(each, asker) for name, each in plan.judged.items()}
+            scorers |= {
+                name: model_client.Judged(each, asker) for name, each in plan.judged.items()
+            }
             users = Simulating(simulation, asker) if simulation else users
         yield Participants(scorers, users)
 
@@ -55,4 +57,4 @@ def check(plan: Plan, context: RunContext) -> None:
     """
     judged, simulation = [*plan.judged.values()], plan.simulation
     if judged or simulation:
-        client.check(plan.config.judging, judged, context, simulation=simulation)
+        model_client.check(plan.config.judging, judged, context, simulation=simulation)

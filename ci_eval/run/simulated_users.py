@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ci_eval.llm.client import Asker, JudgePanel
 from ci_eval.llm.judge_settings import Simulation
+from ci_eval.llm.model_client import Asker, JudgePanel
 from ci_eval.plugins.points import Simulator
 from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.model import Content, EvalCase, Invocation

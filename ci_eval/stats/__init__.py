@@ -1,4 +1,4 @@
-"""Statistics behind a verdict: intervals, tests and corrections, independent of runs.
+"""Pure statistics behind a verdict: intervals, tests and corrections of plain numbers.
 
 Imports `records`.
 """

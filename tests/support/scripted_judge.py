@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ci_eval.llm.client import Asker, asking
 from ci_eval.llm.judge_settings import JudgeOptions, Judging
+from ci_eval.llm.model_client import Asker, asking
 from ci_eval.plugins.points import Judge, JudgeClient
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext

@@ -16,7 +16,7 @@ from ci_eval.cli.judge_check.human_labels import read_labels
 from ci_eval.cli.judge_check.labelled_responses import responses
 from ci_eval.cli.judge_check.stored_scores import POINTERS, scores_of
 from ci_eval.cli.options import config_option, json_option
-from ci_eval.llm import client
+from ci_eval.llm import model_client
 from ci_eval.records.results import JudgeUsage
 from ci_eval.run_files.run_file import read_run
 
@@ -70,7 +70,7 @@ def _asked(path: Path, shown: str, config: str, wanted: str | None) -> Calibrati
     labels = read_labels(path, responses(criterion), chosen, shown=shown)
     console.say_problems(labels.warnings)
     judging = loaded.judging
-    client.check(judging, [criterion], context)
+    model_client.check(judging, [criterion], context)
     scores = asyncio.run(judge_verdicts.judge(labels.items, chosen, criterion, judging, context))
     usage = (each.judging for each in scores.values() if each.judging)
     return calibrate(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ci_eval.cli.judge_check.criterion_choice import Bar, Chosen
 from ci_eval.cli.judge_check.human_labels import Item
 from ci_eval.cli.judge_check.labelled_responses import Subject
-from ci_eval.llm import client
+from ci_eval.llm import model_client
 from ci_eval.llm.judge_settings import Judging
 from ci_eval.plugins.points import JudgedCriterion
 from ci_eval.records.model import Json, Status
@@ -38,8 +38,8 @@ async def judge(
 ) -> dict[str, Score]:
     """Return the score of each labelled response, by its name; each is judged once."""
     slots = asyncio.Semaphore(judging.concurrency)
-    async with client.asking(judging, context) as asker:
-        judged = client.Judged(criterion, asker)
+    async with model_client.asking(judging, context) as asker:
+        judged = model_client.Judged(criterion, asker)
 
         async def one(name: str, subject: Subject) -> tuple[str, Score]:
             key = TrialKey(agent="", evalset="", case=subject.case.eval_id)

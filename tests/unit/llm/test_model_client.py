@@ -10,8 +10,8 @@ from support.scripted_judge import asker, context, judge
 
 from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_final_response_match_v2 import read as read_match
-from ci_eval.llm.client import MAX_ANSWER_CHARS, Judged, check, environment
 from ci_eval.llm.judge_settings import JudgeOptions, Judging
+from ci_eval.llm.model_client import MAX_ANSWER_CHARS, Judged, check, environment
 from ci_eval.plugins.points import Asked
 from ci_eval.records.errors import JudgeError, UsageError
 from ci_eval.records.questions import Answer, Question, UnreadableError

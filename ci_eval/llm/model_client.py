@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from ci_eval.llm.calls import Budget, Caller, Meter
 from ci_eval.llm.cassette import Cassette
 from ci_eval.llm.judge_settings import Judging, Simulation, endpoint, identity
+from ci_eval.llm.model_calls import Budget, Caller, Meter
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Judge, JudgedCriterion
 from ci_eval.records.errors import JudgeError, UsageError

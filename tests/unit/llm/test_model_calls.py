@@ -7,9 +7,9 @@ import pytest
 from support import jumping_clock
 from support.scripted_judge import context, judge
 
-from ci_eval.llm import calls as calling
-from ci_eval.llm.calls import Budget, Caller, Meter
+from ci_eval.llm import model_calls as calling
 from ci_eval.llm.judge_settings import JudgeOptions
+from ci_eval.llm.model_calls import Budget, Caller, Meter
 from ci_eval.records.errors import JudgeError
 from ci_eval.records.questions import Answer, Question
 
