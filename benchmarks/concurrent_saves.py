@@ -174,7 +174,7 @@ def stored(hub: Path) -> dict[str, str]:
 
 
 def state(clone: Path) -> str:
-    """Return what stands for all that a clone holds: every file, those of `.git` too."""
+    """Return a digest of everything in a clone: every file, those of `.git` too."""
     digest = hashlib.sha256()
     for path in sorted(clone.rglob("*")):
         digest.update(str(path).encode())
@@ -184,7 +184,7 @@ def state(clone: Path) -> str:
 
 
 def git(folder: Path, *args: str) -> str:
-    """Return what a git command prints."""
+    """Return the output of a git command."""
     command = ["git", *args]  # as whoever runs this has it
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout

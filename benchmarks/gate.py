@@ -48,7 +48,7 @@ class Bound(NamedTuple):
     many, of few pull requests each."""
 
     def met(self, counts: Counts) -> bool:
-        """Say whether the estimate lies within the bound."""
+        """Return True if the estimate lies within the bound."""
         low = high = estimate(self.rule, counts)
         if self.roughly:
             low, high = wilson_interval(*tally(self.rule, counts)) or (None, None)

@@ -150,7 +150,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _journalled(folder: Path) -> set[str]:
-    """Return what the journal holds of the answers to messages, as the agent notes its calls."""
+    """Return the journal's answers to messages, in the form of the agent's own notes."""
     report = folder / "ci-eval-report"
     last = {row["eval_id"]: row for row in _rows(report / "underway.jsonl") if "over" not in row}
     last |= {row["eval_id"]: row for row in _rows(report / "traces.jsonl")}
@@ -164,7 +164,7 @@ def _journalled(folder: Path) -> set[str]:
 
 
 def _observed(folder: Path) -> dict[str, Any]:
-    """Return what was observed of each case, without its times."""
+    """Return the observations of each case, without times."""
     rows = _rows(folder / "ci-eval-report" / "traces.jsonl")
     return {
         row["eval_id"]: [

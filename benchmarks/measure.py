@@ -64,12 +64,12 @@ def write_evalset(path: Path, cases: int) -> None:
 
 
 def question(number: int) -> str:
-    """Return what the user asks in a case."""
+    """Return the user's message in a case."""
     return f"What is the weather in city {number}?"
 
 
 def answer(text: str) -> str:
-    """Return what the agent answers: not word by word what is expected."""
+    """Return the agent's answer: not word by word what is expected."""
     return f"The weather in {text.rsplit('in ', maxsplit=1)[-1][:-1]} is sunny at 20 degrees today."
 
 
@@ -129,7 +129,7 @@ def report(name: str, cost: Cost) -> None:
 
 
 def environment() -> str:
-    """Return what the numbers depend on."""
+    """Return the environment that the numbers depend on."""
     pages = resource.getpagesize()
     return f"Python {sys.version.split()[0]}, {os.cpu_count()} CPUs, pages of {pages} bytes"
 

@@ -42,7 +42,7 @@ def peers(draws: Draws) -> Iterator[str]:
 
 
 def t_test(differences: NDArray[np.float64]) -> bool:
-    """Say whether any criterion dropped: Student's t at 2 %, corrected by Bonferroni.
+    """Return True if any criterion dropped: Student's t at 2 %, corrected by Bonferroni.
 
     Where no difference differs from another, it has dropped when they are negative.
     """

@@ -65,7 +65,7 @@ def fixed(rng: Generator, cases: int, _: float) -> Chances:
 
 
 def flaking(rate: float) -> Callable[[Generator, int, float], Chances]:
-    """Return what draws an agent that always passes, but for one trial in `1 / rate`."""
+    """Return a sampler of agents that pass, except in one trial of `1 / rate`."""
     return lambda _rng, cases, _: np.full((CRITERIA, cases), 1 - rate)
 
 
@@ -138,7 +138,7 @@ class Observer:
         self._within = within
 
     def observe(self, rng: Generator, trials: int) -> Values:
-        """Return what so many trials of each case measure in one run."""
+        """Return the values of so many trials of each case in one run."""
         hidden = self._hidden(rng, trials)
         if self._within:
             hidden = math.sqrt(1 - self._within) * hidden

@@ -66,7 +66,7 @@ class Scene:
         return self.cases * self.repeats
 
     def rng(self, seed: int, number: int) -> Generator:
-        """Return what draws a pull request; the same for each change, with reruns or not."""
+        """Return the random generator of a pull request, the same for each change and setting."""
         drawn = (self.agent, self.cases, self.repeats, self.runs, self.correlation, self.within)
         return np.random.default_rng([seed, zlib.crc32(repr(drawn).encode()), number])
 
@@ -181,7 +181,7 @@ class _PullRequest:
 
 
 def _plan(scene: Scene, gate: GateOptions) -> Plan:
-    """Return what a budget is reckoned from, in the place of a plan."""
+    """Return a substitute for a plan, from which the budget is computed."""
     config = SimpleNamespace(gate=gate, agents={"a": SimpleNamespace(converses=True)})
     evalsets = {"e": SimpleNamespace(count=scene.cases)}
     plan = SimpleNamespace(
@@ -191,7 +191,7 @@ def _plan(scene: Scene, gate: GateOptions) -> Plan:
 
 
 def columns_of(values: Values) -> Columns:
-    """Return what was measured as the gate takes it, without a record for each trial."""
+    """Return the measurements in the gate's form, without a record for each trial."""
     columns = Columns()
     for name, cases in zip(_NAMES, _by_case(values), strict=True):
         columns.groups["a", "e", name] = {

@@ -6,7 +6,7 @@ from tools import find_order, refund, reply
 
 
 def answer(message):
-    """Return what is answered, and the tools that were called for it."""
+    """Return the response, and the tool calls that it took."""
     found = re.search(r"order (\d+)", message)
     if not found:
         return reply("Hello! How can I help?")

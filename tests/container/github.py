@@ -28,7 +28,7 @@ _ENTRY = re.compile(r"(?P<name>[^\s=<]+)<<(?P<end>\S+)\n(?P<value>.*?)\n(?P=end)
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a YAML file says."""
+    """Return the content of a YAML file."""
     import yaml
 
     return yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # plain text only
@@ -119,7 +119,7 @@ class Job:
         return self._finish([*command, self.image], env, files)
 
     def commands(self) -> dict[str, str]:
-        """Return what the last step asked of the runner, by file, beside outputs and summary."""
+        """Return the last step's requests to the runner, by file, without outputs and summary."""
         files = self.folder / f"file_commands_{self._count}"
         names = ("set_env", "add_path", "save_state")
         return {name: (files / name).read_text(encoding="utf-8") for name in names}

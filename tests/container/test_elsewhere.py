@@ -60,7 +60,7 @@ def asks_who(repository: Path) -> None:
 
 
 def told(repository: Path) -> dict[str, object]:
-    """Return what that code said."""
+    """Return the output of that code."""
     line = (repository / "ci-eval-report/traces.jsonl").read_text(encoding="utf-8").splitlines()[0]
     said = json.loads(line)["invocations"][0]["final_response"]["parts"][0]["text"]
     found: dict[str, object] = json.loads(said)

@@ -59,7 +59,7 @@ def named(row: Row) -> str:
 
 
 def read_config(folder: Path, document: Any, dialect: Dialect) -> tuple[Any, list[Problem]]:
-    """Return what an eval config asks for, and what is told of it."""
+    """Return the criteria of an eval config, and the messages about it."""
     path = folder / "config.json"
     path.write_text(text(document))
     found = read_eval_config(path, shown="config.json", dialect=dialect)
@@ -82,7 +82,7 @@ def _interval(criterion: Any) -> Any:
 
 
 def _wordings(criterion: Any) -> Any:
-    """Return what judges see of rubrics; the rest of them is for readers."""
+    """Return the part of rubrics that judges see; the rest is for readers."""
     return [getattr(each, "rubric_content", each) for each in getattr(criterion, "rubrics", ())]
 
 
@@ -194,7 +194,7 @@ def case_with(args: dict[str, Any]) -> EvalCase:
 
 
 def effects(case: EvalCase) -> Any:
-    """Return what an agent is asked for a case, and what a fixed answer to it scores."""
+    """Return the messages of a case, and the score of a fixed answer."""
     agent = AgentFlow.model_validate({"agentflow": "app:graph"})
     trial = Trial(TrialKey(agent="a", evalset="e", case=case.eval_id), case)
     session = agent.opening(trial, "session")

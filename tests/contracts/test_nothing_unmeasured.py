@@ -194,7 +194,7 @@ def suites(draw: st.DrawFn) -> Suite:
 
 
 def planned(suite: Suite, folder: Path) -> tuple[Plan, RunMeta]:
-    """Return what would be tried, read from files."""
+    """Return the plan, read from files."""
     (folder / "traces.jsonl").touch()
     (folder / "ci-eval.yaml").write_text(json.dumps(suite.config))
     for name, content in suite.evalsets.items():
@@ -206,7 +206,7 @@ def planned(suite: Suite, folder: Path) -> tuple[Plan, RunMeta]:
 
 
 def trace_of(trial: Trial, does: str) -> Trace:
-    """Return what an agent did."""
+    """Return an agent's behavior."""
     if does == "lost":
         return Trace(key=trial.key, error=Failure(kind="start", message="It is not there."))
     said = {"right": "yes", "wrong": "no", "silent": ""}[does]
@@ -241,7 +241,7 @@ def scored(found: Plan, does: tuple[str, ...], lost: frozenset[int]) -> list[Tri
 
 
 def retried(suite: Suite, refused: set[str]) -> Outcome | None:
-    """Return what becomes of a suite without the criteria that are refused, where there are any."""
+    """Return the outcome of a suite without its rejected criteria, if there are any."""
     criteria = suite.config["criteria"]
     kept = {name: each for name, each in criteria.items() if f"criteria.{name}" not in refused}
     if not kept or len(kept) == len(criteria) or "matrix" in suite.config:
@@ -250,7 +250,7 @@ def retried(suite: Suite, refused: set[str]) -> Outcome | None:
 
 
 def outcome_of(suite: Suite) -> Outcome | None:
-    """Return what becomes of a suite; nothing where it is refused before anything is run."""
+    """Return the outcome of a suite; nothing if it is rejected before the run."""
     with TemporaryDirectory() as folder:
         try:
             found, meta = planned(suite, Path(folder))

@@ -225,7 +225,7 @@ def test_what_no_budget_allows_is_not_drawn(pull_requests, monkeypatch):
 
 
 def by_peers(peers: ModuleType, now: list[float], *past: list[float]) -> set[str]:
-    """Return what blocks where each criterion has these values, by case, in one trial each."""
+    """Return the findings that block for these values of each criterion, by case."""
     values = [np.tile(run, (1, 4, 1)) for run in (now, *past)]
     truth = np.array(values[1:]).mean(axis=(0, 1))
     agents = SimpleNamespace(before=truth)

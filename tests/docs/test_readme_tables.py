@@ -42,14 +42,14 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def read_action() -> Any:
-    """Return what `action.yml` says."""
+    """Return the content of `action.yml`."""
     import yaml
 
     return yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 
 
 def between(marker: str) -> re.Pattern[str]:
-    """Return what finds the text between `<!-- marker -->` and `<!-- /marker -->`."""
+    """Return a pattern of the text between `<!-- marker -->` and `<!-- /marker -->`."""
     return re.compile(rf"(?<=<!-- {marker} -->\n).*?(?=<!-- /{marker} -->)", re.DOTALL)
 
 

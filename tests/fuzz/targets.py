@@ -415,5 +415,5 @@ NAMES = {
 
 
 def name_of(target: str) -> str:
-    """Return what the file of a target is called."""
+    """Return the file name of a target."""
     return NAMES.get(target, "given" + SUFFIXES[TARGETS[target].form])

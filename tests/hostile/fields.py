@@ -314,17 +314,17 @@ def usual(_: str, text: str) -> str:
 
 
 def in_all(text: str) -> Put:
-    """Return what puts `text` into every field."""
+    """Return a function that puts `text` into every field."""
     return lambda _, __: text
 
 
 def only_in(field: str, text: str) -> Put:
-    """Return what puts `text` into one field."""
+    """Return a function that puts `text` into one field."""
     return in_some({field: text})
 
 
 def in_some(texts: Mapping[str, str]) -> Put:
-    """Return what puts a text into each of the fields that are named."""
+    """Return a function that puts a text into each of the named fields."""
     return texts.get
 
 

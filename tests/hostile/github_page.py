@@ -48,7 +48,7 @@ _UNSEEN = "\u200b"
 
 
 def page_of(markdown: str) -> HtmlElement:
-    """Return what a document is shown as."""
+    """Return a document as GitHub shows it."""
     shown = markdown_to_html_with_extensions(markdown, _OPTIONS, _EXTENSIONS)
     return lxml_html.fragment_fromstring(shown, create_parent="main")
 

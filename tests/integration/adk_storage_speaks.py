@@ -32,7 +32,7 @@ def read(sets: Any, results: Any, _given: dict[str, Any]) -> Any:
 
 
 def refuse(sets: Any, _results: Any, given: dict[str, Any]) -> list[str]:
-    """Return what is said where evalsets of these ids are made."""
+    """Return the messages when evalsets with these ids are created."""
     said = []
     for eval_set_id in given["ids"]:
         try:

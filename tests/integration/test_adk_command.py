@@ -80,7 +80,7 @@ def evaluated(folder) -> Ended:
 
 
 def untimed(printed: str) -> dict[str, str]:
-    """Return what is printed of each case, without how long it took."""
+    """Return the output about each case, without durations."""
     seconds = re.compile(r"\d+(\.\d+)?s|(?<=duration_v1, Status: INFORMATIONAL, Score: )[\d.]+")
     return {name: seconds.sub("…", each) for name, each in blocks(printed).items()}
 

@@ -75,7 +75,7 @@ def suite(project: Project, agent: str, code: str, cases: str = CASES) -> None:
 
 
 def log(project: Project) -> list[str]:
-    """Return what the agent was asked since the last time, the parallel case left out."""
+    """Return the messages to the agent since the last call, without the parallel case."""
     path = project.folder / "calls.log"
     lines = text(path).splitlines()
     path.write_text("")

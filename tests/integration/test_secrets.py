@@ -364,7 +364,7 @@ def _in_base64(value: str) -> Iterator[str]:
 
 
 def _found(text: str) -> set[str]:
-    """Return what of the planted secrets stands in `text`, by any of its ways."""
+    """Return the planted secrets that occur in `text`, in any encoding."""
     values = [*PLANTED.values(), PEM.splitlines()[2], PLANTED["INPUT_GITHUB-TOKEN"]]
     forms = {
         *PIECES,

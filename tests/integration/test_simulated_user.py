@@ -83,7 +83,7 @@ def project(tmp_path, capsys, monkeypatch, users) -> Project:
 
 
 def said(project: Project) -> list[list[str]]:
-    """Return what the users of all trials said, in the order of their repeats."""
+    """Return the messages of the users of all trials, in the order of their repeats."""
     rows = [json.loads(line) for line in project.read("traces.jsonl").splitlines()]
     rows.sort(key=lambda row: (row["eval_id"], row["repeat"]))
     return [

@@ -59,19 +59,19 @@ class Shop:
 
 
 def observed(result: dict[str, Any]) -> list[Any]:
-    """Return what the agent did in a case."""
+    """Return the agent's behavior in a case."""
     turns = result["eval_metric_result_per_invocation"]
     return [each["actual_invocation"] for each in turns]
 
 
 def blocks(printed: str) -> dict[str, str]:
-    """Return what is printed about each case."""
+    """Return the output about each case."""
     _, *found = printed.split(f"\n{'*' * 68}\n")
     return {re.findall("Eval Id: (.*)", each)[0]: each.rstrip("\n") for each in found}
 
 
 def head(printed: str) -> list[str]:
-    """Return what is printed before the cases, without the names of what is not set."""
+    """Return the output before the cases, without the names of unset values."""
     lines = printed.split(f"\n{'*' * 68}\n", maxsplit=1)[0].splitlines()
     return [re.sub(r" \w+=None", "", line) for line in lines]
 

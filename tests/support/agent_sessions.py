@@ -39,7 +39,7 @@ class Place:
         return path
 
     def pid(self) -> int:
-        """Return what an agent of ours wrote into the file `pid`; 0 where it has not yet."""
+        """Return the number that an agent wrote into the file `pid`; 0 if it has not yet."""
         path = self.root / "pid"
         return int(path.read_text() or 0) if path.exists() else 0
 

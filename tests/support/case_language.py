@@ -41,7 +41,7 @@ def did(*turns: Turn, **more: Any) -> Trace:
 
 
 def value_of(criterion: Criterion, case: EvalCase, *turns: Turn) -> float:
-    """Return what the criterion gives an agent that did this; it has to give something."""
+    """Return the criterion's value for an agent that did this; there must be one."""
     value = criterion.score(case, did(*turns)).value
     assert value is not None
     return value

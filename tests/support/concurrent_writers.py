@@ -121,7 +121,7 @@ class Turns:
         return turn
 
     async def run(self, writers: Sequence[Awaitable[Any]]) -> list[Any]:
-        """Return what became of each."""
+        """Return the outcome of each."""
         tasks = [asyncio.ensure_future(each) for each in writers]
         for _ in range(MAX_TURNS):
             for _ in range(2):

@@ -29,7 +29,7 @@ class Repo:
             self.git("init", "--quiet", f"--initial-branch={branch}")
 
     def git(self, *args: str) -> str:
-        """Return what a git command prints."""
+        """Return the output of a git command."""
         done = subprocess.run(
             # Newer ones tidy up in the background, which others would see.
             ["git", "-c", "maintenance.auto=false", *args],
@@ -70,7 +70,7 @@ class Repo:
         return self.head
 
     def state(self) -> str:
-        """Return what stands for everything in the folder: every file, those of `.git` too."""
+        """Return a digest of everything in the folder: every file, those of `.git` too."""
         digest = hashlib.sha256()
         for path in sorted(self.folder.rglob("*")):
             digest.update(str(path).encode())

@@ -41,6 +41,6 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def timed(work: Coroutine[Any, Any, T]) -> tuple[T, float]:
-    """Return what comes of `work`, and how many seconds it took."""
+    """Return the result of `work`, and its duration in seconds."""
     began = time.monotonic()
     return await work, time.monotonic() - began

@@ -62,7 +62,7 @@ def headings(text: str) -> list[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """Return what links into a page may name, by GitHub's rule."""
+    """Return the anchors of a page, by GitHub's rule."""
     found: set[str] = set()
     for heading in headings(text):
         plain = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

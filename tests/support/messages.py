@@ -136,7 +136,7 @@ class _Collector:
 
 
 def _key(name: str, module: str) -> str:
-    """Return what tells a name from others: a private one belongs to its module."""
+    """Return the key that distinguishes a name: a private one belongs to its module."""
     return f"{module}:{name}" if name.startswith("_") else name
 
 
@@ -187,7 +187,7 @@ class _Texts(ast.NodeVisitor):
         return _joined(map(self._part().visit, node.values))
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> set[str]:
-        """Return what is put in, where it is one of a few texts that are worth telling apart."""
+        """Return the inserted value, if it is one of a few texts worth distinguishing."""
         is_plain = node.conversion == -1 and node.format_spec is None
         return self.visit(node.value) if is_plain and self._is_choice(node.value) else set()
 
@@ -215,12 +215,12 @@ class _Texts(ast.NodeVisitor):
         return replace(self, scope=owner)._any(owner.values.get(node.id, ()))
 
     def visit_Attribute(self, node: ast.Attribute) -> set[str]:
-        """Return what the classes of the module say that it is."""
+        """Return the type that the classes of the module declare for it."""
         owner = self.scope.owner(f".{node.attr}")
         return self._any(owner.values[f".{node.attr}"]) if owner else set()
 
     def visit_Subscript(self, node: ast.Subscript) -> set[str]:
-        """Return what a dictionary holds, or what stands at a place of what a function answers."""
+        """Return the values of a dictionary, or of one position of a function's results."""
         match node:
             case ast.Subscript(value=ast.Call() as call, slice=ast.Constant(value=int(place))):
                 return self._answered(call, place)
@@ -229,7 +229,7 @@ class _Texts(ast.NodeVisitor):
         return set()
 
     def visit_Call(self, node: ast.Call) -> set[str]:
-        """Return what the called functions answer."""
+        """Return the results of the called functions."""
         match node.func:
             case ast.Attribute(value=value, attr="format"):
                 return {re.sub(r"{\w*(:\w)?}", GAP, each) for each in self.visit(value)}

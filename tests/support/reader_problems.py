@@ -26,7 +26,7 @@ def told(read: Callable[[], OpenedEvalSet], name: str, *, silence: bool = False)
 
 
 def talk(case: EvalCase) -> list[tuple[str, str]]:
-    """Return what was said in each turn, by the user and by the agent."""
+    """Return the texts of each turn, of the user and of the agent."""
     return [(turn.user, turn.response) for turn in case.conversation or ()]
 
 

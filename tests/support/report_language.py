@@ -107,7 +107,7 @@ class Case:
         )
 
     def change(self, group: GroupKey) -> CaseChange | None:
-        """Return what changed against the baseline."""
+        """Return the changes from the baseline."""
         if self.before is None or self.value is None or self.before == self.value:
             return None
         passed, passes = self.before >= THRESHOLD, self.value >= THRESHOLD
@@ -145,7 +145,7 @@ def make_results(text: str, evidence: dict[str, Json] | None = None) -> list[Tri
 
 
 def make_meta(suite: str = "shop") -> RunMeta:
-    """Return what holds for a run of the suite."""
+    """Return the metadata of a run of the suite."""
     return RunMeta(
         run_id="run-2",
         suite=suite,
@@ -186,7 +186,7 @@ def make_report(
 
 
 def streamed(results: Sequence[TrialResult]) -> Callable[[], Iterator[TrialResult]]:
-    """Return what a reporter takes: results that can be read again."""
+    """Return the input of a reporter: results that can be read again."""
     return lambda: iter(results)
 
 

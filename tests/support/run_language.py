@@ -68,7 +68,7 @@ def _score(word: str, criterion: str, facts: CriterionFacts) -> Score:
 
 
 def meta(run_id: str = "now", facts: CriterionFacts = FACTS, **more: object) -> RunMeta:
-    """Return what holds for a run whose one criterion is `c`."""
+    """Return the metadata of a run whose only criterion is `c`."""
     given: dict[str, object] = {
         "run_id": run_id,
         "suite": "suite",

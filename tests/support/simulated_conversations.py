@@ -35,7 +35,7 @@ def scenario(start: str = "Hi", plan: str = "Buy.", persona: Any = None, **more:
 
 
 def echo(message: str) -> Invocation:
-    """Return what an agent does that repeats what it heard."""
+    """Return the behavior of an agent that repeats each message."""
     return Invocation.model_validate(
         {
             "user_content": {"role": "user", "parts": [{"text": message}]},

@@ -45,7 +45,7 @@ def of(metric: str) -> list[Any]:
 
 
 def within(question: Question, name: str) -> str:
-    """Return what stands in a question under this name."""
+    """Return the value of this name in a question."""
     _, _, rest = question.prompt.partition(f"\n[{name} ")
     return rest.partition("\n")[2].partition(f"\n[/{name} ")[0]
 

@@ -54,7 +54,7 @@ ASKED = {
 
 
 def seen() -> dict[str, Any]:
-    """Return what was seen, by the names above."""
+    """Return the observations by the names above."""
     if not FOLDER:
         pytest.skip("CI_EVAL_VECTORS names no folder")
     found = json.loads((Path(FOLDER) / FILE).read_text(encoding="utf-8"))["2.13.0"]

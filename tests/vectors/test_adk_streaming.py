@@ -115,7 +115,7 @@ PROBES: dict[str, Chunks] = {
 
 
 def aggregated(chunks: Chunks) -> dict[str, Any]:
-    """Return what comes of `chunks` in the form of the observations."""
+    """Return the observations that result from `chunks`."""
     numbers = count(1)
     made = Aggregator(lambda: f"adk-{next(numbers)}")
     shown = [response(made.add(read_response(each))) for each in chunks]

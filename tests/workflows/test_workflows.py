@@ -70,7 +70,7 @@ def example(name: str, variant: str, folder: Path) -> Path:
 
 
 def told(job: Job) -> str:
-    """Return what went wrong, for the message of an assertion."""
+    """Return the failure, for the message of an assertion."""
     return "\n".join(f"{step.name}: {step.stdout}{step.stderr}" for step in job.steps)
 
 

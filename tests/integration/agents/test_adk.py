@@ -23,7 +23,7 @@ from ci_eval.run.conversation import Conversation, Scripted
 
 
 def answers(*responses: tuple[str, str, Any]) -> Content:
-    """Return what a human answers: ids, names and responses of calls."""
+    """Return the answers of a human: ids, names and responses of calls."""
     parts = [
         {"function_response": {"id": identity, "name": name, "response": response}}
         for identity, name, response in responses

@@ -116,7 +116,7 @@ def agent(adk: Loopback, **fields: Any) -> AdkServer:
 
 
 def seen(talk: Talk) -> Invocation:
-    """Return what there was of the invocation that failed."""
+    """Return the observed part of the failed invocation."""
     found = talk.error.seen
     assert isinstance(found, Invocation)
     return found
@@ -698,7 +698,7 @@ def command(version: str) -> list[str]:
 
 
 def normal(talk: Talk) -> Any:
-    """Return what was observed without what differs from run to run, or is not told by servers."""
+    """Return the observations without values that vary between runs or that servers do not send."""
     found = [*talk.invocations]
     if talk.error is not None and getattr(talk.error, "seen", None):
         found.append(seen(talk))

@@ -72,7 +72,7 @@ def plays(google: FakeGemini, *answers: dict[str, Any] | Reply) -> None:
 
 
 def seen(talk: Talk) -> Invocation:
-    """Return what there was of the invocation that failed."""
+    """Return the observed part of the failed invocation."""
     found = talk.error.seen
     assert isinstance(found, Invocation)
     return found

@@ -116,7 +116,7 @@ def criterion(name: str) -> VertexJudged:
 
 
 def questions(name: str) -> list[Question]:
-    """Return what the criterion asks."""
+    """Return the criterion's question."""
     trace = Trace.model_validate(
         {"key": TrialKey(agent="a", evalset="e", case="c"), "invocations": ACTUAL}
     )

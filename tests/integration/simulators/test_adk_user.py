@@ -76,7 +76,7 @@ PLAYS = {
 
 @pytest.fixture(scope="module", params=PYTHONS)
 def theirs(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return what ADK's user said in each play."""
+    """Return the messages of ADK's user in each play."""
     python = PYTHONS[request.param]
     if not python:
         pytest.skip(f"no interpreter with google-adk {request.param} is named")

@@ -126,7 +126,7 @@ class FakeGitHub(State, Loopback):
         return [path for path in paths if part in path]
 
     def writes(self) -> list[str]:
-        """Return what was asked to be changed: the method and the path, or the mutation."""
+        """Return the requested changes: the method and the path, or the mutation."""
         found = []
         for each in self.requests:
             if each.path.endswith("/graphql"):

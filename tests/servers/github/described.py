@@ -124,7 +124,7 @@ def _single(query: Mapping[str, list[str]]) -> dict[str, str]:
 
 
 def _typed(text: str) -> Any:
-    """Return what stands in an address as what its schema may want."""
+    """Return a value of an address in the type of its schema."""
     if re.fullmatch("-?[0-9]{1,18}", text):
         return int(text)
     return {"true": True, "false": False}.get(text, text)

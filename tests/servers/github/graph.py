@@ -56,7 +56,7 @@ class Graph:
         self._permissions: frozenset[str] = frozenset()
 
     def answer(self, body: Any, permissions: frozenset[str]) -> Reply:
-        """Return what GitHub answers to a request."""
+        """Return GitHub's response to a request."""
         self._permissions = permissions
         found = list(_faults(body))
         self.violations += found

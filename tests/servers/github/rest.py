@@ -42,13 +42,13 @@ def refusal(status: int, message: str, *, errors: Any = None, **headers: str) ->
 
 
 def invalid(resource: str, message: str, field: str = "data") -> Reply:
-    """Return what is answered to values that are not valid."""
+    """Return the response to invalid values."""
     error = {"resource": resource, "code": "unprocessable", "field": field, "message": message}
     return refusal(422, "Validation Failed", errors=[error])
 
 
 def body_fault(body: str) -> str:
-    """Return what is wrong with the body of a comment, if anything is."""
+    """Return the problem of a comment's body, if any."""
     if not body.strip():
         return "Body can't be blank"
     too_long = f"Body is too long (maximum is {MAX_COMMENT} characters)"
@@ -81,7 +81,7 @@ class Rest:
         arguments: Mapping[str, str],
         permissions: frozenset[str],
     ) -> Reply:
-        """Return what GitHub answers to a request that fits its description."""
+        """Return GitHub's response to a request that fits its description."""
         headers = {}
         category = operation.name.partition("/")[0]
         wanted = _PERMISSIONS.get(operation.name) or _PERMISSIONS.get(category)
@@ -339,7 +339,7 @@ def _first(request: Request) -> dict[str, str]:
 
 
 def _check_run_fault(sent: dict[str, Any]) -> Reply | None:
-    """Return what is answered to a check run that fits its description, and is refused."""
+    """Return the response that refuses a check run that fits its description."""
     output = sent.get("output", {})
     texts = (output.get(part, "") for part in ("summary", "text"))
     if any(len(each.encode()) > _MAX_TEXT for each in texts):

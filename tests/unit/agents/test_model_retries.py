@@ -11,7 +11,7 @@ from ci_eval.records.errors import TrialError
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return what is waited, which takes no time."""
+    """Return the pauses, which take no time."""
     found: list[float] = []
 
     async def sleep(seconds: float) -> None:

@@ -20,7 +20,7 @@ ACTION_YML = Path(__file__).parents[3] / "action.yml"
 
 @pytest.fixture
 def documented() -> dict[str, Any]:
-    """Return what `action.yml` says."""
+    """Return the content of `action.yml`."""
     import yaml
 
     said = yaml.safe_load(ACTION_YML.read_text(encoding="utf-8"))

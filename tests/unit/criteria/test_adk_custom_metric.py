@@ -47,7 +47,7 @@ def metric(**options: Any) -> CustomMetric:
 
 
 def result(score: Any, status: str = "PASSED", *parts: tuple[Any, str], **more: Any) -> Any:
-    """Return what a worker tells of an evaluation result, of two invocations unless said."""
+    """Return a worker's report of an evaluation result, by default of two invocations."""
     return {
         "score": score,
         "status": status,

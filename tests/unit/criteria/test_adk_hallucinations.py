@@ -30,7 +30,7 @@ def is_cut(question: Question) -> bool:
 
 
 def given_in(question: Question, name: str) -> str:
-    """Return what stands in a question under this name."""
+    """Return the value of this name in a question."""
     _, _, rest = question.prompt.partition(f"\n[{name} ")
     return rest.partition("\n")[2].partition(f"\n[/{name} ")[0]
 

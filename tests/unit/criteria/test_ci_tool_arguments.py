@@ -20,7 +20,7 @@ WITHOUT_ARGS: Args = {"intermediate_data": {"tool_uses": [{"name": "t"}]}}
 
 
 def value(expected: list[Args], actual: list[Args], **options: Any) -> float:
-    """Return what calls of one tool with these arguments are worth."""
+    """Return the score of calls of one tool with these arguments."""
     criterion = ToolArguments.model_validate(options)
     case = expecting([("t", args) for args in expected])
     return value_of(criterion, case, [("t", args) for args in actual])

@@ -70,7 +70,7 @@ OURS = Prompts()
 
 @cache
 def variables(prompt: str) -> list[str]:
-    """Return what a prompt is filled with."""
+    """Return the values that fill a prompt."""
     from jinja2 import meta
 
     parsed = OURS._environment.parse(OURS.source(prompt))

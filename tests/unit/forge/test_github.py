@@ -874,7 +874,7 @@ def test_a_private_authority_is_trusted_where_the_environment_names_it(
 
 
 def certified(authority: Path) -> ssl.SSLContext:
-    """Return what a server on this machine is certified with; `authority` is who certifies it."""
+    """Return the certificate of a server on this machine, issued by `authority`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "an authority of this test")])
     now = datetime.now(UTC)

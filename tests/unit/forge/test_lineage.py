@@ -360,7 +360,7 @@ def test_a_merge_queue_is_compared_with_what_it_builds_on(
 
 
 def gitlab(kind: str, origin: Repo) -> dict[str, str]:
-    """Return what a job of a merge request of GitLab is told."""
+    """Return the environment of a GitLab merge request job."""
     (base,) = origin.git("merge-base", "main", "change").split()
     return {
         "CI_MERGE_REQUEST_DIFF_BASE_SHA": base,

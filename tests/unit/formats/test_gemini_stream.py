@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def whole(*parts: dict[str, Any]) -> ModelResponse:
-    """Return what chunks of one part each come to."""
+    """Return the result of chunks of one part each."""
     numbers = count(1)
     made = Aggregator(lambda: f"adk-{next(numbers)}")
     for part in parts:
@@ -59,7 +59,7 @@ def cut(text: str, places: list[int]) -> list[str]:
 
 
 def came_to(work: Callable[[], T]) -> tuple[T | None, str | None]:
-    """Return what `work` returns, or the message of its error, and let no other error pass."""
+    """Return the result of `work`, or the message of its error; raise other errors."""
     try:
         return work(), None
     except TrialError as exc:

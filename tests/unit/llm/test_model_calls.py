@@ -29,7 +29,7 @@ async def ask(told, count: int = 1, budget: Budget | None = None, **options):
 
 
 def failing(times: int, **how):
-    """Return what fails so often, and then says `ok`."""
+    """Return a call that fails so often, and then returns `ok`."""
     left = [times]
 
     def say(_question):

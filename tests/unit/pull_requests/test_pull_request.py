@@ -45,7 +45,7 @@ def asked(fake: FakeGitHub, folder: Path, work: Callable[[GitHub, Mapping[str, s
 
 @pytest.fixture
 def found(fake: FakeGitHub, tmp_path: Path) -> Found:
-    """Return what finds the pull request for a payload, and variables."""
+    """Return a lookup of the pull request for a payload and variables."""
 
     def find_it(payload: Any = None, number: int | None = None, **env: str) -> PullRequest | None:
         path = tmp_path / "event.json"

@@ -175,7 +175,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, Any]:
 
 
 def problems_of_evalset(path: Path) -> Sequence[Problem]:
-    """Return what is wrong with the evalset at `path`, each of whose cases has an id."""
+    """Return the problems of the evalset at `path`, whose cases all have ids."""
     try:
         opened = open_evalset(path, shown=path.name)
     except UsageError as exc:

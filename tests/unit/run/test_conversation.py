@@ -90,7 +90,7 @@ class Held:
 
 
 def waits(held: Held) -> str:
-    """Return what the message says that the agent waits for."""
+    """Return the part of the message that names what the agent waits for."""
     assert held.error
     assert held.error.kind == "waiting"
     message, _, rest = str(held.error).partition("; ")

@@ -15,7 +15,7 @@ from ci_eval.storage.gs_uri import Place
 
 
 def written(data: bytes, encoding: str, size: int) -> bytes:
-    """Return what is kept of `data`, which comes in pieces."""
+    """Return the stored part of `data`, which arrives in pieces."""
     kept = io.BytesIO()
     bounded = Bounded(kept, encoding, "gs://b/x")
     for start in range(0, len(data), size):

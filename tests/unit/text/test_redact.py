@@ -222,7 +222,7 @@ def test_a_hundred_secrets_and_a_long_text_take_as_many_steps_as_there_are_secre
 
 
 def a_key(lines: int = 26) -> str:
-    """Return what a private key of that many lines looks like."""
+    """Return a private key of that many lines."""
     body = (base64.b64encode(sha384(bytes([number])).digest()).decode() for number in range(lines))
     return "\n".join(["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"])
 

@@ -50,6 +50,6 @@ def asked(request):
 
 
 def answers(request):
-    """Return what tools have answered in the last message."""
+    """Return the tool responses in the last message."""
     parts = request.contents[-1].parts
     return [part.function_response.response for part in parts if part.function_response]

@@ -55,7 +55,7 @@ def reread(folder, written: Written):
 
 
 def messages(written):
-    """Return what is said of the conversion, not of what ADK makes of silence in the source."""
+    """Return the warnings about the conversion, without those about ADK's defaults."""
     topics = (SILENCE, ADK_RESPONSES)
     return [problem.message for problem in written.warnings if problem.concerns not in topics]
 

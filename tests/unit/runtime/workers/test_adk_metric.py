@@ -123,7 +123,7 @@ def message(**more: Any) -> dict[str, Any]:
 
 
 def adapted_to(found: Any) -> Any:
-    """Return what calls `found`, as if it stood somewhere."""
+    """Return a caller of `found`, as if it were in a module."""
     return adk_metric.adapted("module:metric", {}, lambda name: found)
 
 
@@ -141,7 +141,7 @@ TOLD = {
 
 
 def heard(**more: Any) -> tuple[Any, ...]:
-    """Return what a function is called with."""
+    """Return the arguments that a function is called with."""
     calls: list[tuple[Any, ...]] = []
 
     def metric(*arguments: Any) -> EvaluationResult:

@@ -17,7 +17,7 @@ def code(name: str, text: str) -> CodeType:
 
 
 def caught(text: str, name: str = "/repo/shop/app.py", **known: object) -> BaseException:
-    """Return what `text` raises, which seems to stand in a file of the user's."""
+    """Return the error that `text` raises, as if it were in a user's file."""
     try:
         exec(code(name, text), {"__name__": "app", **known})  # text of ours
     except BaseException as exc:  # noqa: BLE001  # whatever it is

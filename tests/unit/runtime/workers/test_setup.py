@@ -42,7 +42,7 @@ class Folder:
         return path.read_text() if path.exists() else ""
 
     def pid(self) -> int:
-        """Return what a command wrote into the file `pid`; 0 where it has not yet."""
+        """Return the number that a command wrote into the file `pid`; 0 if it has not yet."""
         path = self.root / "pid"
         return int(path.read_text() or 0) if path.exists() else 0
 
