@@ -138,7 +138,7 @@ class Observer:
         self._within = within
 
     def observe(self, rng: Generator, trials: int) -> Values:
-        """Return the values of so many trials of each case in one run."""
+        """Return the values of `trials` trials of each case in one run."""
         hidden = self._hidden(rng, trials)
         if self._within:
             hidden = math.sqrt(1 - self._within) * hidden

@@ -76,9 +76,6 @@ def command(name: str) -> click.Command:
 class _Commands(click.Group):
     """Commands that are imported when they are needed, so that `--help` is quick."""
 
-    def list_commands(self, _: click.Context) -> list[str]:
-        return list(COMMANDS)
-
     def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         return command(cmd_name) if cmd_name in COMMANDS else None
 
@@ -87,7 +84,12 @@ class _Commands(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    # Their names, of which click suggests one for a name that is unknown.
+    commands={name: click.Command(name) for name in COMMANDS},
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="ci-eval", message="%(version)s")
 def cli() -> None:
     """Evaluate LLM agents, compare with a baseline, and decide whether to merge.

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from ci_eval.cli.main import COMMANDS, command
+from ci_eval.cli.main import COMMANDS, command, main
+from ci_eval.records.errors import ExitCode
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -24,3 +25,10 @@ def test_help_does_not_wait_for_what_is_heavy(arguments: list[str]) -> None:
     code += "sys.exit(any(name in sys.modules for name in ('pydantic', 'yaml', 'rich')))"
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_an_unknown_command_names_the_nearest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["gatee"]) == ExitCode.USAGE_ERROR
+    assert capsys.readouterr().err == "No such command 'gatee'. Did you mean 'gate'?\n"
