@@ -115,7 +115,7 @@ class _Pull(Stored):
 
     @property
     def record(self) -> PullRequest:
-        is_fork = self.head.repository != self.base.repository
+        is_fork = not self.base.repository or self.head.repository != self.base.repository
         merged = self.merge_commit_sha
         return PullRequest(self.number, self.head.sha, is_fork, self.base.ref, merged)
 
