@@ -13,8 +13,8 @@ from pathlib import Path
 
 import measure
 
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import ExitCode
-from ci_eval.records.model import Status
 from ci_eval.records.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run_files.run_file import RunWriter

@@ -15,11 +15,11 @@ from numpy.random import Generator
 from peers import Draws, peers
 from populations import CHANGES, CRITERIA, POPULATIONS, THRESHOLD, Agents, Observer, Values
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import examine
 from ci_eval.records.findings import Report
 from ci_eval.records.results import CriterionFacts, Run, RunMeta
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.plan import Plan

@@ -12,8 +12,8 @@ from pydantic import Field
 from pydantic.alias_generators import to_snake
 
 from ci_eval.agents import _a2a_wire as wire
-from ci_eval.formats.events import AGENT, USER, parts_of
-from ci_eval.records.model import (
+from ci_eval.formats.event_lists import AGENT, USER, parts_of
+from ci_eval.records.cases import (
     Content,
     FunctionCall,
     Invocation,

@@ -14,8 +14,8 @@ from pydantic import AliasGenerator, BeforeValidator, ConfigDict, ValidationErro
 from pydantic.alias_generators import to_camel
 
 from ci_eval.agents._agent_input import Attachment, attachment
+from ci_eval.records.cases import Content, FunctionCall, FunctionResponse, Json, Part, Stored
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Json, Part, Stored
 
 JSONRPC = "JSONRPC"
 JSON_TYPE = "application/json"

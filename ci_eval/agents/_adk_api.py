@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Json
 from ci_eval.runtime.http import SHOWN_CHARS, Net, Request, StatusError
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line

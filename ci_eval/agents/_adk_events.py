@@ -10,10 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, ValidationError
 
-from ci_eval.formats.events import AGENT, USER, calls_of
+from ci_eval.formats.event_lists import AGENT, USER, calls_of
 from ci_eval.formats.gemini_stream import ModelResponse, snaked
-from ci_eval.records.errors import TrialError
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     AdkRecord,
     AppDetails,
     Content,
@@ -24,6 +23,7 @@ from ci_eval.records.model import (
     Json,
     Part,
 )
+from ci_eval.records.errors import TrialError
 from ci_eval.text.validation_messages import described
 
 Rules = Literal["adk", "adk@2.3"]

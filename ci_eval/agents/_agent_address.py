@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import Field
 
-from ci_eval.records.model import Record
+from ci_eval.records.cases import Record
 from ci_eval.runtime.environments import refused
 from ci_eval.runtime.http import address
 

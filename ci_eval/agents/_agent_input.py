@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, NamedTuple
 
+from ci_eval.records.cases import Content, Json, Part, SessionInput
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Json, Part, SessionInput
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 

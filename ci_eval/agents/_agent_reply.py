@@ -4,10 +4,8 @@ from collections.abc import Sequence
 
 from pydantic import Field, ValidationError
 
-from ci_eval.formats.events import AGENT
-from ci_eval.records.errors import TrialError
-from ci_eval.records.finish_reasons import FinishReason
-from ci_eval.records.model import (
+from ci_eval.formats.event_lists import AGENT
+from ci_eval.records.cases import (
     Content,
     FunctionCall,
     FunctionResponse,
@@ -19,7 +17,9 @@ from ci_eval.records.model import (
     Part,
     Record,
 )
-from ci_eval.runtime.workers.wire import shown
+from ci_eval.records.errors import TrialError
+from ci_eval.records.finish_reasons import FinishReason
+from ci_eval.runtime.workers.worker_wire import shown
 from ci_eval.text.validation_messages import described
 
 EXPECTED = (

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from ci_eval.agents._agent_address import Faults, NetworkAgent, wrong_address
+from ci_eval.records.cases import Record
 from ci_eval.records.errors import FailureKind, TrialError
-from ci_eval.records.model import Record
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
 from ci_eval.runtime.http import Net, Request, StatusError, connecting

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from ci_eval.agents._agent_input import attachment
-from ci_eval.formats.events import as_args, calls_of
+from ci_eval.formats.event_lists import as_args, calls_of
 from ci_eval.formats.gemini_stream import ModelResponse
+from ci_eval.records.cases import Content, FunctionCall, Json, Part, Stored
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, FunctionCall, Json, Part, Stored
 from ci_eval.runtime.http import Request
 
 MAX_TOOL_CALLS = 1000

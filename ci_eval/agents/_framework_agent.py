@@ -16,12 +16,12 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from ci_eval.agents._agent_input import opening, session_ids
 from ci_eval.plugins.points import Agent, RunningAgent, Session
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError, failure_kind
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.pool import Adapter, Lease, Pool
-from ci_eval.runtime.workers.target import UnderPython
+from ci_eval.runtime.workers.user_function import UnderPython
+from ci_eval.runtime.workers.worker_pool import Adapter, Lease, Pool
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 

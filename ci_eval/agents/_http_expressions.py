@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator
 
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean
 

@@ -8,11 +8,11 @@ from pydantic import BeforeValidator
 
 from ci_eval.agents._agent_reply import Reply, ReplyCall
 from ci_eval.agents._http_expressions import Expression, ExpressionError, Nothing, value_of
-from ci_eval.formats.events import as_args
+from ci_eval.formats.event_lists import as_args
+from ci_eval.records.cases import Json, Record
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Json, Record
 from ci_eval.runtime.http import Request
-from ci_eval.runtime.workers.wire import shown
+from ci_eval.runtime.workers.worker_wire import shown
 
 TOKENS = {
     "input_tokens": ("input_tokens", "prompt_tokens"),

@@ -7,9 +7,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from ci_eval.formats.events import as_response
-from ci_eval.records.errors import TrialError, UsageError
-from ci_eval.records.model import (
+from ci_eval.formats.event_lists import as_response
+from ci_eval.records.cases import (
     CannedResults,
     FunctionCall,
     FunctionResponse,
@@ -17,10 +16,11 @@ from ci_eval.records.model import (
     Record,
     ToolMocks,
 )
+from ci_eval.records.errors import TrialError, UsageError
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
-from ci_eval.runtime.workers.canned import Canned
+from ci_eval.runtime.workers.canned_tools import Canned
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import read_text

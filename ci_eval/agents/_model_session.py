@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from ci_eval.agents._model_agent import CannedTools, Prompted, filled_in
-from ci_eval.formats.events import AGENT, USER, calls_of
+from ci_eval.formats.event_lists import AGENT, USER, calls_of
 from ci_eval.formats.gemini_stream import ModelResponse
 from ci_eval.llm.prices import price_of
 from ci_eval.plugins.points import Session
-from ci_eval.records.errors import TrialError
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     AgentDetails,
     AppDetails,
     Content,
@@ -23,6 +22,7 @@ from ci_eval.records.model import (
     Json,
     Part,
 )
+from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trial
 
 

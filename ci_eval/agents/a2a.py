@@ -16,8 +16,8 @@ from ci_eval.agents._agent_address import with_variables
 from ci_eval.agents._agent_input import refuse_tool_mocks, session_ids
 from ci_eval.agents._agent_server import ServedAgent, Server, UrlPath
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import FailureKind, TrialError
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, StatusError, is_local, shown_address

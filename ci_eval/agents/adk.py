@@ -9,8 +9,8 @@ from pydantic import Field
 from ci_eval.agents._adk_events import refuse_silence, to_invocation
 from ci_eval.agents._framework_agent import Framework
 from ci_eval.plugins.points import agent
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import UsageError
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained

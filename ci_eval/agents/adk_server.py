@@ -15,11 +15,11 @@ from ci_eval.agents._adk_events import Rules, refuse_silence, to_invocation
 from ci_eval.agents._agent_address import with_variables
 from ci_eval.agents._agent_input import opening, refuse_tool_mocks, session_ids
 from ci_eval.agents._agent_server import ServedAgent, Server, UrlPath
-from ci_eval.formats.events import calls_of
+from ci_eval.formats.event_lists import calls_of
 from ci_eval.formats.gemini_stream import MADE_BY_US, Aggregator, ModelResponse
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import SHOWN_CHARS

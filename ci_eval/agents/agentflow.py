@@ -7,7 +7,7 @@ from pydantic import Field
 
 from ci_eval.agents._framework_agent import Framework, ObjectName
 from ci_eval.plugins.points import agent
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.trials import Trial
 
 

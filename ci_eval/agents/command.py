@@ -12,14 +12,14 @@ from pydantic import Field
 from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._agent_reply import to_invocation, unexpected
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import Declared, find_agent_program, refused, unset
 from ci_eval.runtime.path_checks import PathText
 from ci_eval.runtime.processes import Child, Excerpt, Launch
-from ci_eval.runtime.workers.wire import encode, read_json, shown
+from ci_eval.runtime.workers.worker_wire import encode, read_json, shown
 
 GRACE_S = 1.0
 """How long a command may run after the end of its input."""

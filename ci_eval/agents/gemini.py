@@ -14,10 +14,10 @@ from ci_eval.agents._model_session import ModelSession, fresh_ids
 from ci_eval.formats import gemini_stream
 from ci_eval.llm.providers.gemini import GeminiAccess, GeminiClient, GeminiSettings, reaching
 from ci_eval.llm.providers.gemini import generation_config as google_config
-from ci_eval.llm.providers.settings import checked
+from ci_eval.llm.providers.model_settings import checked
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Json
 from ci_eval.records.errors import FailureKind, JudgeError, TrialError
-from ci_eval.records.model import Content, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.json_text import NotJsonError, parse_json

@@ -17,8 +17,8 @@ from ci_eval.agents._agent_reply import to_invocation
 from ci_eval.agents._agent_server import ServedAgent, Server
 from ci_eval.agents._http_responses import CallsAt, Reading
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request

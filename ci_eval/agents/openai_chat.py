@@ -13,11 +13,11 @@ from ci_eval.agents._chat_completions import Assembly, messages, read
 from ci_eval.agents._model_agent import Prompted
 from ci_eval.agents._model_retries import retried
 from ci_eval.agents._model_session import ModelSession, fresh_ids
-from ci_eval.formats.events import calls_of
+from ci_eval.formats.event_lists import calls_of
 from ci_eval.formats.gemini_stream import ModelResponse
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Json
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Address, Net, Request, StatusError, connecting

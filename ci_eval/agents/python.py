@@ -10,13 +10,13 @@ from pydantic import Field
 from ci_eval.agents._agent_input import as_asked, opening, refuse_tool_mocks, session_ids, turn_of
 from ci_eval.agents._agent_reply import to_invocation, unexpected
 from ci_eval.plugins.points import Agent, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import BadAnswerError, TrialError
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Trial
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.pool import Lease, Pool
-from ci_eval.runtime.workers.target import PythonTarget
-from ci_eval.runtime.workers.wire import shown
+from ci_eval.runtime.workers.user_function import PythonTarget
+from ci_eval.runtime.workers.worker_pool import Lease, Pool
+from ci_eval.runtime.workers.worker_wire import shown
 
 
 @agent("python")

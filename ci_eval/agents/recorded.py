@@ -9,13 +9,13 @@ from typing import IO, ClassVar
 
 from pydantic import Field, ValidationError
 
-from ci_eval.formats import known_files
+from ci_eval.formats import known_formats
 from ci_eval.formats.sniff import syntax_of
 from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import Agent, RecordingReader, RunningAgent, Session, agent
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import Problem, TrialError, UsageError, failure_kind
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Numbering, Recording, Trial, Try
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.path_checks import contained
@@ -169,7 +169,7 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
         known = ", ".join(points.recording)
         message = (
             "is not in a known recording format (a JSON object with 'eval_id' and 'invocations' "
-            f"on each line, or {known}): found {odd or known_files.described(head)}"
+            f"on each line, or {known}): found {odd or known_formats.described(head)}"
         )
         raise UsageError(problems=[Problem(message, shown, 1)])
     return _index_lines(path, shown)
@@ -177,7 +177,7 @@ def _read_index(path: Path, shown: str, _mtime_ns: int, _size: int) -> _Index:
 
 def _other(head: Json) -> str:
     """Describe a document that is certainly not a recording; empty if it may be one."""
-    found = known_files.recognised(head)
+    found = known_formats.recognised(head)
     formats = points.evalset if isinstance(head, dict) and not found else ()
     name = next((name for name in formats if points.evalset[name].sniff(head)), None)
     return f"an evalset ({name})" if name else found

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_eval.records.cases import SCHEMA_VERSION
 from ci_eval.records.errors import BaselineError, Problem, UsageError
-from ci_eval.records.model import SCHEMA_VERSION
 from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.run_files.run_file import (
     check_version,

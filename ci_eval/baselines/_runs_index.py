@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from ci_eval.baselines._baseline_document import baseline_errors
 from ci_eval.forge.lineage import is_commit
+from ci_eval.records.cases import SCHEMA_VERSION, Stored
 from ci_eval.records.errors import BaselineError, Problem
 from ci_eval.records.findings import Noted
-from ci_eval.records.model import SCHEMA_VERSION, Stored
 from ci_eval.text.json_text import JsonText, parse_strict
 from ci_eval.text.validation_messages import describe, explain
 from ci_eval.text.yaml_files import read_text

@@ -16,8 +16,8 @@ from ci_eval.forge.github import BROKEN_ARCHIVE, GitHub
 from ci_eval.forge.lineage import Lineage, Origin
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
+from ci_eval.records.cases import Status, Stored
 from ci_eval.records.errors import BaselineError
-from ci_eval.records.model import Status, Stored
 from ci_eval.records.results import Run
 from ci_eval.run_files.file_names import RUN_FILE
 from ci_eval.run_files.run_file import read_run

@@ -24,8 +24,8 @@ from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import Lineage
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.points import baseline
+from ci_eval.records.cases import Json, Stored
 from ci_eval.records.errors import UsageError
-from ci_eval.records.model import Json, Stored
 from ci_eval.records.results import Run
 from ci_eval.run_files.run_summary import note_run
 from ci_eval.run_files.score_table import Past

@@ -1,4 +1,6 @@
 """Command-line interface: commands, options, console output, logs, exit codes, reference pages.
 
+Modules of a command with a package of its own carry its subject in their names.
+
 It may import every other package.
 """

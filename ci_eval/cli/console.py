@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Self
 
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import Problem
 from ci_eval.records.findings import CaseChange, Comparison, GroupSummary, Report
-from ci_eval.records.model import Status
 from ci_eval.records.results import JudgeUsage, TrialResult
 from ci_eval.run import collect
 from ci_eval.run.cost_estimate import Estimate
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import (
     counted,
@@ -211,13 +211,15 @@ def say_report(report: Report, folder: str) -> None:
         broken=_broken(comparison),
         most_broken=MAX_BROKEN,
         several=len(places) > 1,
-        wording=wording,
+        wording=report_phrases,
     )
     say()
     rows = [_row(group, report) for group in report.groups]
     heads = ("agent", "evalset", "criterion", "score", "threshold", "baseline", "passed")
     say_table(heads, rows)
-    say_text("run_details.txt.j2", report=report, folder=folder, spent=spent, wording=wording)
+    say_text(
+        "run_details.txt.j2", report=report, folder=folder, spent=spent, wording=report_phrases
+    )
 
 
 def _broken(comparison: Comparison) -> list[CaseChange]:
@@ -225,7 +227,7 @@ def _broken(comparison: Comparison) -> list[CaseChange]:
     found = [
         each
         for each in comparison.changes
-        if (each.certain or each.suspected) and not each.excused and wording.trials(each)
+        if (each.certain or each.suspected) and not each.excused and report_phrases.trials(each)
     ]
     return sorted(found, key=lambda change: not change.certain)
 

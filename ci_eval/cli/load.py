@@ -10,16 +10,16 @@ from typing import Any
 from ci_eval.cli import console, logs
 from ci_eval.config import load as configuration
 from ci_eval.config.handed_secrets import with_secrets
-from ci_eval.config.model import Config
 from ci_eval.config.selection import Selection
+from ci_eval.config.validated_config import Config
 from ci_eval.forge.job_name import job_name
 from ci_eval.plugins.baseline_store import BaselineStore
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import ConfigError, NothingSelectedError, Problem, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Status
 from ci_eval.records.results import RunMeta
 from ci_eval.run import pipeline
-from ci_eval.run.baseline import Baseline, load_baseline
+from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.plan import Plan, plan
 from ci_eval.run_files.file_names import RUN_FILE

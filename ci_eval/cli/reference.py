@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ci_eval.config.config_schema import ConfigFile, EvalSetSpec
 from ci_eval.config.presets import PRESETS
-from ci_eval.config.schema import ConfigFile, EvalSetSpec
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion

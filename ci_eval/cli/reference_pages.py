@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from ci_eval.cli.reference import FACTS, KINDS, catalogue, facts, options_of
+from ci_eval.config.config_schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.config.presets import PRESETS, Preset, expanded
-from ci_eval.config.schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.llm.judge_settings import JudgeOptions
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin

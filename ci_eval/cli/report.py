@@ -7,9 +7,9 @@ import click
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.options import json_option, out_option
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.run.pipeline import compare_and_decide
-from ci_eval.run.report import write_report
+from ci_eval.run.report_assembly import write_report
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER
 from ci_eval.runtime.path_checks import refuse_links_out
 

@@ -32,8 +32,8 @@ from ci_eval.config.eval_config_keys import (
 from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Simulator
+from ci_eval.records.cases import AdkRecord, Json
 from ci_eval.records.errors import Problem, Severity, UnknownPluginError
-from ci_eval.records.model import AdkRecord, Json
 from ci_eval.text.json_text import JsonText, parse_relaxed
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Severity
-from ci_eval.records.model import Json
 
 ADK_KEYS = ("criteria", "custom_metrics", "user_simulator_config", "live_model_config")
 AGENTFLOW_KEYS = (

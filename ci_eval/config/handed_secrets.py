@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ci_eval.config.model import Config
+from ci_eval.config.validated_config import Config
 from ci_eval.llm.model_client import environment
 from ci_eval.plugins.points import Agent
 from ci_eval.records.errors import UsageError

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ci_eval.config.config_schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
 from ci_eval.config.criteria_section import Criteria, read_criteria
 from ci_eval.config.criterion_names import DIALECTS, NAME, NO_NAME, Dialect
 from ci_eval.config.document_reader import DocumentReader
 from ci_eval.config.eval_config import EvalConfigFile
 from ci_eval.config.judge_section import read_judging, read_simulation
-from ci_eval.config.model import Config
-from ci_eval.config.schema import REPORTS, ConfigFile, EvalSetSpec, RunOptions
-from ci_eval.formats import known_files
+from ci_eval.config.validated_config import Config
+from ci_eval.formats import known_formats
 from ci_eval.llm.judge_settings import Judging, Simulation
 from ci_eval.plugins import points
 from ci_eval.plugins.baseline_store import BaselineStore
@@ -80,7 +80,7 @@ class _Reader(DocumentReader):
             self.problem(found)
             raw = {}
         elif not ConfigFile.model_fields.keys() & raw.keys():
-            self.problem(f"is not a configuration of ci-eval: {known_files.described(raw)}")
+            self.problem(f"is not a configuration of ci-eval: {known_formats.described(raw)}")
             raw = {}
         file = self.validated(ConfigFile, raw, ()) if raw else None
         self._gcs = file.gcs if file else self._gcs

@@ -5,14 +5,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ci_eval.formats import known_files
+from ci_eval.formats import known_formats
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
 from ci_eval.plugins.points import EvalSetReader
+from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import EvalSetError, Problem
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase, Json
 from ci_eval.storage.adk_storage import evalset_place
 from ci_eval.storage.downloads import Copy
 from ci_eval.storage.gcs import Storage
@@ -56,12 +56,12 @@ def _cases(opened: OpenedEvalSet, copy: Copy) -> Iterator[EvalCase]:
 
 def reader_of(head: Json, syntax: Syntax = "json") -> type[EvalSetReader] | None:
     """Return the reader of evalsets that begin like `head`, if any."""
-    return None if known_files.recognised(head) else points.evalset.of(head, syntax)
+    return None if known_formats.recognised(head) else points.evalset.of(head, syntax)
 
 
 def _described(head: Json, syntax: Syntax) -> str:
     """Return a description of a document that is not an evalset."""
     reader = points.recording.of(head, syntax)
-    if reader is None or known_files.recognised(head):
-        return known_files.described(head)
+    if reader is None or known_formats.recognised(head):
+        return known_formats.described(head)
     return f"a recording ({reader.type_name}); an agent `{{recorded: FILE}}` replays it"

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ci_eval.records.cases import Json, Record, Rubric
 from ci_eval.records.errors import UnknownPluginError
-from ci_eval.records.model import Json, Record, Rubric
 from ci_eval.text.suggest import did_you_mean
 
 Specs = dict[str, Any]

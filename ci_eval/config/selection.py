@@ -4,8 +4,8 @@ import fnmatch
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 
 from ci_eval.plugins.points import Asked, JudgedCriterion
-from ci_eval.records.model import AdkRecord, IntermediateData, Invocation, Json
+from ci_eval.records.cases import AdkRecord, IntermediateData, Invocation, Json
 
 INTERMEDIATE = "include_intermediate_responses_in_final"
 

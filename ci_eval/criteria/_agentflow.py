@@ -8,7 +8,7 @@ from typing import Literal
 
 from ci_eval.plugins.points import Criterion
 from ci_eval.records.bounds import Value
-from ci_eval.records.model import EvalCase
+from ci_eval.records.cases import EvalCase
 
 
 class AgentFlowCriterion(Criterion):

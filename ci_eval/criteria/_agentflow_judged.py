@@ -16,7 +16,7 @@ from ci_eval.criteria._mean_of_samples import Sample, mean_of
 from ci_eval.criteria._response_text import said
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel
 from ci_eval.records.bounds import Value
-from ci_eval.records.model import EvalCase, Invocation, Json, Status
+from ci_eval.records.cases import EvalCase, Invocation, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 

@@ -1,6 +1,6 @@
 """JSON schemas of judges' answers, in the subset that every provider supports."""
 
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 
 TEXT: Json = {"type": "string"}
 TEXTS: Json = {"type": "array", "items": TEXT}

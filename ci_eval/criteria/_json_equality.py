@@ -1,6 +1,6 @@
 """Comparison of JSON values by JSON's rules: `true` is not 1, and 1 is 1.0."""
 
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 
 
 def equal(expected: Json, actual: Json) -> bool:

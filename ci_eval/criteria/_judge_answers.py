@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.text.json_text import parse_json
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.criteria._mean_of_samples import Sample
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
 
 _MAX_CHARS = 2_000

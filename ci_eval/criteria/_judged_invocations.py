@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ci_eval.criteria._majority_of_samples import Votes, majority
 from ci_eval.plugins.points import JudgedCriterion, Panel
-from ci_eval.records.model import Json, Status
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.questions import Question
 from ci_eval.records.results import InvocationScore, Score
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ci_eval.criteria._answer_schemas import TEXT, TEXTS, many, one_of, strict
 from ci_eval.criteria._judge_answers import json_object, text_of
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.questions import UnreadableError
 
 MIN_COVERED = 0.8

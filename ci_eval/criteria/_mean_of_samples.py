@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ci_eval.criteria._jury import draw, names_of, note_agreement, read_again
 from ci_eval.plugins.points import Panel
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.questions import Question, Reading, Seat
 
 

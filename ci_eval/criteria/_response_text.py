@@ -1,6 +1,6 @@
 """Text of responses, as ci-eval's own criteria read it."""
 
-from ci_eval.records.model import Invocation
+from ci_eval.records.cases import Invocation
 
 
 def said(invocation: Invocation) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ci_eval.criteria._answer_schemas import TEXT, many, one_of, strict
 from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.criteria._majority_of_samples import Vote, Votes
-from ci_eval.records.model import Json, Rubric
+from ci_eval.records.cases import Json, Rubric
 from ci_eval.records.questions import UnreadableError
 
 SCHEMA: Mapping[str, Json] = strict(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ci_eval.plugins.points import Criterion
-from ci_eval.records.model import EvalCase, Invocation, Json
+from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.results import InvocationScore, Score
 from ci_eval.records.trials import Trace
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Final, Literal
 
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Json
 
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 

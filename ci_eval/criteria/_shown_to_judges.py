@@ -7,7 +7,7 @@ to run, and the same conversation must give the same question.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     AgentDetails,
     FunctionCall,
     FunctionResponse,

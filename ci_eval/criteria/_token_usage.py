@@ -1,7 +1,7 @@
 """Token counts from the events of a trajectory."""
 
 from ci_eval.records.bounds import MAX_COUNT
-from ci_eval.records.model import Invocation, Json
+from ci_eval.records.cases import Invocation, Json
 
 _TOKENS = {
     "input": ("prompt_token_count", "tool_use_prompt_token_count"),

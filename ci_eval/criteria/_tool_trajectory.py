@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from ci_eval.criteria._share_score import Share
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     EvalCase,
     FunctionResponse,
     IntermediateData,

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ci_eval.plugins.points import Scorer, WorkerCriterion, criterion
 from ci_eval.records.bounds import MIN_SPAN, Value
-from ci_eval.records.errors import BadAnswerError, TrialError
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     AdkRecord,
     EvalCase,
     Invocation,
@@ -21,12 +20,13 @@ from ci_eval.records.model import (
     Status,
     Stored,
 )
+from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.results import InvocationScore, Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.calls import call
-from ci_eval.runtime.workers.pool import Adapter, Pool
-from ci_eval.runtime.workers.target import UnderPython, digest_of
+from ci_eval.runtime.workers.user_function import UnderPython, digest_of
+from ci_eval.runtime.workers.worker_calls import call
+from ci_eval.runtime.workers.worker_pool import Adapter, Pool
 
 _CODE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 

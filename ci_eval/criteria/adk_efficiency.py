@@ -5,7 +5,7 @@ from abc import abstractmethod
 from ci_eval.criteria._scored_invocations import Turn, averaged, observed
 from ci_eval.criteria._token_usage import tokens_of
 from ci_eval.plugins.points import Criterion, criterion
-from ci_eval.records.model import EvalCase, Invocation, InvocationEvent, Json
+from ci_eval.records.cases import EvalCase, Invocation, InvocationEvent, Json
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 

@@ -11,7 +11,7 @@ from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
 from ci_eval.criteria._jury import ask_once, names_of, note_agreement
 from ci_eval.criteria._shown_to_judges import Moment, declared_tools, instructions, moments, steps
 from ci_eval.plugins.points import Asked, Panel, criterion
-from ci_eval.records.model import EvalCase, Invocation, Json
+from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.questions import Seat
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace

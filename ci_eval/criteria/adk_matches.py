@@ -11,7 +11,7 @@ from ci_eval.criteria._adk_judged import INTERMEDIATE, of_no_effect
 from ci_eval.criteria._rouge import rouge1_f
 from ci_eval.criteria._scored_invocations import Turn, compared
 from ci_eval.plugins.points import Criterion, criterion
-from ci_eval.records.model import EvalCase, Invocation, Json, ToolCall
+from ci_eval.records.cases import EvalCase, Invocation, Json, ToolCall
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import SILENCE
 from ci_eval.records.trials import Trace

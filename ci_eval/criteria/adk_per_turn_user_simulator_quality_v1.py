@@ -10,7 +10,7 @@ from ci_eval.criteria._judged_invocations import JudgedTurn, judge_validity, mea
 from ci_eval.criteria._majority_of_samples import Vote, Votes
 from ci_eval.formats.personas import described
 from ci_eval.plugins.points import Panel, criterion
-from ci_eval.records.model import ConversationScenario, EvalCase, Invocation, Json
+from ci_eval.records.cases import ConversationScenario, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace

@@ -21,7 +21,7 @@ from ci_eval.criteria._shown_to_judges import (
     tool_calls,
 )
 from ci_eval.plugins.points import Panel, criterion
-from ci_eval.records.model import EvalCase, Invocation, Json, Rubric
+from ci_eval.records.cases import EvalCase, Invocation, Json, Rubric
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 

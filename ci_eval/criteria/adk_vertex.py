@@ -17,7 +17,7 @@ from ci_eval.criteria._judge_answers import json_object, text_of
 from ci_eval.criteria._judged_invocations import JudgedTurn, mean, summed_up
 from ci_eval.criteria._jury import ask_once
 from ci_eval.plugins.points import Asked, JudgedCriterion, Panel, criterion
-from ci_eval.records.model import Content, EvalCase, Invocation, Json
+from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace

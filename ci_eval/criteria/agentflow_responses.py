@@ -22,8 +22,8 @@ from ci_eval.criteria._response_text import said
 from ci_eval.criteria._shown_to_judges import tool_calls
 from ci_eval.criteria._tool_trajectory import is_captured
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Json, Record
-from ci_eval.records.scenarios import of_metadata
+from ci_eval.records.cases import EvalCase, Json, Record
+from ci_eval.records.scenario_settings import of_metadata
 from ci_eval.records.stated_expectations import UNSTATED
 from ci_eval.records.trials import Trace
 

@@ -9,7 +9,7 @@ from ci_eval.criteria._agentflow import AgentFlowCriterion
 from ci_eval.criteria._scored_invocations import pairs
 from ci_eval.criteria._sequence_scores import MatchType, as_key, matches, share
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Invocation, Json, Status, ToolCall
+from ci_eval.records.cases import EvalCase, Invocation, Json, Status, ToolCall
 from ci_eval.records.results import InvocationScore, Score
 from ci_eval.records.stated_expectations import UNSTATED
 from ci_eval.records.trials import Trace

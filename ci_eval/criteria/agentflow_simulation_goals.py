@@ -10,9 +10,9 @@ from ci_eval.criteria._mean_of_samples import Sample
 from ci_eval.criteria._response_text import said
 from ci_eval.criteria._shown_to_judges import tool_calls
 from ci_eval.plugins.points import Asked, criterion
-from ci_eval.records.model import EvalCase, Invocation, Json
+from ci_eval.records.cases import EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
-from ci_eval.records.scenarios import goals_of, stated_goals
+from ci_eval.records.scenario_settings import goals_of, stated_goals
 from ci_eval.records.trials import Trace
 
 PROMPT = "agentflow/simulation_goals"

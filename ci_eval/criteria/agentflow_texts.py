@@ -10,7 +10,7 @@ from pydantic import model_validator
 from ci_eval.criteria._agentflow import AgentFlowCriterion, last_expected, last_given
 from ci_eval.criteria._rouge import rouge1_f, words
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.cases import EvalCase, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import UNSTATED
 from ci_eval.records.trials import Trace

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from ci_eval.criteria._share_score import Share
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Criterion
+from ci_eval.records.cases import EvalCase, Json, Status
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import EvalCase, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.text.suggest import did_you_mean

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from ci_eval.criteria._response_text import said
 from ci_eval.criteria._share_score import Share
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.text.json_text import NotJsonError, parse_json

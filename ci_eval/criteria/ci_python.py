@@ -9,15 +9,15 @@ from pydantic import Field, ValidationError, field_validator
 
 from ci_eval.plugins.points import Scorer, WorkerCriterion, criterion
 from ci_eval.records.bounds import Value
+from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Status
 from ci_eval.records.errors import BadAnswerError, TrialError
-from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.calls import call
-from ci_eval.runtime.workers.pool import Pool
-from ci_eval.runtime.workers.target import PythonTarget, digest_of
-from ci_eval.runtime.workers.wire import shown
+from ci_eval.runtime.workers.user_function import PythonTarget, digest_of
+from ci_eval.runtime.workers.worker_calls import call
+from ci_eval.runtime.workers.worker_pool import Pool
+from ci_eval.runtime.workers.worker_wire import shown
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 

@@ -12,7 +12,7 @@ from ci_eval.criteria._scored_invocations import Turn, averaged, compared, pairs
 from ci_eval.criteria._share_score import Share, Texts, share
 from ci_eval.criteria._text_patterns import Pattern, matches
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.cases import EvalCase, Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.stated_expectations import Expectation
 from ci_eval.records.trials import Trace

@@ -13,8 +13,8 @@ from ci_eval.criteria._share_score import Share, share
 from ci_eval.criteria._text_patterns import Pattern, matches
 from ci_eval.criteria._tool_trajectory import NOT_CAPTURED, calls_of, is_captured, shown
 from ci_eval.plugins.points import criterion
+from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Status, ToolCall
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import EvalCase, Invocation, Json, Record, Status, ToolCall
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 

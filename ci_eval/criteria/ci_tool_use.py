@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from ci_eval.criteria._share_score import NotEmpty, Texts, share
 from ci_eval.criteria._tool_trajectory import OfTrajectory, answers_of, calls_of, is_called, shown
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import EvalCase, Invocation, Json, Status, ToolCall
+from ci_eval.records.cases import EvalCase, Invocation, Json, Status, ToolCall
 from ci_eval.records.results import Score
 
 

@@ -10,7 +10,7 @@ from ci_eval.criteria._token_usage import tokens_of
 from ci_eval.criteria._tool_trajectory import NO_INVOCATION, NOT_CAPTURED, is_captured
 from ci_eval.plugins.points import Criterion, criterion
 from ci_eval.records.bounds import Value
-from ci_eval.records.model import EvalCase, Invocation, Status
+from ci_eval.records.cases import EvalCase, Invocation, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ci_eval.evalsets._csv_cases import read_table
 from ci_eval.evalsets._evalset_reading import Notes, Problems
 from ci_eval.formats.sniff import syntax_of
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.text.json_stream import Element, JsonFile, walk_lines
 from ci_eval.text.validation_messages import describe
 from ci_eval.text.yaml_files import Loc, dotted, read_yaml

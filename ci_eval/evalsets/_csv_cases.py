@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ci_eval.evalsets._evalset_reading import Problems
 from ci_eval.evalsets._own_case import FOREIGN
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc, reading

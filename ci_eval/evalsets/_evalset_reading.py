@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import EvalSetError, Problem, Severity, UsageError
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
-from ci_eval.records.model import EvalCase, Json
 from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.json_stream import Element
 from ci_eval.text.validation_messages import describe, explain

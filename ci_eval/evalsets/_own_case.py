@@ -6,7 +6,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field, ValidationError
 
 from ci_eval.evalsets._evalset_reading import ADK_TRAJECTORY, MadeNames, Notes, note_persona
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     CannedResults,
     Content,
     ConversationScenario,

@@ -10,8 +10,8 @@ from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.evalsets.trpc import TrpcAgentGo
 from ci_eval.formats.agents_cli_cases import is_agents_cli
 from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.cases import EvalCase, Json, Rubric
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase, Json, Rubric
 from ci_eval.records.stated_expectations import SILENCE, states
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, open_evalset
 from ci_eval.evalsets.adk import from_older, note_oddities, note_silence
 from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.cases import EvalCase, Json, Record
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase, Json, Record
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.yaml_files import Loc

@@ -8,8 +8,7 @@ from pydantic import BaseModel, Field
 
 from ci_eval.evalsets._evalset_reading import Notes, Problems, locator, note_header, open_evalset
 from ci_eval.plugins.points import EvalSetReader, evalset
-from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     Content,
     EvalCase,
     FunctionCall,
@@ -21,6 +20,7 @@ from ci_eval.records.model import (
     Record,
     SessionInput,
 )
+from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.text.fingerprint import fingerprint
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.suggest import did_you_mean

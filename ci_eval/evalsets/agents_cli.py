@@ -7,10 +7,10 @@ from typing import Any
 from ci_eval.evalsets._case_entries import Entry, Source
 from ci_eval.evalsets._evalset_reading import MadeNames, Problems, open_evalset
 from ci_eval.formats.agents_cli_cases import AgentsCliCase, is_agents_cli, is_answered
-from ci_eval.formats.events import as_expected, invocations
+from ci_eval.formats.event_lists import as_expected, invocations
 from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase, Json
 
 
 @evalset("agents_cli")

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from ci_eval.evalsets._case_entries import Entry, Source, locator
 from ci_eval.evalsets._evalset_reading import MadeNames, Notes, Problems, open_evalset
-from ci_eval.formats.events import as_expected, invocations
+from ci_eval.formats.event_lists import as_expected, invocations
 from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase, Json
 from ci_eval.text.json_text import parse_strict
 from ci_eval.text.yaml_files import read_text
 

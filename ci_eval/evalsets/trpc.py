@@ -9,10 +9,9 @@ from pydantic.alias_generators import to_camel
 
 from ci_eval.evalsets._case_entries import Entry, Source
 from ci_eval.evalsets._evalset_reading import Notes, Problems, open_evalset
-from ci_eval.formats.events import as_args, as_response
+from ci_eval.formats.event_lists import as_args, as_response
 from ci_eval.plugins.points import EvalSetReader, evalset
-from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     Content,
     EvalCase,
     FunctionCall,
@@ -25,6 +24,7 @@ from ci_eval.records.model import (
     Rubric,
     RubricContent,
 )
+from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.text.validation_messages import errors_in
 
 _UNREAD: Final = {

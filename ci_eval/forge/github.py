@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode, urljoin
 
 from ci_eval.forge.github_errors import RULES, GitHubError, graphql_error, require_success
 from ci_eval.forge.rest import GONE, Host, checked, items, read, token_in
-from ci_eval.records.model import Json, Stored
+from ci_eval.records.cases import Json, Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response, address, connecting, shown_address
 

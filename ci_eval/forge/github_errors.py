@@ -4,7 +4,7 @@ import re
 
 from ci_eval.forge import rest
 from ci_eval.forge.rest import GONE, HostError, HostRules
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.runtime.http import Response
 
 _LIMITED_S = 60.0

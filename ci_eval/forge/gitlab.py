@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from ci_eval.forge import rest
 from ci_eval.forge.rest import Host, HostError, HostRules, checked, items, read
-from ci_eval.records.model import Json, Stored
+from ci_eval.records.cases import Json, Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response, address, connecting
 

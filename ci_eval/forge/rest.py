@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
+from ci_eval.records.cases import Json, Stored
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Json, Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Net, Request, Response
 from ci_eval.runtime.retry import Backoff, retry_after

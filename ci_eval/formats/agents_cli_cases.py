@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from pydantic import Field, model_validator
 
-from ci_eval.formats.events import USER
-from ci_eval.records.model import Content, InvocationEvent, Json, Stored
+from ci_eval.formats.event_lists import USER
+from ci_eval.records.cases import Content, InvocationEvent, Json, Stored
 
 
 class _Turn(Stored):

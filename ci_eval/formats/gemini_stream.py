@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ValidationError
 from pydantic.alias_generators import to_snake
 
-from ci_eval.formats.partial_calls import OpenCall
+from ci_eval.formats.partial_tool_calls import OpenCall
+from ci_eval.records.cases import AdkRecord, Content, FunctionCall, FunctionResponse, Json, Part
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import AdkRecord, Content, FunctionCall, FunctionResponse, Json, Part
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted

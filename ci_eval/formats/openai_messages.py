@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import ValidationError, field_validator
 
-from ci_eval.formats.events import USER, as_args, as_response
-from ci_eval.records.model import (
+from ci_eval.formats.event_lists import USER, as_args, as_response
+from ci_eval.records.cases import (
     Content,
     FunctionCall,
     FunctionResponse,

@@ -10,7 +10,7 @@ from functools import cache
 
 from pydantic import ValidationError
 
-from ci_eval.records.model import AdkRecord, Json
+from ci_eval.records.cases import AdkRecord, Json
 from ci_eval.text import templates
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain

@@ -3,10 +3,10 @@
 import csv
 from pathlib import Path
 
-from ci_eval.formats import known_files
+from ci_eval.formats import known_formats
 from ci_eval.plugins.plugin import Syntax
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import EvalSetError, Problem, UsageError
-from ci_eval.records.model import Json
 from ci_eval.text.json_stream import MAX_ELEMENT_CHARS, JsonFile
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.yaml_files import read_yaml, reading
@@ -47,7 +47,7 @@ def read_head(path: Path, *, shown: str) -> Json:
                 return _columns(path, shown)
     except UsageError as exc:
         problems = list(exc.problems)
-        seems = known_files.not_json(path) if problems[0].line else ""
+        seems = known_formats.not_json(path) if problems[0].line else ""
         if seems:
             problems = [Problem(f"is not JSON but {seems}", shown, 1)]
         raise EvalSetError(problems=problems) from exc

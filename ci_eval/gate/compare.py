@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.forge.lineage import Lineage
 from ci_eval.gate import hard_break
 from ci_eval.gate.exemptions import Excuses, excused, listed
@@ -28,8 +28,8 @@ from ci_eval.records.findings import (
     Together,
 )
 from ci_eval.records.results import RunMeta, Tier
+from ci_eval.run_files.report_phrases import named
 from ci_eval.run_files.score_table import Columns, Past, mean_of
-from ci_eval.run_files.wording import named
 from ci_eval.stats.intervals import mean_interval
 
 MAX_FLAKY = 200

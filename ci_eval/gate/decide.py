@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
 from ci_eval.gate.exemptions import allows_unjudged, excused
 from ci_eval.gate.floors import SEVERITIES, reason
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
     Comparison,
     Delta,
@@ -24,10 +25,9 @@ from ci_eval.records.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.records.model import Status
 from ci_eval.records.results import CriterionFacts, RunMeta, Tier
+from ci_eval.run_files.report_phrases import MAX_NAMED, listed, named
 from ci_eval.run_files.score_table import Cell, Columns, best_of, mean_of, worst_of
-from ci_eval.run_files.wording import MAX_NAMED, listed, named
 from ci_eval.text.templates import counted, plain
 
 _MISSING: dict[str, tuple[ReasonSeverity, str]] = {

@@ -6,9 +6,9 @@ from functools import cache
 
 from pydantic import ValidationError
 
-from ci_eval.config.model import Config
-from ci_eval.config.schema import Excuse, GateOptions, Quarantine, Unjudged
+from ci_eval.config.config_schema import Excuse, GateOptions, Quarantine, Unjudged
 from ci_eval.config.selection import PlannedEvalSet, fits
+from ci_eval.config.validated_config import Config
 from ci_eval.records.errors import BaselineError, Problem
 from ci_eval.records.findings import Excused
 from ci_eval.records.results import RunMeta

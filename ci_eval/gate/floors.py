@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.findings import (
     GroupKey,
     GroupSummary,
@@ -18,7 +18,7 @@ from ci_eval.records.findings import (
     ReasonSeverity,
     Totals,
 )
-from ci_eval.run_files.wording import named
+from ci_eval.run_files.report_phrases import named
 from ci_eval.stats.intervals import wilson_interval
 from ci_eval.text.templates import counted, plain
 

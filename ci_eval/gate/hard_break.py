@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import itemgetter
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.pairing import Group, Pair
 from ci_eval.stats.intervals import at_least, holm, most_probable_break
 

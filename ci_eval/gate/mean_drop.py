@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.pairing import Group
-from ci_eval.stats.effective_tests import effective_size
+from ci_eval.stats.effective_test_count import effective_size
 from ci_eval.stats.intervals import holm
 from ci_eval.stats.permutation import Permuted, mean_of, permute
 from ci_eval.stats.sequential import levels, spending

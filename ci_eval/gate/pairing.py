@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 
-from ci_eval.config.schema import Excuse
+from ci_eval.config.config_schema import Excuse
 from ci_eval.gate.exemptions import Excuses, GroupName, covers, in_force
 from ci_eval.records.findings import GroupKey, Vanished
 from ci_eval.records.results import CriterionFacts, RunMeta

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ci_eval.config.model import Config
-from ci_eval.config.schema import GateOptions, RunOptions
+from ci_eval.config.config_schema import GateOptions, RunOptions
+from ci_eval.config.validated_config import Config
 from ci_eval.forge.lineage import current_branch, trace
 from ci_eval.gate.weakened_gate import loosened
 from ci_eval.records.errors import UsageError

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from datetime import date
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.exemptions import day_of, gate_of
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.results import CriterionFacts, RunMeta
 
 _STRICTNESS = {

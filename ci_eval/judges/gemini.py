@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import field_validator
 
-from ci_eval.judges._gemini_replies import read_answer
+from ci_eval.judges._gemini_judge_replies import read_answer
 from ci_eval.llm.providers import gemini
-from ci_eval.llm.providers.settings import checked
+from ci_eval.llm.providers.model_settings import checked
 from ci_eval.plugins.points import Judge, JudgeClient, judge
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext
 

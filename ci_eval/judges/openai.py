@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from ci_eval.judges._openai_calls import REFUSED_BY, Api, Call, RefusedError, Structured
-from ci_eval.llm.providers.connection import Connection, sendable
-from ci_eval.llm.providers.failures import Failures
-from ci_eval.llm.providers.settings import Settings, checked
+from ci_eval.judges._openai_judge_calls import REFUSED_BY, Api, Call, RefusedError, Structured
+from ci_eval.llm.providers.model_connection import Connection, sendable
+from ci_eval.llm.providers.model_failures import Failures
+from ci_eval.llm.providers.model_settings import Settings, checked
 from ci_eval.plugins.points import Judge, JudgeClient, judge
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import JudgeError
-from ci_eval.records.model import Json
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from ci_eval.plugins.points import Judge, JudgeClient, judge
+from ci_eval.records.cases import Json, Record
 from ci_eval.records.errors import JudgeError
-from ci_eval.records.model import Json, Record
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext
 

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, field_validator
 
-from ci_eval.llm.providers.connection import Connection, sendable
-from ci_eval.llm.providers.failures import Failures
+from ci_eval.llm.providers.model_connection import Connection, sendable
+from ci_eval.llm.providers.model_failures import Failures
 from ci_eval.plugins.points import Judge, JudgeClient, judge
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import JudgeError
-from ci_eval.records.model import Json
 from ci_eval.records.questions import Answer, Question
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Address, address

@@ -11,7 +11,7 @@ from ci_eval.llm.prices import Price, price_of
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins import points
 from ci_eval.plugins.points import Judge, JudgedCriterion, Simulator
-from ci_eval.records.model import Json, Record
+from ci_eval.records.cases import Json, Record
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted
 

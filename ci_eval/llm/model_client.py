@@ -19,8 +19,8 @@ from ci_eval.llm.judge_settings import Judging, Simulation, endpoint, identity
 from ci_eval.llm.model_calls import Budget, Caller, Meter
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Judge, JudgedCriterion
+from ci_eval.records.cases import EvalCase, Json
 from ci_eval.records.errors import JudgeError, UsageError
-from ci_eval.records.model import EvalCase, Json
 from ci_eval.records.questions import Answer, Question, Reading, UnreadableError, Wording
 from ci_eval.records.results import JudgeUsage, Score
 from ci_eval.records.trials import Trace

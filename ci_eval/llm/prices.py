@@ -6,7 +6,7 @@ from functools import cache
 
 from pydantic import Field
 
-from ci_eval.records.model import Record
+from ci_eval.records.cases import Record
 
 _OTHER_UNITS = re.compile(r"audio|image|live|realtime|transcribe|tts")
 """Models with these words in their names bill sounds and images apart, at several times the text

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import UsageError
-from ci_eval.records.model import Json
 from ci_eval.records.questions import Question, Wording
 from ci_eval.text import templates
 from ci_eval.text.sanitize import one_line

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from ci_eval.plugins.plugin import Plugin
 from ci_eval.records.bounds import MAX_VALUE, Value
-from ci_eval.records.model import EvalCase, Invocation, Json, Status
+from ci_eval.records.cases import EvalCase, Invocation, Json, Status
 from ci_eval.records.results import InvocationScore, Score, Tier
 from ci_eval.records.stated_expectations import UNSTATED, Expectation, states
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, TypeVar
 from pydantic import ConfigDict
 
 from ci_eval.plugins.registry import Registry
-from ci_eval.records.model import Json, Record
+from ci_eval.records.cases import Json, Record
 
 Syntax = Literal["json", "jsonl", "yaml", "csv"]
 """The syntax of a file, from its suffix."""

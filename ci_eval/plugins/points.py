@@ -29,9 +29,9 @@ from pydantic import Field
 from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin, PluginRegistry, Reader, ReaderRegistry
+from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.evalset_facts import OpenedEvalSet
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import Answer, Question, Seat, Wording
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Recording, Trace, Trial

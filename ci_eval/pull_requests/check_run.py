@@ -8,8 +8,8 @@ import re
 from itertools import islice
 
 from ci_eval.forge.github import GitHub
+from ci_eval.records.cases import Json, Stored
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Json, Stored
 from ci_eval.reporters.annotations import Note, notes
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.text.templates import terminal

@@ -24,7 +24,6 @@ from ci_eval.pull_requests import (
     sticky_comment,
     unevaluated_comment,
 )
-from ci_eval.pull_requests.after_run import Place, section
 from ci_eval.pull_requests.comment_options import Options, calls_for
 from ci_eval.pull_requests.comment_sections import (
     Outcome,
@@ -37,10 +36,11 @@ from ci_eval.pull_requests.comment_thread import Comment, PostingError
 from ci_eval.pull_requests.github_runner import not_evaluated
 from ci_eval.pull_requests.github_thread import GitHubThread
 from ci_eval.pull_requests.pull_request import PullRequest
+from ci_eval.pull_requests.run_posting import Place, section
 from ci_eval.pull_requests.sticky_comment import Posted
+from ci_eval.records.cases import Stored
 from ci_eval.records.errors import CiEvalError, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Stored
 from ci_eval.reporters.markdown import Markdown, marker
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.templates import code

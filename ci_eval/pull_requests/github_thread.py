@@ -8,7 +8,7 @@ from pydantic import AliasPath, Field
 from ci_eval.forge.github import MAX_PAGES, GitHub
 from ci_eval.forge.github_errors import GitHubError
 from ci_eval.pull_requests.comment_thread import Comment, is_marked, posting_errors
-from ci_eval.records.model import Json, Stored
+from ci_eval.records.cases import Json, Stored
 
 LIMIT = 65_536
 """Maximum length of a comment on GitHub, in characters."""

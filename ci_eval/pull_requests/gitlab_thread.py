@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from ci_eval.forge.gitlab import GitLab, connected
 from ci_eval.pull_requests.comment_thread import Comment, PostingError, is_marked, posting_errors
-from ci_eval.records.model import Stored
+from ci_eval.records.cases import Stored
 from ci_eval.runtime.context import RunContext
 
 _RETIRED = "<!-- ci-eval:retired -->"

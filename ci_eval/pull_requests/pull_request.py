@@ -15,7 +15,7 @@ from ci_eval.forge.github_errors import GitHubError
 from ci_eval.forge.lineage import base_branch, event, event_text, is_commit
 from ci_eval.forge.rest import GONE
 from ci_eval.pull_requests.comment_thread import PostingError
-from ci_eval.records.model import Stored
+from ci_eval.records.cases import Stored
 
 NEEDS = "pull-requests: read"
 _QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from ci_eval.forge.github import BROKEN_ARCHIVE, GitHub
 from ci_eval.pull_requests.comment_sections import MAX_SECTIONS
+from ci_eval.records.cases import Stored
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Stored
 from ci_eval.reporters.markdown import Markdown
 from ci_eval.run_files.file_names import REPORT_FILE
 from ci_eval.run_files.report_file import Limits, read_report, report_in

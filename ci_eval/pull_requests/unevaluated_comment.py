@@ -5,10 +5,10 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from ci_eval.pull_requests import sticky_comment
-from ci_eval.pull_requests.after_run import Place, post_as
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import Section, read
 from ci_eval.pull_requests.comment_thread import Comment, Thread
+from ci_eval.pull_requests.run_posting import Place, post_as
 from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.context import RunContext

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import JsonText
 from ci_eval.text.validation_messages import explain

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 _WHOLE = re.compile("-?[0-9]{1,29}")

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ci_eval.formats.events import USER, as_args, as_response, said
+from ci_eval.formats.event_lists import USER, as_args, as_response, said
 from ci_eval.formats.openai_messages import events_of
 from ci_eval.recordings._span_attributes import dicts, first, from_json, text_in
 from ci_eval.recordings._trace_spans import Span, SpanEvent
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     Content,
     FunctionCall,
     FunctionResponse,

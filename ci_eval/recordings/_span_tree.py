@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ci_eval.formats.events import USER, parts_of
+from ci_eval.formats.event_lists import USER, parts_of
 from ci_eval.recordings._trace_spans import Span
-from ci_eval.records.model import FunctionCall, InvocationEvent, Json
+from ci_eval.records.cases import FunctionCall, InvocationEvent, Json
 
 Kind = Literal["agent", "model", "tool", "other"]
 

@@ -4,11 +4,11 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ci_eval.formats.events import USER, invocations, parts_of, said
+from ci_eval.formats.event_lists import USER, invocations, parts_of, said
 from ci_eval.recordings._recording_reading import numbered
 from ci_eval.recordings._span_tree import Node, Step, Unit, roots, unique_nodes, units
 from ci_eval.recordings._trace_spans import Span
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     Content,
     FunctionCall,
     FunctionResponse,

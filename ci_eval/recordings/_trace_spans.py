@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ci_eval.recordings._recording_reading import MAX_PROBLEMS
 from ci_eval.recordings._span_attributes import first, raw_attributes, text_in, tree_of
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import Json
 from ci_eval.text.json_text import MAX_DEPTH, NotJsonError, decode, refuse_many, skip
 from ci_eval.text.yaml_files import read_text
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ci_eval.formats import known_files
+from ci_eval.formats import known_formats
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import numbered, read_each
+from ci_eval.records.cases import AdkRecord, Invocation, Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import AdkRecord, Invocation, Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import parse_strict
 from ci_eval.text.yaml_files import Loc, read_text
@@ -26,7 +26,7 @@ class AdkResult(RecordingReader):
     @classmethod
     def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
         """Return True for ADK's results, or a JSON string that may contain them."""
-        return known_files.is_adk_result(head) or known_files.is_json_in_text(head)
+        return known_formats.is_adk_result(head) or known_formats.is_json_in_text(head)
 
     def read(self, path: Path, *, shown: str) -> Iterator[Recording]:
         """Yield the conversations of the file at `path`."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ci_eval.formats.events import invocations
+from ci_eval.formats.event_lists import invocations
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import read_each
-from ci_eval.records.model import AdkRecord, InvocationEvent, Json
+from ci_eval.records.cases import AdkRecord, InvocationEvent, Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import parse_strict
 from ci_eval.text.yaml_files import Loc, read_text

@@ -6,11 +6,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ci_eval.formats.agents_cli_cases import AgentsCliCase, is_agents_cli, is_answered
-from ci_eval.formats.events import invocations
+from ci_eval.formats.event_lists import invocations
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import MAX_PROBLEMS, numbered, refuse_long
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_stream import JsonFile
 from ci_eval.text.validation_messages import explain

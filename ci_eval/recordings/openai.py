@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ci_eval.formats.events import invocations
+from ci_eval.formats.event_lists import invocations
 from ci_eval.formats.openai_messages import is_message, is_talk, read_talk
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._recording_reading import MAX_PROBLEMS, numbered, refuse_long
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_stream import Element, JsonFile, walk_lines
 from ci_eval.text.json_text import parse_strict

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ci_eval.formats.events import USER, as_args, as_response, said
+from ci_eval.formats.event_lists import USER, as_args, as_response, said
 from ci_eval.formats.openai_messages import events_of
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._span_attributes import dicts, first, from_json, text_in
@@ -12,7 +12,7 @@ from ci_eval.recordings._span_tree import Kind, Step
 from ci_eval.recordings._trace_conversations import conversations
 from ci_eval.recordings._trace_spans import Span, is_openinference, names_in, read_spans
 from ci_eval.records.bounds import MAX_COUNT
-from ci_eval.records.model import FunctionCall, InvocationEvent, Json
+from ci_eval.records.cases import FunctionCall, InvocationEvent, Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.json_text import NotJsonError, parse_json
 

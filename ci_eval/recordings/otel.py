@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ci_eval.formats.events import as_args, as_response
+from ci_eval.formats.event_lists import as_args, as_response
 from ci_eval.plugins.points import RecordingReader, recording
 from ci_eval.recordings._span_attributes import text_in
 from ci_eval.recordings._span_messages import inputs_of, outputs_of
@@ -12,7 +12,7 @@ from ci_eval.recordings._span_tree import Kind, Step
 from ci_eval.recordings._trace_conversations import conversations
 from ci_eval.recordings._trace_spans import Span, is_openinference, names_in, read_spans
 from ci_eval.records.bounds import MAX_COUNT
-from ci_eval.records.model import FunctionCall, Json
+from ci_eval.records.cases import FunctionCall, Json
 from ci_eval.records.trials import Recording
 
 _KINDS: Final[Mapping[str, Kind]] = {

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from ci_eval.records.cases import EvalCase, Record
 from ci_eval.records.errors import Problem
-from ci_eval.records.model import EvalCase, Record
 
 
 class EvalSet(Record):

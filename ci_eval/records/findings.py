@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ci_eval.records.bounds import Count, Derived, Interval, Total, Value
-from ci_eval.records.model import SCHEMA_VERSION, Record, Stored
+from ci_eval.records.cases import SCHEMA_VERSION, Record, Stored
 from ci_eval.records.results import JudgeUsage, RunMeta, Tier, TrialResult
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from ci_eval.records.bounds import Count
-from ci_eval.records.model import Json, Stored
+from ci_eval.records.cases import Json, Stored
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, Self
 from pydantic import model_validator
 
 from ci_eval.records.bounds import Count, Interval, Repeats, Round, Seconds, Total, Value
+from ci_eval.records.cases import Json, Status, Stored
 from ci_eval.records.evalset_facts import EvalSet
-from ci_eval.records.model import Json, Status, Stored
 from ci_eval.records.trials import Failure, TrialKey
 
 

@@ -6,7 +6,7 @@ nothing is expected, a missing key states nothing. `plugins.criterion` uses this
 
 from typing import Literal
 
-from ci_eval.records.model import Invocation
+from ci_eval.records.cases import Invocation
 
 Expectation = Literal["response", "reply", "tool_calls", "nodes"]
 """The part of an expected invocation to compare with. `response`: a final response with text.

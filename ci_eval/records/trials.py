@@ -6,8 +6,8 @@ from typing import ClassVar, NamedTuple, Self
 from pydantic import ConfigDict, field_validator, model_validator
 
 from ci_eval.records.bounds import Count, Repeat, Seconds
+from ci_eval.records.cases import EvalCase, Invocation, Json, Record, Stored
 from ci_eval.records.errors import FailureKind, failure_kind
-from ci_eval.records.model import EvalCase, Invocation, Json, Record, Stored
 
 GIST_CHARS = 240
 """Characters of a program's last output to show where space is limited."""

@@ -9,7 +9,7 @@ from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._criteria_rows import Mark
 from ci_eval.reporters._notable_cases import MAX_NAMED, Some
 from ci_eval.reporters._report_times import moment
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted
 
 
@@ -68,9 +68,9 @@ def baseline_of(report: Report) -> Baseline:
     return Baseline(
         run=next(iter(comparison.baseline_runs), "unknown"),
         age_s=(now - then).total_seconds() if now and then else None,
-        distance=wording.distance(report),
-        shallow=wording.shallow(comparison),
-        drawn=wording.drawn(comparison),
+        distance=report_phrases.distance(report),
+        shallow=report_phrases.shallow(comparison),
+        drawn=report_phrases.drawn(comparison),
     )
 
 
@@ -90,7 +90,7 @@ def together_row(comparison: Comparison) -> TogetherRow | None:
         criteria=found.criteria,
         effect=f"{found.effect:+.1%}".replace("-", "\N{MINUS SIGN}"),
         word=found.outcome,
-        tested=wording.tested(found),
+        tested=report_phrases.tested(found),
     )
 
 
@@ -108,7 +108,7 @@ def flaky_cases(report: Report) -> Iterator[FlakyCase]:
     found: dict[Place, dict[str, list[str]]] = {}
     for each in report.comparison.flaky if report.comparison else ():
         rates = found.setdefault(Place(each.group.agent, each.group.evalset, each.case), {})
-        rates.setdefault(wording.rate(each), []).append(each.group.criterion)
+        rates.setdefault(report_phrases.rate(each), []).append(each.group.criterion)
     for place, rates in found.items():
         pairs = tuple((tuple(criteria), rate) for rate, criteria in rates.items())
         yield FlakyCase(place.named(report.meta), pairs)
@@ -120,4 +120,4 @@ def excuse_of(found: Excused, meta: RunMeta) -> Excuse:
     # A single evalset is never named in a document.
     if len(meta.evalsets) <= 1:
         names = tuple(each.partition("/")[2] or each for each in names)
-    return Excuse(found.named, wording.excuse(found), Some(names, len(found.cases)))
+    return Excuse(found.named, report_phrases.excuse(found), Some(names, len(found.cases)))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ci_eval.records.findings import Delta, GroupKey, GroupSummary, Report
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 
 Mark = Literal["blocks", "warns", "good", "none"]
 FEW = 10
@@ -29,7 +29,7 @@ class Row:
     def tested(self) -> str:
         """The p-value and its significance level, if relevant for readers."""
         if self.delta and self.delta.outcome in ("regressed", "inconclusive"):
-            return wording.tested(self.delta)
+            return report_phrases.tested(self.delta)
         return ""
 
     @property
@@ -96,5 +96,5 @@ def _word(report: Report, summary: GroupSummary, delta: Delta | None) -> str:
     if judged_by_threshold(report) and not summary.informational:
         words.append("failed" if summary.failed else "incomplete" if summary.errors else "passed")
     if not summary.informational or (delta and delta.p_value is not None):
-        words.append(wording.tier(summary.tier))
+        words.append(report_phrases.tier(summary.tier))
     return ", ".join(word for word in dict.fromkeys(words) if word)

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from itertools import chain, islice
 from typing import Literal
 
-from ci_eval.records.model import Json, Status
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.results import Score
 from ci_eval.reporters import _judge_evidence
 from ci_eval.text.sanitize import clean, one_line

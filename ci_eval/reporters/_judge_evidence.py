@@ -6,7 +6,7 @@ sentences, samples. Other shapes are left to be shown as JSON.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 
 _MARKS = {"yes": "✔", "no": "✘"}
 _GOOD = ("supported", "not_applicable")

@@ -6,13 +6,13 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, Literal, TypeVar
 
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Status
 from ci_eval.records.results import RunMeta, Score, TrialResult
 from ci_eval.reporters._case_changes import KINDS, Kind, Place, Worsening, worsened
 from ci_eval.reporters._criteria_rows import judged_by_threshold
 from ci_eval.reporters._evidence import Exhibit, exhibits_of
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 
 T = TypeVar("T")
 
@@ -214,7 +214,7 @@ class Findings:
             value=score.value,
             threshold=score.threshold,
             better=score.better,
-            tier=wording.tier(facts.tier) if facts else "",
+            tier=report_phrases.tier(facts.tier) if facts else "",
         )
 
     def _explained(self, line: Line, score: Score | None) -> Line:
@@ -232,7 +232,7 @@ class Findings:
             lines=tuple(_without_repeats(lines)),
             source=_source(meta, place, result),
             excuse=excuse,
-            cut_off=wording.cut_off(result.cut_off) if result else "",
+            cut_off=report_phrases.cut_off(result.cut_off) if result else "",
         )
 
     def troubles(self) -> Some[Trouble]:
@@ -273,8 +273,8 @@ def _worse_line(worsening: Worsening) -> Line:
         what=worsening.kind,
         value=change.value,
         baseline=change.baseline,
-        trials=wording.trials(change),
-        tier=wording.tier(worsening.tier),
+        trials=report_phrases.trials(change),
+        tier=report_phrases.tier(worsening.tier),
     )
 
 

@@ -17,7 +17,7 @@ from ci_eval.reporters._criteria_rows import Row, first_rows, judged_by_threshol
 from ci_eval.reporters._notable_cases import Bounds, Finding, Findings, Some, Trouble
 from ci_eval.reporters._score_history import History, history_of
 from ci_eval.reporters._verdict_reasons import reasons_of
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import CONFIG_FILE
 from ci_eval.text.templates import code
 
@@ -115,7 +115,7 @@ def page_of(report: Report, bounds: Bounds) -> Page:
         meta=report.meta,
         totals=report.totals,
         verdict=report.verdict,
-        decided=wording.decided(report),
+        decided=report_phrases.decided(report),
         comparison=report.comparison,
         compared=report.comparison is not None and report.verdict.mode != "threshold",
         baseline=_comparison_parts.baseline_of(report),

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.reporters._case_changes import Place, Worsening, worsened
 from ci_eval.reporters._criteria_rows import judged_by_threshold
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted, exact, score
 
 MAX_PATH = 4_096
@@ -49,7 +49,7 @@ class Outcomes:
             return Outcome("failure", "ci_eval.Regression", _listed(messages), blocks=blocks)
         if result.status is Status.FAILED:
             below = _listed([_below(x) for x in result.scores if x.status is Status.FAILED])
-            doubts = [wording.trials(each.change) for each in self._suspected(result)]
+            doubts = [report_phrases.trials(each.change) for each in self._suspected(result)]
             note = "" if self.failing_blocks else " (does not block in regression mode)"
             if doubts:
                 note = f"; possible regression: {doubts[0]}"
@@ -80,8 +80,8 @@ class Outcomes:
             if worsening.kind == "regressed" and shown and _shows(worsening, shown):
                 before = score(worsening.change.baseline)
                 message = f"{shown.name} regressed from {before} to {_now(worsening, shown)}"
-                trials = wording.trials(worsening.change)
-                more = [each for each in (trials, wording.tier(worsening.tier)) if each]
+                trials = report_phrases.trials(worsening.change)
+                more = [each for each in (trials, report_phrases.tier(worsening.tier)) if each]
                 yield worsening, ": ".join([message, ", ".join(more)]) if more else message
 
 

@@ -13,7 +13,7 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import TrialResult
 from ci_eval.reporters._case_changes import Place
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.storage.gs_uri import is_place
 from ci_eval.text.templates import counted, terminal, workflow_command
 
@@ -79,7 +79,7 @@ def _at_most_ten(notes: list[Note], total: int) -> Iterator[Note]:
 
 def _of_verdict(report: Report) -> Iterator[Note]:
     """Yield the reasons of the verdict as one error, and its warnings as one warning."""
-    title = f"{report.meta.suite} {wording.decided(report)}"
+    title = f"{report.meta.suite} {report_phrases.decided(report)}"
     severities: dict[Level, tuple[str, ...]] = {
         "error": ("blocks", "incomplete"),
         "warning": ("warns",),

@@ -13,14 +13,14 @@ from itertools import groupby
 from typing import Literal
 
 from ci_eval.plugins.points import Reporter, reporter
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import Comparison, Delta, Report
-from ci_eval.records.model import Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.reporters._evidence import exhibits_of, wrapped
 from ci_eval.reporters._report_times import moment
 from ci_eval.reporters._trial_outcomes import MAX_PATH, Outcome, Outcomes
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.text.sanitize import clean
 from ci_eval.text.templates import exact, score, terminal, xml
 
@@ -239,7 +239,7 @@ def _comparison_properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
     yield "rounds", str(comparison.rounds or "")
     yield "confirming", str(comparison.confirming or "")
     if comparison.together:
-        yield "together", wording.together(comparison.together)
+        yield "together", report_phrases.together(comparison.together)
     for number, text in enumerate(comparison.loosened[:10], start=1):
         yield f"loosened.{number}", text
 
@@ -259,7 +259,7 @@ def _body(result: TrialResult, outcomes: Outcomes) -> list[str]:
     """Return the details of a trial that did not pass."""
     if result.error:
         return wrapped(f"{result.error.kind}: {result.error.message}")
-    lines = [wording.cut_off(result.cut_off)] if result.cut_off else []
+    lines = [report_phrases.cut_off(result.cut_off)] if result.cut_off else []
     for each in result.scores:
         baseline = outcomes.baseline(result, each.name)
         if each.status in (Status.FAILED, Status.ERROR) or baseline is not None:
@@ -294,7 +294,7 @@ def _case_properties(result: TrialResult) -> Iterator[tuple[str, str]]:
     for each in result.scores:
         yield f"score.{each.name}", _number(each.value)
     yield "attempts", str(result.attempts) if result.attempts > 1 else ""
-    yield "cut_off", wording.cut_off(result.cut_off)
+    yield "cut_off", report_phrases.cut_off(result.cut_off)
     yield "round", str(result.round or "")
     yield "confirms", "true" if result.confirms else ""
 

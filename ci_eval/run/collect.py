@@ -12,7 +12,7 @@ from ci_eval.records.results import JudgeUsage, Run, RunMeta, TrialResult
 from ci_eval.records.trials import Trace, Trial
 from ci_eval.run.execute import ToTry
 from ci_eval.run.plan import Plan
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.run_files.file_names import RUN_FILE, TRACES_FILE
 from ci_eval.run_files.journal import Journal, trace_line
 from ci_eval.run_files.resume import Begun
@@ -96,8 +96,8 @@ class Tally:
         for reason, those in self.cut_off.items():
             names = list(dict.fromkeys(those))
             cases = "case" if len(names) == 1 else "cases"
-            count = wording.cut_off([reason] * len(those))
-            yield f"{count} ({cases} {wording.listed(names)})"
+            count = report_phrases.cut_off([reason] * len(those))
+            yield f"{count} ({cases} {report_phrases.listed(names)})"
 
 
 class Collected(NamedTuple):

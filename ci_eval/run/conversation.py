@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ci_eval.formats.events import USER
+from ci_eval.formats.event_lists import USER
 from ci_eval.plugins.points import Session
-from ci_eval.records.errors import TrialError
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     Content,
     EvalCase,
     FunctionCall,
@@ -15,11 +14,12 @@ from ci_eval.records.model import (
     Invocation,
     Part,
 )
+from ci_eval.records.errors import TrialError
 from ci_eval.records.trials import Trial
 from ci_eval.run.human_answers import Human, joined, settled, to_be_confirmed
+from ci_eval.run_files.report_phrases import listed
 from ci_eval.run_files.resume import Answered, Begun, Node, decide, ids, recovered
-from ci_eval.run_files.wording import listed
-from ci_eval.runtime.workers.canned import equal
+from ci_eval.runtime.workers.canned_tools import equal
 from ci_eval.text.sanitize import one_line
 
 MAX_ANSWERS = 25

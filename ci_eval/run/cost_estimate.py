@@ -15,8 +15,8 @@ from ci_eval.llm.judge_settings import Judging, Simulation, price
 from ci_eval.llm.model_calls import CHARS_PER_TOKEN, USUAL_OUTPUT_TOKENS
 from ci_eval.llm.prompts import Prompts
 from ci_eval.plugins.points import Judge, JudgedCriterion
+from ci_eval.records.cases import Content, EvalCase, IntermediateData, Invocation, Json, Record
 from ci_eval.records.errors import TrialError, UsageError
-from ci_eval.records.model import Content, EvalCase, IntermediateData, Invocation, Json, Record
 from ci_eval.records.questions import Question, Reading, Wording
 from ci_eval.records.trials import Trace, TrialKey
 from ci_eval.run.plan import Plan

@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from ci_eval.config.schema import RunOptions
+from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins.points import Agent, RunningAgent, Session
 from ci_eval.records.bounds import MAX_SECONDS
+from ci_eval.records.cases import Content, Invocation, Json
 from ci_eval.records.errors import DisturbedError, FailureKind, TrialError
-from ci_eval.records.model import Content, Invocation, Json
 from ci_eval.records.trials import Failure, Trace, Trial
 from ci_eval.run.conversation import Conversation, Scripted, User, Users, can_go_on
 from ci_eval.run_files.resume import Begun

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ci_eval.formats.events import USER
-from ci_eval.records.model import (
+from ci_eval.formats.event_lists import USER
+from ci_eval.records.cases import (
     Content,
     EvalCase,
     FunctionCall,
@@ -16,7 +16,7 @@ from ci_eval.records.model import (
     Json,
     Part,
 )
-from ci_eval.runtime.workers.canned import Canned
+from ci_eval.runtime.workers.canned_tools import Canned
 
 CONFIRMATION = "adk_request_confirmation"
 """The call with which ADK asks whether a tool may be called, which it names in its arguments."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from ci_eval.config import handed_secrets
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import count_cases, decide, summarise
 from ci_eval.gate.missing_credentials import lacked
@@ -17,13 +17,13 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import JudgeUsage, RunMeta
 from ci_eval.records.trials import Trial
 from ci_eval.run import participants
-from ci_eval.run.baseline import Baseline, load_baseline
+from ci_eval.run.baseline_choice import Baseline, load_baseline
 from ci_eval.run.collect import Collected, Collector, Outputs, Tally
-from ci_eval.run.describe import describe
 from ci_eval.run.execute import Conduct, execute
 from ci_eval.run.plan import Plan
-from ci_eval.run.report import MAX_WORST, clear, worst_results, write_report
+from ci_eval.run.report_assembly import MAX_WORST, clear, worst_results, write_report
 from ci_eval.run.rerun import next_round
+from ci_eval.run.run_metadata import describe
 from ci_eval.run.score import scoring
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.workspace import agent_workspace

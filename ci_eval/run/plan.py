@@ -9,17 +9,17 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-from ci_eval.config.model import Config
+from ci_eval.config.config_schema import EvalSetSpec
 from ci_eval.config.open_evalset import open_evalset, open_stored
-from ci_eval.config.schema import EvalSetSpec
 from ci_eval.config.selection import Meant, PlannedEvalSet, Selection, fits
+from ci_eval.config.validated_config import Config
 from ci_eval.gate.exemptions import covering_nothing
 from ci_eval.llm.judge_settings import Simulation
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.cases import EvalCase, Json, ToolMocks
 from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase, Json, ToolMocks
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run import requirements
 from ci_eval.runtime.clone import top_of

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ci_eval.config.model import Config
 from ci_eval.config.selection import PlannedEvalSet
+from ci_eval.config.validated_config import Config
 from ci_eval.gate.exemptions import allows_unjudged
 from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import Problem, Severity
 from ci_eval.records.evalset_facts import CaseFacts
-from ci_eval.records.model import EvalCase
 
 MAX_LINES = 20
 """Maximum number of unjudged cases named per evalset."""

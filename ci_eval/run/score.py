@@ -9,8 +9,8 @@ from typing import Any
 
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Criterion, Scorer
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Json, Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Trace, Trial
 from ci_eval.run.collect import Collector

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from ci_eval.llm.judge_settings import Simulation
 from ci_eval.llm.model_client import Asker, JudgePanel
 from ci_eval.plugins.points import Simulator
+from ci_eval.records.cases import Content, EvalCase, Invocation
 from ci_eval.records.errors import TrialError, UsageError
-from ci_eval.records.model import Content, EvalCase, Invocation
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.conversation import Scripted, User

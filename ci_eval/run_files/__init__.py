@@ -1,6 +1,7 @@
 """Files that ci-eval writes and reads again: runs, traces, reports, badges.
 
-With what is derived from them: run summaries, score tables, and what `--resume` may reuse.
+With what is derived from them: run summaries, score tables, the phrases of reports, and what
+`--resume` may reuse.
 
 Imports `text` and below.
 """

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run_files.file_names import UNDERWAY_FILE
 from ci_eval.run_files.resume import Begun

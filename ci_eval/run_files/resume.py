@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from ci_eval.records.model import Content, FunctionCall, Invocation, Json, Stored
+from ci_eval.records.cases import Content, FunctionCall, Invocation, Json, Stored
 from ci_eval.text.json_text import NotJsonError, parse_json
 
 

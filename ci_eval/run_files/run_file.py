@@ -11,8 +11,8 @@ from typing import IO, Self, TypeVar
 
 from pydantic import ValidationError
 
+from ci_eval.records.cases import SCHEMA_VERSION, Stored
 from ci_eval.records.errors import CiEvalError, Problem, UsageError
-from ci_eval.records.model import SCHEMA_VERSION, Stored
 from ci_eval.records.results import Run, RunMeta, Score, TrialResult
 from ci_eval.text.json_stream import Element, JsonFile
 from ci_eval.text.json_text import RESULT_DEPTH

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import Counts, GroupKey, Noted, NotedGroup
-from ci_eval.records.model import Status
 from ci_eval.records.results import Run, RunMeta
 from ci_eval.run_files.score_table import Columns, Past, mean_of
 

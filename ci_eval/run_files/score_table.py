@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import GroupKey
-from ci_eval.records.model import Status
 from ci_eval.records.results import CriterionFacts, RunMeta, Score, TrialResult
 
 

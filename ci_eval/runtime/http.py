@@ -19,8 +19,8 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import AfterValidator
 
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Json
 from ci_eval.runtime.http_errors import reason
 from ci_eval.text.json_text import NotJsonError, parse_json
 from ci_eval.text.sanitize import one_line

@@ -20,8 +20,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import Json
 from ci_eval.runtime import isolation
 from ci_eval.runtime.clone import top_of
 from ci_eval.runtime.context import RunContext

@@ -7,7 +7,7 @@ are indented, so that an agent that writes a line `user: …` has not spoken for
 import json
 from collections.abc import Iterator, Sequence
 
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     Content,
     FunctionCall,
     FunctionResponse,

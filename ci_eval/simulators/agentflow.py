@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from ci_eval.plugins.points import Panel, Simulator, simulator
-from ci_eval.records.model import Content, EvalCase, Invocation, Json
+from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.questions import UnreadableError
-from ci_eval.records.scenarios import goals_of, max_turns_of
+from ci_eval.records.scenario_settings import goals_of, max_turns_of
 from ci_eval.simulators._simulator_calls import answered, next_message
 from ci_eval.simulators._simulator_history import USER, written
 from ci_eval.text.json_text import parse_json

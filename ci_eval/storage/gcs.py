@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from ci_eval.records.cases import Record
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import Record
 from ci_eval.storage.downloads import MAX_OBJECT, Bounded, Copy, too_large
 from ci_eval.storage.gs_uri import SCHEME, Place
 from ci_eval.text.sanitize import one_line

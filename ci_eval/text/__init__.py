@@ -1,4 +1,6 @@
 """Text: parsing YAML and JSON with limits, redacting secrets, escaping, our own templates.
 
+Also fingerprints, suggestions for misspelt words, and phrases for validation errors.
+
 Imports `stats` and `records`.
 """

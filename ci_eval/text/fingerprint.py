@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from ci_eval.records.model import EvalCase, Json
+from ci_eval.records.cases import EvalCase, Json
 
 
 def fingerprint(value: Json) -> str:

@@ -18,7 +18,7 @@ from ci_eval.text.encodings import Spellings, literally, readings, squeezed
 from ci_eval.text.record_strings import Leaves, gathered
 
 if TYPE_CHECKING:
-    from ci_eval.records.model import Record
+    from ci_eval.records.cases import Record
 
 M = TypeVar("M", bound="Record")
 

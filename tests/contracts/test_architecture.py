@@ -90,7 +90,7 @@ def test_what_catches_everything_stands_at_three_places():
         and node.type.id == "Exception"
     }
 
-    theirs = {"runtime/workers/faults.py"}
+    theirs = {"runtime/workers/worker_faults.py"}
     assert found - theirs == {"cli/exit_codes.py", "run/execute.py", "run/score.py"}
 
 
@@ -122,7 +122,7 @@ def test_programs_are_started_by_four_modules_and_git_by_one():
     assert named == {"runtime/git.py"}
 
 
-@pytest.mark.parametrize("name", ["worker", "faults", "output", "canned"])
+@pytest.mark.parametrize("name", ["worker", "worker_faults", "worker_output", "canned_tools"])
 def test_what_runs_under_any_interpreter_is_written_for_an_old_one(name):
     source = (ROOT / "runtime/workers" / f"{name}.py").read_text(encoding="utf-8")
 

@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from ci_eval.baselines._runs_index import Index
+from ci_eval.records.cases import EvalCase, Invocation
 from ci_eval.records.findings import Report
-from ci_eval.records.model import EvalCase, Invocation
 from ci_eval.records.questions import Answer
 from ci_eval.records.results import RunMeta, TrialResult
 from ci_eval.records.trials import Recording, Trace, TrialKey

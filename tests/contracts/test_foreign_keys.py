@@ -34,9 +34,9 @@ from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.open_evalset import open_evalset
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.cases import Content, EvalCase, FunctionCall, IntermediateData, Invocation
 from ci_eval.records.errors import Problem
-from ci_eval.records.model import Content, EvalCase, FunctionCall, IntermediateData, Invocation
-from ci_eval.records.scenarios import of_metadata
+from ci_eval.records.scenario_settings import of_metadata
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.runtime.context import RunContext
 from ci_eval.simulators.llm_backed import LlmBacked

@@ -19,14 +19,14 @@ from ci_eval.records.findings import Report
 from ci_eval.records.results import Run, RunMeta, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run import pipeline
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, Tally
-from ci_eval.run.describe import describe
 from ci_eval.run.plan import Plan, plan
+from ci_eval.run.run_metadata import describe
 from ci_eval.run.score import score
 from ci_eval.run_files.score_table import Columns, Past
 from ci_eval.runtime.context import RunContext
-from ci_eval.stats import effective_tests
+from ci_eval.stats import effective_test_count
 
 UNTIL = {"until": "2999-12-31"}
 CRITERIA: dict[str, Any] = {
@@ -336,7 +336,7 @@ patient = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def _quickly():
     """Draw less where laws hold for any number of draws."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(effective_tests, "_DRAWS", 2_000)
+        patch.setattr(effective_test_count, "_DRAWS", 2_000)
         patch.setattr(mean_drop, "_FEWEST_DRAWS", 999)
         yield
 

@@ -19,8 +19,8 @@ from ci_eval.plugins import points
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.plugin import Plugin
 from ci_eval.plugins.points import Criterion, JudgedCriterion, Simulator
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.errors import JudgeError, TrialError
-from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.questions import Question
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey

@@ -9,7 +9,7 @@ import numpy as np  # noqa: TID253  # the draws are its arrays
 import pytest
 from support.slow_imports import Later
 
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run.rerun import Redraw

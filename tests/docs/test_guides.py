@@ -32,7 +32,7 @@ from support.markdown_pages import (
 from ci_eval.cli.main import main
 from ci_eval.cli.reference import KINDS
 from ci_eval.cli.reference_pages import anchor
-from ci_eval.config.schema import ConfigFile
+from ci_eval.config.config_schema import ConfigFile
 from ci_eval.text.yaml_files import parse_yaml
 
 SECTIONS = [section for path in GUIDES for section in sections(path)]

@@ -31,7 +31,7 @@ from ci_eval.baselines._runs_index import index_text
 from ci_eval.cli.main import main
 from ci_eval.llm.cassette import Cassette
 from ci_eval.pull_requests import comment_layout, comment_sections
-from ci_eval.records.model import FunctionCall, Invocation
+from ci_eval.records.cases import FunctionCall, Invocation
 from ci_eval.records.questions import Answer
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run_files.journal import Journal

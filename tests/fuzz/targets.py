@@ -19,30 +19,30 @@ from ci_eval.baselines._baseline_document import stored_runs, with_run
 from ci_eval.baselines._runs_index import index_text, read_index
 from ci_eval.cli import console, validate
 from ci_eval.cli.baseline import command_output
-from ci_eval.cli.evalset import case_sources
+from ci_eval.cli.evalset import added_cases
 from ci_eval.cli.gate import (
     comparison_output,
+    explained_report,
     explanation_output,
     power_analysis,
     power_output,
-    report_lookup,
     verdict_explanation,
 )
-from ci_eval.cli.gate.trial_costs import taken
-from ci_eval.cli.judge_check.criterion_choice import choose_of
+from ci_eval.cli.gate.power_costs import taken
+from ci_eval.cli.judge_check.calibrated_criterion import choose_of
+from ci_eval.cli.judge_check.calibration_scores import POINTERS
 from ci_eval.cli.judge_check.human_labels import read_labels
-from ci_eval.cli.judge_check.stored_scores import POINTERS
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.open_evalset import open_evalset
-from ci_eval.config.schema import GateOptions
 from ci_eval.forge.lineage import Lineage, event
 from ci_eval.llm.cassette import Cassette
 from ci_eval.plugins import points
 from ci_eval.pull_requests import comment_layout, comment_sections, report_artifacts
 from ci_eval.pull_requests.report_artifacts import LIMITS
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import CiEvalError, TrialError
-from ci_eval.records.model import EvalCase
 from ci_eval.records.trials import Trace, Trial, TrialKey
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected, collected_from
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run.score import score
@@ -173,7 +173,7 @@ def index(path: Path) -> None:
 
 def report_json(path: Path) -> None:
     """`gate explain`, of a report of one's own."""
-    report = report_lookup.report_of(
+    report = explained_report.report_of(
         str(path.rename(path.with_name("report.json"))), None, usual=None
     )
     explanation_output.show(verdict_explanation.explain(report))
@@ -322,16 +322,16 @@ _RUN = (
 
 def given_case(path: Path) -> None:
     """A case, for `evalset add` and `update`."""
-    for case in case_sources.from_file(path, shown=SHOWN):
+    for case in added_cases.from_file(path, shown=SHOWN):
         of_case(case)
 
 
 def given_adk(path: Path) -> None:
     """Scenarios and sessions, as ADK's own command takes them."""
-    for read in (case_sources.read_session, case_sources.read_initial_session):
+    for read in (added_cases.read_session, added_cases.read_initial_session):
         with suppress(*EXPECTED):
             read(str(path))
-    for case in case_sources.from_scenarios(str(path), None, now=1.8e9):
+    for case in added_cases.from_scenarios(str(path), None, now=1.8e9):
         of_case(case)
 
 

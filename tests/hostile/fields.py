@@ -7,6 +7,7 @@ decides what stands where, and `FIELDS` are all that are asked for.
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.evalset_facts import EvalSet
 from ci_eval.records.findings import (
     CaseChange,
@@ -25,7 +26,6 @@ from ci_eval.records.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.records.model import Json, Status
 from ci_eval.records.results import (
     CriterionFacts,
     InvocationScore,

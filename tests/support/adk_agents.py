@@ -12,7 +12,7 @@ from servers.loopback import Loopback, Reply, Request, as_json
 from support.agent_sessions import Place
 
 from ci_eval.agents.adk import Adk
-from ci_eval.records.model import Invocation
+from ci_eval.records.cases import Invocation
 
 AGENTS = Path(__file__).parents[1] / "integration" / "agents" / "adk_agents"
 PLACE = Place(AGENTS)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ci_eval.plugins.points import Agent, RunningAgent
+from ci_eval.records.cases import Content, EvalCase, Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, EvalCase, Invocation
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.runtime.context import RunContext
 

@@ -5,7 +5,7 @@ from typing import Any
 from support.project import turn
 
 from ci_eval.plugins.points import Criterion
-from ci_eval.records.model import EvalCase
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 

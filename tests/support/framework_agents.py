@@ -10,7 +10,7 @@ import pytest
 from support.agent_sessions import Place, Talk, converse, trial
 
 from ci_eval.plugins.points import Agent, RunningAgent
-from ci_eval.records.model import Content, FunctionResponse, Invocation, Part
+from ci_eval.records.cases import Content, FunctionResponse, Invocation, Part
 
 AGENTS = Path(__file__).parents[1] / "integration" / "agents" / "framework_agents"
 VARIABLES = {

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from support.scripted_judge import asker, judge
 
 from ci_eval.plugins.points import JudgedCriterion
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import JudgeError
-from ci_eval.records.model import EvalCase
 from ci_eval.records.questions import Question
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from ci_eval.evalsets._evalset_reading import ADK_RESPONSES
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase
 from ci_eval.records.stated_expectations import SILENCE
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 import cmarkgfm
 from cmarkgfm.cmark import Options
 
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.evalset_facts import EvalSet
 from ci_eval.records.findings import (
     CaseChange,
@@ -31,7 +32,6 @@ from ci_eval.records.findings import (
     Totals,
     Verdict,
 )
-from ci_eval.records.model import Json, Status
 from ci_eval.records.results import CriterionFacts, InvocationScore, RunMeta, Score, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 

@@ -12,7 +12,7 @@ refunds  0 ! 0 0 0
 
 from collections.abc import Iterator
 
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts, Run, RunMeta, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run_files.score_table import Columns, Past, passes

@@ -10,7 +10,7 @@ from support.judged_scores import Judgement
 from support.scripted_judge import asker, judge
 
 from ci_eval.plugins.points import JudgedCriterion
-from ci_eval.records.model import EvalCase
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.questions import Question
 from ci_eval.records.trials import Trace
 

@@ -9,8 +9,8 @@ from support.scripted_judge import asker, judge
 
 from ci_eval.llm.judge_settings import Simulation
 from ci_eval.plugins.points import Simulator
+from ci_eval.records.cases import EvalCase, Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import EvalCase, Invocation
 from ci_eval.records.questions import Question
 from ci_eval.records.results import JudgeUsage
 from ci_eval.records.trials import Trial, TrialKey

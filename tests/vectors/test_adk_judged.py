@@ -24,7 +24,7 @@ from ci_eval.criteria.adk_final_response_match_v2 import FinalResponseMatch
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory
-from ci_eval.records.model import Rubric, Status
+from ci_eval.records.cases import Rubric, Status
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace

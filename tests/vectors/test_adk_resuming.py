@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ci_eval.records.model import Content, Part
+from ci_eval.records.cases import Content, Part
 from ci_eval.run_files.resume import Node, Ran, Recovered, decide
 
 FOLDER = os.environ.get("CI_EVAL_VECTORS")

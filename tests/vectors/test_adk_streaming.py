@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ci_eval.formats.gemini_stream import Aggregator, ModelResponse, read_response
-from ci_eval.records.model import Part
+from ci_eval.records.cases import Part
 
 Chunks = list[dict[str, Any]]
 

@@ -17,7 +17,7 @@ from support.judged_scores import drawn, judged
 
 from ci_eval.config.criterion_names import resolve
 from ci_eval.plugins.points import JudgedCriterion, criterion
-from ci_eval.records.model import EvalCase
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.trials import Trace, TrialKey
 
 HERE = Path(__file__).parent

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ci_eval.plugins.points import criterion
-from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.cases import Content, EvalCase, Invocation
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 

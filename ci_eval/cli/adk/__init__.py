@@ -1,1 +1,1 @@
-"""`ci-eval adk`: the options, output and result files of `adk eval`, on top of ci-eval."""
+"""`ci-eval adk`: imitates `adk eval`: its options, interpreters, output and result files."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ci_eval.cli.adk.evalset_arguments import config_beside, named_sets, stored
-from ci_eval.cli.adk.interpreters import interpreter_of
+from ci_eval.cli.adk.adk_eval_arguments import config_beside, named_sets, stored
+from ci_eval.cli.adk.adk_eval_interpreters import interpreter_of
 from ci_eval.config.load import checked
-from ci_eval.config.model import Config
+from ci_eval.config.validated_config import Config
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, Severity, UsageError
-from ci_eval.records.model import Json
 from ci_eval.runtime.context import RunContext
 from ci_eval.text.yaml_files import Document, Loc
 

@@ -8,17 +8,17 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ci_eval.cli.adk.result_schema import (
+from ci_eval.cli.adk.adk_eval_result_schema import (
     CaseResult,
     EvalStatus,
     InvocationResult,
     MetricResult,
     criterion_of,
 )
-from ci_eval.cli.adk.score_details import RubricScore
+from ci_eval.cli.adk.adk_eval_score_details import RubricScore
 from ci_eval.cli.console import text_lines
 from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.records.model import Invocation, ToolCall
+from ci_eval.records.cases import Invocation, ToolCall
 from ci_eval.text.templates import terminal
 
 MAX_LINES = 200

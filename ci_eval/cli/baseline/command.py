@@ -3,8 +3,8 @@
 import click
 
 from ci_eval.cli import console, load
+from ci_eval.cli.baseline.baseline_saving import save
 from ci_eval.cli.baseline.command_output import show_runs, shown_runs
-from ci_eval.cli.baseline.stored_run import save
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
 from ci_eval.cli.options import config_option, json_option

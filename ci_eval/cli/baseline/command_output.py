@@ -6,7 +6,7 @@ from datetime import datetime
 from ci_eval.cli.console import say, say_table
 from ci_eval.forge.lineage import Lineage
 from ci_eval.records.findings import GroupKey, Noted
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run_files.run_summary import note
 from ci_eval.text.templates import counted, difference, duration, plain
 

@@ -9,14 +9,14 @@ from pydantic import ValidationError
 
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
-from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     EvalCase,
     IntermediateData,
     Invocation,
     InvocationEvent,
     InvocationEvents,
 )
+from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.trials import Numbering, Recording, Try
 from ci_eval.text.json_stream import walk_lines
 from ci_eval.text.json_text import TRACE_DEPTH

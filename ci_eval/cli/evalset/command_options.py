@@ -6,11 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ci_eval.cli.evalset import case_sources
+from ci_eval.cli.evalset import added_cases
 from ci_eval.cli.evalset.cases_from_traces import Wanted, expecting, from_traces, now_expecting
-from ci_eval.cli.evalset.evalset_file import EvalSetFile
+from ci_eval.cli.evalset.evalset_editing import EvalSetFile
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import UsageError
-from ci_eval.records.model import EvalCase
 from ci_eval.records.trials import Recording
 
 _FLAGS = {
@@ -38,15 +38,15 @@ def new_cases(options: dict[str, Any], *, now: float) -> list[EvalCase]:
     """
     source = _one_of(options, ("case_file", "prompt", "traces", "scenarios_file"))
     session_file = options["session_input_file"]
-    session = case_sources.read_session(session_file) if session_file else None
+    session = added_cases.read_session(session_file) if session_file else None
     match source:
         case "case_file":
             cases = _from_file(options)
         case "scenarios_file":
-            cases = case_sources.from_scenarios(options["scenarios_file"], session, now=now)
+            cases = added_cases.from_scenarios(options["scenarios_file"], session, now=now)
         case "prompt":
             prompt, expected, eval_id = (options[key] for key in ("prompt", "expected", "case"))
-            cases = [case_sources.from_prompt(prompt, expected, eval_id, now=now)]
+            cases = [added_cases.from_prompt(prompt, expected, eval_id, now=now)]
         case _:
             cases = [expecting(_recording(options), now=now)]
     if session:
@@ -112,10 +112,10 @@ def _from_file(options: dict[str, Any]) -> list[EvalCase]:
 
 def _all_of_file(name: str) -> list[EvalCase]:
     if name != "-":
-        return case_sources.from_file(Path(name), shown=name)
+        return added_cases.from_file(Path(name), shown=name)
     data = sys.stdin.buffer.read()
     with TemporaryDirectory(prefix="ci-eval-") as folder:
         suffix = "json" if data.lstrip().startswith((b"{", b"[")) else "yaml"
         path = Path(folder) / f"stdin.{suffix}"
         path.write_bytes(data)
-        return case_sources.from_file(path, shown="stdin")
+        return added_cases.from_file(path, shown="stdin")

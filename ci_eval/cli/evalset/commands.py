@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from ci_eval.cli.console import say_problems
-from ci_eval.cli.evalset import case_sources, conversion
+from ci_eval.cli.evalset import added_cases, evalset_conversion
+from ci_eval.cli.evalset.command_files import File, file_at
 from ci_eval.cli.evalset.command_options import changed_cases, new_cases
-from ci_eval.cli.evalset.evalset_location import File, file_at
-from ci_eval.cli.evalset.evalset_lookup import evalset_files, is_folder, located
+from ci_eval.cli.evalset.evalset_argument import evalset_files, is_folder, located
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.cli.options import adk_option, combined, json_option
 from ci_eval.config.open_evalset import open_evalset
@@ -182,10 +182,10 @@ def convert(file: str, to: str, out: str | None) -> int:
     \b
     ci-eval evalset convert evals/smoke.evalset.json --to cases --out evals/smoke.yaml
     """  # noqa: D301  # as above
-    written = conversion.convert(file, to, out)
+    written = evalset_conversion.convert(file, to, out)
     _refuse_there(written.file)
     say_problems(written.warnings)
-    conversion.save([written])
+    evalset_conversion.save([written])
     _done(f"{written.shown}: {counted(written.cases, 'case')} written.")
     return ExitCode.PASSED
 
@@ -205,19 +205,19 @@ def migrate(place: str, out: str | None, initial_session: str | None, *, backup:
     Of a folder it is every `*.test.json` and `*.evalset.json` of an older format in and below
     it.  Ids of cases stay as they are, so that a baseline still knows them.
     """
-    session = case_sources.read_initial_session(initial_session) if initial_session else None
+    session = added_cases.read_initial_session(initial_session) if initial_session else None
     if is_folder(place):
         if out:
             raise UsageError("--out needs a single file, not a directory")
-        found = conversion.migrate_folder(place, session)
+        found = evalset_conversion.migrate_folder(place, session)
     else:
         if out and not _same(out, place):
             _refuse_there(file_at(out))
-        one = conversion.migrate(place, out, session)
+        one = evalset_conversion.migrate(place, out, session)
         found = [one] if one else []
     for each in found:
         say_problems(each.warnings)
-    conversion.save(found, backup=backup)
+    evalset_conversion.save(found, backup=backup)
     for each in found:
         _done(f"{each.shown}: {counted(each.cases, 'case')} migrated.")
     if not found:

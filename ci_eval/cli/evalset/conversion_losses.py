@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from ci_eval.records.errors import EvalSetError, Problem
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     EvalCase,
     IntermediateData,
     Invocation,
@@ -12,6 +11,7 @@ from ci_eval.records.model import (
     Json,
     ToolCall,
 )
+from ci_eval.records.errors import EvalSetError, Problem
 
 MAX_NAMED = 3
 """Maximum number of cases that a warning names."""

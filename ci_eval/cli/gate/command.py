@@ -9,15 +9,15 @@ from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.gate import verdict_explanation
 from ci_eval.cli.gate.comparison_output import print_comparison, show_comparison
+from ci_eval.cli.gate.explained_report import report_of
 from ci_eval.cli.gate.explanation_output import show
 from ci_eval.cli.gate.power_analysis import Asked, outlook
+from ci_eval.cli.gate.power_costs import taken
 from ci_eval.cli.gate.power_output import show_outlook
-from ci_eval.cli.gate.report_lookup import report_of
-from ci_eval.cli.gate.trial_costs import taken
 from ci_eval.cli.options import config_option, json_option
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.errors import ExitCode, UsageError
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import Collected
 from ci_eval.run.pipeline import compare_and_decide
 from ci_eval.run_files.file_names import CONFIG_FILE, REPORT_FOLDER

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ci_eval.cli.console import say, say_list, say_table
 from ci_eval.cli.exit_codes import print_json
 from ci_eval.records.findings import CaseChange, Comparison, Delta, Report
-from ci_eval.run_files import wording
+from ci_eval.run_files import report_phrases
 from ci_eval.text.templates import counted, difference, p_value, plain
 
 _HEADS = (
@@ -62,12 +62,12 @@ def sections(found: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
     yield "not comparable", found.not_comparable
     flaky = (
         f"{each.case} ({each.group.criterion} on {each.group.evalset}): "
-        f"{wording.rate(each)} trials of the baseline"
+        f"{report_phrases.rate(each)} trials of the baseline"
         for each in found.flaky
     )
     yield "flaky", [*flaky]
     excused = (
-        f"{each.named} ({counted(len(each.cases), 'case')}): {wording.excuse(each)}"
+        f"{each.named} ({counted(len(each.cases), 'case')}): {report_phrases.excuse(each)}"
         for each in found.excused
     )
     yield "exempt", [*excused]
@@ -91,7 +91,7 @@ def case_line(change: CaseChange) -> str:
     key = change.group
     line = f"{change.case} ({key.criterion} on {key.evalset} with {key.agent}): "
     line += f"{_CHANGES[change.change]}, {_between(change)}"
-    if said := wording.trials(change):
+    if said := report_phrases.trials(change):
         line += f"; {said}"
     if change.certain:
         line += ": proven"

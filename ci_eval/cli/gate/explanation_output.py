@@ -3,7 +3,7 @@
 from ci_eval.cli.console import say_text
 from ci_eval.cli.gate.comparison_output import against, sections
 from ci_eval.cli.gate.verdict_explanation import Explanation
-from ci_eval.run_files.wording import drawn, named
+from ci_eval.run_files.report_phrases import drawn, named
 
 
 def show(found: Explanation) -> None:

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ci_eval.cli.gate.detectable_drop import MOST, Noise, Setting, fewest, noise_of
-from ci_eval.cli.gate.trial_costs import Cost, Taken
-from ci_eval.config.schema import GateOptions
+from ci_eval.cli.gate.power_costs import Cost, Taken
+from ci_eval.cli.gate.power_detectable_drop import MOST, Noise, Setting, fewest, noise_of
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import hard_break
 from ci_eval.gate.exemptions import excused
 from ci_eval.gate.mean_drop import Drifts
 from ci_eval.gate.pairing import Group, groups_of, pool
+from ci_eval.records.cases import Record
 from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import GroupKey
-from ci_eval.records.model import Record
 from ci_eval.records.results import Tier
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run_files.score_table import Cell
 from ci_eval.stats.intervals import at_least, most_probable_break
 

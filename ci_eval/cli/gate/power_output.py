@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ci_eval.cli.console import say, say_table, say_text
 from ci_eval.cli.gate.power_analysis import Outlook, Sensitivity
-from ci_eval.run_files.wording import named
+from ci_eval.run_files.report_phrases import named
 from ci_eval.text.templates import counted, percent, plain
 
 _HEADS = ("agent", "evalset", "criterion", "cases", "mean", "varies by", "finds a drop of")

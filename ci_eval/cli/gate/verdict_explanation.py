@@ -4,16 +4,16 @@ import math
 from collections.abc import Iterator
 from typing import Literal
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors, hard_break
 from ci_eval.gate.decide import lacks_baseline
 from ci_eval.gate.exemptions import gate_of
 from ci_eval.gate.floors import Floor
 from ci_eval.records.bounds import MAX_COUNT
+from ci_eval.records.cases import Record
 from ci_eval.records.errors import BaselineError, UsageError
 from ci_eval.records.findings import Comparison, Delta, GroupKey, Report, Verdict
-from ci_eval.records.model import Record
-from ci_eval.run_files.wording import named
+from ci_eval.run_files.report_phrases import named
 from ci_eval.stats.intervals import t_quantile
 
 

@@ -1,1 +1,1 @@
-"""`ci-eval init`: inspects a repository and writes its configuration and workflow."""
+"""`ci-eval init`: surveys a repository, drafts its first configuration, and writes its workflow."""

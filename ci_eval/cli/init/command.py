@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from ci_eval.cli.init import config_text
-from ci_eval.cli.init.agent_candidates import Candidate, candidates
 from ci_eval.cli.init.config_text import Draft
+from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.first_config import decide, runs_module
 from ci_eval.cli.init.repository_survey import Survey, survey, with_evalset
 from ci_eval.cli.init.workflow import Packages, workflow_name, workflow_text

@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ci_eval.cli.evalset.yaml_text import yaml_text
-from ci_eval.cli.init.config_check import AskedModel
+from ci_eval.cli.evalset.evalset_yaml import yaml_text
+from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.first_criteria import Scoring
 from ci_eval.llm.judge_settings import DEFAULT_CASSETTE
-from ci_eval.records.model import Json
+from ci_eval.records.cases import Json
 from ci_eval.records.trials import Recording
 from ci_eval.text.sanitize import one_line
 from ci_eval.text.templates import source

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from ci_eval.cli.init.agent_candidates import Candidate, free_name, shared_parts, unique_names
-from ci_eval.cli.init.agent_sources import FoundAgent
-from ci_eval.cli.init.config_check import try_out
 from ci_eval.cli.init.config_text import Draft, config_text
+from ci_eval.cli.init.drafted_config_check import try_out
+from ci_eval.cli.init.first_agent import Candidate, free_name, shared_parts, unique_names
 from ci_eval.cli.init.first_criteria import (
     Scoring,
     anything_said,
@@ -18,8 +17,9 @@ from ci_eval.cli.init.first_criteria import (
     written_out,
 )
 from ci_eval.cli.init.repository_survey import FoundEvalSet, Survey
+from ci_eval.cli.init.surveyed_agents import FoundAgent
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
-from ci_eval.records.model import Json
 from ci_eval.run.requirements import UnjudgedCase
 from ci_eval.runtime.context import RunContext
 

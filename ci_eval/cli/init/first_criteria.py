@@ -10,8 +10,8 @@ from ci_eval.config import presets
 from ci_eval.config.criterion_names import Dialect, resolve
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.plugins.points import WorkerCriterion
+from ci_eval.records.cases import Invocation, Json
 from ci_eval.records.errors import Problem
-from ci_eval.records.model import Invocation, Json
 
 _TRAJECTORY = "adk/tool_trajectory_avg_score"
 _RESPONSE = "adk/response_match_score"

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ci_eval.cli.init.agent_sources import Sources, read_sources
+from ci_eval.cli.init.surveyed_agents import Sources, read_sources
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.formats.sniff import read_head, syntax_of
 from ci_eval.plugins import points
 from ci_eval.plugins.plugin import Syntax
+from ci_eval.records.cases import Json
 from ci_eval.records.errors import Problem, UsageError
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import Json
 from ci_eval.run_files.file_names import REPORT_FOLDER
 
 MAX_FILES = 50_000

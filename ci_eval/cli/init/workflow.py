@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ci_eval.cli.evalset.yaml_text import yaml_text
-from ci_eval.cli.init.config_check import AskedModel
+from ci_eval.cli.evalset.evalset_yaml import yaml_text
 from ci_eval.cli.init.config_text import filled
+from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.text.sanitize import one_line
 
 ACTION = "OWNER/ci-eval"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from ci_eval.records.model import Record
+from ci_eval.records.cases import Record
 from ci_eval.stats.intervals import Z95, mean_interval, wilson_interval
 
 

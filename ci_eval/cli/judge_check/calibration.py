@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from ci_eval.cli.judge_check.agreement import Agreement, Distance, Interval, Share
 from ci_eval.cli.judge_check.human_labels import Item, Labels
 from ci_eval.cli.judge_check.judge_verdicts import Verdict
-from ci_eval.records.model import Record
+from ci_eval.records.cases import Record
 from ci_eval.records.results import JudgeUsage
 from ci_eval.text.templates import percent, plain
 

@@ -9,12 +9,12 @@ import click
 from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import EXIT_CODES, print_json
 from ci_eval.cli.judge_check import judge_verdicts
+from ci_eval.cli.judge_check.calibrated_criterion import choose, choose_of
 from ci_eval.cli.judge_check.calibration import Calibration, Judges, Required, calibrate, decide
 from ci_eval.cli.judge_check.calibration_output import show
-from ci_eval.cli.judge_check.criterion_choice import choose, choose_of
+from ci_eval.cli.judge_check.calibration_scores import POINTERS, scores_of
 from ci_eval.cli.judge_check.human_labels import read_labels
 from ci_eval.cli.judge_check.labelled_responses import responses
-from ci_eval.cli.judge_check.stored_scores import POINTERS, scores_of
 from ci_eval.cli.options import config_option, json_option
 from ci_eval.llm import model_client
 from ci_eval.records.results import JudgeUsage

@@ -8,10 +8,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from ci_eval.cli.judge_check.criterion_choice import Bar, Chosen
+from ci_eval.cli.judge_check.calibrated_criterion import Bar, Chosen
 from ci_eval.records.bounds import MAX_VALUE
+from ci_eval.records.cases import EvalCase, Json, Record
 from ci_eval.records.errors import NothingSelectedError, Problem, UsageError
-from ci_eval.records.model import EvalCase, Json, Record
 from ci_eval.text.json_stream import Element, walk_lines
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import describe, explain

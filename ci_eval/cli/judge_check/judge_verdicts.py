@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ci_eval.cli.judge_check.criterion_choice import Bar, Chosen
+from ci_eval.cli.judge_check.calibrated_criterion import Bar, Chosen
 from ci_eval.cli.judge_check.human_labels import Item
 from ci_eval.cli.judge_check.labelled_responses import Subject
 from ci_eval.llm import model_client
 from ci_eval.llm.judge_settings import Judging
 from ci_eval.plugins.points import JudgedCriterion
-from ci_eval.records.model import Json, Status
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.score import score

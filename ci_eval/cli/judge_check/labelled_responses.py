@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from ci_eval.cli.judge_check.human_labels import Form, Line, Refuse
 from ci_eval.plugins.points import JudgedCriterion
-from ci_eval.records.model import Content, EvalCase, Invocation
+from ci_eval.records.cases import Content, EvalCase, Invocation
 from ci_eval.text.suggest import did_you_mean
 from ci_eval.text.validation_messages import explain
 from ci_eval.text.yaml_files import dotted

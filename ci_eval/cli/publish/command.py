@@ -9,7 +9,7 @@ from ci_eval.cli import console, load
 from ci_eval.cli.exit_codes import apart_from_json, print_json
 from ci_eval.cli.options import json_option
 from ci_eval.cli.publish.command_options import posting_options, wanted
-from ci_eval.pull_requests import after_run
+from ci_eval.pull_requests import run_posting
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_thread import PostingError
 from ci_eval.pull_requests.fork_reports import Relayed, Told, relay
@@ -58,7 +58,7 @@ def _stored(given: tuple[str, ...], options: Options, context: RunContext) -> Re
         else:
             suites.setdefault(each.meta.suite, []).append(each)
     for suite, reports in suites.items():
-        posted = after_run.post(reports, options, context)
+        posted = run_posting.post(reports, options, context)
         found.told += [Told(suite, each.meta.job, each.verdict.outcome, posted) for each in reports]
     return found
 

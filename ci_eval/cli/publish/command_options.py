@@ -12,7 +12,7 @@ from ci_eval.cli import load
 from ci_eval.cli.options import Decorator, combined
 from ci_eval.forge.job_name import job_name
 from ci_eval.plugins.points import Reporter
-from ci_eval.pull_requests import after_run, unevaluated_comment
+from ci_eval.pull_requests import run_posting, unevaluated_comment
 from ci_eval.pull_requests.comment_options import MODES, WHENS, Mode, Options
 from ci_eval.pull_requests.github_runner import append_outputs, not_evaluated, summarise
 from ci_eval.pull_requests.sticky_comment import Posted
@@ -67,7 +67,7 @@ def tell(
         return
 
     writes = document if isinstance(document, Markdown) else None
-    _hand_over(after_run.post([report], options, context, writes), context)
+    _hand_over(run_posting.post([report], options, context, writes), context)
 
 
 def tell_none(why: str, config: str, given: Mapping[str, Any], *, is_news: bool) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from ci_eval.cli import console, load
-from ci_eval.cli.adk.result_files import run_and_write
-from ci_eval.cli.baseline import stored_run
+from ci_eval.cli.adk.adk_eval_result_files import run_and_write
+from ci_eval.cli.baseline import baseline_saving
 from ci_eval.cli.exit_codes import EXIT_CODES, apart_from_json, naming_files, print_json
 from ci_eval.cli.options import (
     config_option,
@@ -94,9 +94,9 @@ def _run(config: str, folder: Path, options: dict[str, Any], *, as_json: bool) -
     def publish(report: Report) -> None:
         console.say_report(report, str(folder))
         if options["baseline_save"] == "auto":
-            stored_run.save_if_merged(configured, str(folder), context)
+            baseline_saving.save_if_merged(configured, str(folder), context)
         elif options["baseline_save"]:
-            stored_run.save_after_run(configured, str(folder), context)
+            baseline_saving.save_after_run(configured, str(folder), context)
         code, reports = EXIT_CODES[report.verdict.outcome], configured.reports
         with apart_from_json(as_json=as_json):
             github_runner.publish(report, folder, code, context.env, tuple(reports))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from ci_eval.llm.providers.connection import Connection, sendable
-from ci_eval.llm.providers.failures import Failures
-from ci_eval.llm.providers.settings import Settings, SettingsRecord, explained
+from ci_eval.llm.providers.model_connection import Connection, sendable
+from ci_eval.llm.providers.model_failures import Failures
+from ci_eval.llm.providers.model_settings import Settings, SettingsRecord, explained
+from ci_eval.records.cases import Json, Record
 from ci_eval.records.errors import JudgeError
-from ci_eval.records.model import Json, Record
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.environments import KeyName
 from ci_eval.runtime.http import MAX_BODY, Address, address, client_session

@@ -58,7 +58,7 @@ def _run_file(name: str) -> Any:
     return SimpleNamespace(**runpy.run_path(join(dirname(__file__), name)))
 
 
-_output = _run_file("output.py")
+_output = _run_file("worker_output.py")
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
@@ -135,8 +135,8 @@ def _listen(wire: Wire, runner: Runner) -> None:
 
 
 def _faults() -> Any:
-    """Return the module `faults`, loaded on demand."""
-    return _run_file("faults.py")
+    """Return the module `worker_faults`, loaded on demand."""
+    return _run_file("worker_faults.py")
 
 
 # --- The callable -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from support.project import CONFIG, Project, case, turn
 from ci_eval.agents import a2a
 from ci_eval.agents.a2a import A2A
 from ci_eval.plugins.points import RunningAgent
-from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Part, ToolCall
+from ci_eval.records.cases import Content, FunctionCall, FunctionResponse, Part, ToolCall
 from ci_eval.runtime.retry import Backoff
 
 HERE = Path(__file__).parent

@@ -16,8 +16,8 @@ from support.adk_agents import PLACE, VERSIONS, Weather, agent
 from support.agent_sessions import Place, converse
 
 from ci_eval.agents.adk import Adk
+from ci_eval.records.cases import Content, EvalCase, Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, EvalCase, Invocation
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.conversation import Conversation, Scripted
 

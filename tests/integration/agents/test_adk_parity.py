@@ -16,9 +16,9 @@ from servers.loopback import serving
 from support.adk_agents import AGENTS, PLACE, VERSIONS, Weather, agent, normal, python
 
 from ci_eval.agents.adk import Adk
+from ci_eval.records.cases import Content, Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Invocation
-from ci_eval.runtime.workers.pool import Adapter
+from ci_eval.runtime.workers.worker_pool import Adapter
 
 SCRIPT = Path(__file__).with_name("adk_parity.py")
 

@@ -24,7 +24,7 @@ from ci_eval.agents import adk_server as _adk_server
 from ci_eval.agents.adk import Adk
 from ci_eval.agents.adk_server import AdkServer
 from ci_eval.plugins.points import RunningAgent
-from ci_eval.records.model import Content, FunctionCall, Invocation, ToolCall
+from ci_eval.records.cases import Content, FunctionCall, Invocation, ToolCall
 from ci_eval.runtime.context import RunContext
 
 HERE = Path(__file__).parent

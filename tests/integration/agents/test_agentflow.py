@@ -20,7 +20,7 @@ from support.framework_agents import (
 
 from ci_eval.agents.agentflow import AgentFlow
 from ci_eval.plugins.points import RunningAgent
-from ci_eval.records.model import FunctionCall, Invocation
+from ci_eval.records.cases import FunctionCall, Invocation
 
 SHOP = {"app_name": "shop", "user_id": "ada", "session_id": "same"}
 CANNED = {"weather": {"result": {"sky": "canned"}}, "broken": {"error": "on strike"}}

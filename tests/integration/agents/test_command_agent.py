@@ -10,8 +10,8 @@ from support.agent_sessions import Place, dies, trial, until
 from ci_eval.agents import command as command_module
 from ci_eval.agents.command import Command
 from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.cases import Content, FunctionCall, Part, ToolCall
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, FunctionCall, Part, ToolCall
 from ci_eval.runtime import processes
 
 ECHO = """

@@ -11,7 +11,7 @@ from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing,
 from ci_eval.agents._framework_agent import Framework
 from ci_eval.plugins.points import RunningAgent
 from ci_eval.records.errors import DisturbedError
-from ci_eval.runtime.workers import link
+from ci_eval.runtime.workers import worker_link
 
 ENV = ["COVERAGE_*"]
 ADAPTER = Path(__file__).with_name("fake_adapter.py")
@@ -87,7 +87,7 @@ def test_alone_it_is_known_which_conversation_it_died_of(place: Place) -> None:
 def test_one_that_hangs_is_cancelled_and_the_worker_goes_on(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "GRACE_S", LONG_S)
+    monkeypatch.setattr(worker_link, "GRACE_S", LONG_S)
 
     async def hold(running: RunningAgent) -> list[Talk]:
         return [
@@ -105,7 +105,7 @@ def test_one_that_hangs_is_cancelled_and_the_worker_goes_on(
 def test_all_that_one_keeps_from_going_on_run_again_however_many_they_are(
     place: Place, place_of_it: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "GRACE_S", 60.0)
+    monkeypatch.setattr(worker_link, "GRACE_S", 60.0)
     said = ["a"] * 6
     said.insert(place_of_it, "block")
 

@@ -12,9 +12,9 @@ from support.agent_sessions import Place, Talk, converse, trial
 
 from ci_eval.agents import _model_retries
 from ci_eval.agents.gemini import Gemini
-from ci_eval.formats.events import calls_of
+from ci_eval.formats.event_lists import calls_of
 from ci_eval.plugins.points import RunningAgent
-from ci_eval.records.model import Content, Invocation, ToolCall
+from ci_eval.records.cases import Content, Invocation, ToolCall
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.retry import Backoff
 

@@ -17,8 +17,8 @@ from ci_eval.agents import http
 from ci_eval.agents._http_responses import Reading
 from ci_eval.agents.http import Http
 from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.cases import Content, ToolCall
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, ToolCall
 from ci_eval.runtime.http import Request as Sent
 from ci_eval.text.json_text import parse_json
 

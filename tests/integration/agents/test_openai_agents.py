@@ -20,8 +20,8 @@ from support.framework_agents import (
 
 from ci_eval.agents.openai_agents import OpenAIAgents
 from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.cases import Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Invocation
 
 SHOP = {"app_name": "shop", "user_id": "ada"}
 CANNED = {

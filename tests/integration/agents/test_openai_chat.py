@@ -14,7 +14,7 @@ from support.agent_sessions import Place, trial
 from ci_eval.agents import _model_retries
 from ci_eval.agents.openai_chat import OpenAIChat
 from ci_eval.plugins.points import RunningAgent
-from ci_eval.records.model import Content, Part, ToolCall
+from ci_eval.records.cases import Content, Part, ToolCall
 from ci_eval.runtime.retry import Backoff
 
 KEY = "sk-a-key-of-this-test"

@@ -8,12 +8,12 @@ from support.agent_sessions import LONG_S, Place, passing, trial
 
 from ci_eval.agents.command import Command
 from ci_eval.agents.python import Python
-from ci_eval.config.schema import RunOptions
+from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins.points import Agent, RunningAgent
-from ci_eval.records.model import Content, Invocation
+from ci_eval.records.cases import Content, Invocation
 from ci_eval.records.trials import Trace
 from ci_eval.run.execute import Conduct, execute_trial
-from ci_eval.runtime.workers import link
+from ci_eval.runtime.workers import worker_link
 
 ENV = ["COVERAGE_*"]
 
@@ -135,7 +135,7 @@ def test_what_one_wrote_that_was_out_of_time_is_kept_and_no_one_elses(
             open(message, "w").close()
             {wait}(600)
     """
-    monkeypatch.setattr(link, "GRACE_S", LONG_S)
+    monkeypatch.setattr(worker_link, "GRACE_S", LONG_S)
     paths = [place.root / name for name in ("anna", "bob")]
     agent = python(place, code)
     with passing(LONG_S, when=lambda: all(path.exists() for path in paths)):

@@ -20,7 +20,7 @@ from support.framework_agents import (
 
 from ci_eval.agents.pydantic_ai import PydanticAI
 from ci_eval.plugins.points import RunningAgent
-from ci_eval.records.model import Invocation
+from ci_eval.records.cases import Invocation
 
 SHOP = {"app_name": "shop", "user_id": "ada"}
 CANNED = {

@@ -13,10 +13,10 @@ from support.agent_sessions import LONG_S, Place, Talk, converse, dies, passing,
 
 from ci_eval.agents.python import Python, _Running
 from ci_eval.plugins.points import RunningAgent
+from ci_eval.records.cases import Content, FunctionCall, Part, ToolCall
 from ci_eval.records.errors import DisturbedError, TrialError
-from ci_eval.records.model import Content, FunctionCall, Part, ToolCall
-from ci_eval.runtime.workers import link as _link
-from ci_eval.runtime.workers import pool as _pool
+from ci_eval.runtime.workers import worker_link as _link
+from ci_eval.runtime.workers import worker_pool as _pool
 
 ENV = ["COVERAGE_*"]
 """So that what runs in workers is measured, too."""

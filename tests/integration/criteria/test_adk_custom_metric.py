@@ -17,7 +17,7 @@ from support.project import REFUNDS, Project, content
 
 from ci_eval.config.eval_config import read_eval_config
 from ci_eval.criteria.adk_custom_metric import CustomMetric
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.score import score

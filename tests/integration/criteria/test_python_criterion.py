@@ -11,14 +11,14 @@ from support.agent_sessions import LONG_S, Place, dies, passing
 from support.project import REFUNDS, case, turn
 
 from ci_eval.criteria.ci_python import Python, _Function
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.errors import DisturbedError
-from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers import link
-from ci_eval.runtime.workers.pool import Pool
+from ci_eval.runtime.workers import worker_link
+from ci_eval.runtime.workers.worker_pool import Pool
 
 ENV = ["COVERAGE_*"]
 """So that what runs in workers is measured, too."""
@@ -256,7 +256,7 @@ def test_one_that_dies_is_an_error_that_shows_how(place: Place) -> None:
 def test_one_that_hangs_is_out_of_time(
     place: Place, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link, "GRACE_S", 0.2)
+    monkeypatch.setattr(worker_link, "GRACE_S", 0.2)
     code = f"""
         import os, time
         {form} check(trial):

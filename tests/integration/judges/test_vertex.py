@@ -20,7 +20,7 @@ from support.service_scores import served
 
 from ci_eval.criteria.adk_vertex import VertexJudged
 from ci_eval.plugins import points
-from ci_eval.records.model import EvalCase
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.questions import Question
 from ci_eval.records.trials import Trace, TrialKey
 

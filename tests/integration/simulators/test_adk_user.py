@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.simulated_conversations import played
 
-from ci_eval.records.model import EvalCase, Invocation
+from ci_eval.records.cases import EvalCase, Invocation
 from ci_eval.records.questions import Question
 from ci_eval.simulators.llm_backed import LlmBacked
 

@@ -8,8 +8,8 @@ import pytest
 
 from ci_eval.agents._a2a_task import Progress, Received
 from ci_eval.agents._a2a_wire import V03, V10, Card, Interface, Message, read_update
+from ci_eval.records.cases import Content, FunctionCall, FunctionResponse, Part, ToolCall
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, FunctionCall, FunctionResponse, Part, ToolCall
 
 URL = "http://127.0.0.1:9999/"
 ASKED = Content.of_text("x", role="user")

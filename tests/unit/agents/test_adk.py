@@ -8,8 +8,8 @@ from support.agent_sessions import Place, trial
 from support.git_repositories import git_init
 
 from ci_eval.agents.adk import MAX_EVENTS, Adk
+from ci_eval.records.cases import Content
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content
 
 ASKED = Content.of_text("Hello", role="user")
 SAID = {"author": "bot", "invocation_id": "e-1", "content": {"parts": [{"text": "Hi."}]}}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.agents._adk_events import Rules, refuse_silence, to_invocation
+from ci_eval.records.cases import Content, Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Invocation
 
 ASKED = Content.of_text("Where is it?", role="user")
 USAGE = {"promptTokenCount": 7, "candidatesTokenCount": 2}

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from ci_eval.agents._agent_reply import EXPECTED, to_invocation, unexpected
+from ci_eval.records.cases import Content, FunctionCall, IntermediateData, Invocation, ToolCall
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, FunctionCall, IntermediateData, Invocation, ToolCall
 
 QUESTION = Content.of_text("Will it rain?", role="user")
 

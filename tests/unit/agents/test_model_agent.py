@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from ci_eval.agents._model_agent import CannedTools, filled_in
+from ci_eval.records.cases import CannedResults, Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import CannedResults, Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.trials import Trial, TrialKey
 
 STATE: dict[str, Any] = {"city": "Oslo", "n": 3, "none": None, "user:name": "Ada", "a b": 1}

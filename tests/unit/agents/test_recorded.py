@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ci_eval.agents.recorded import MAX_PROBLEMS, Recorded
+from ci_eval.records.cases import Content, EvalCase, Invocation, Json
 from ci_eval.records.errors import TrialError, UsageError
-from ci_eval.records.model import Content, EvalCase, Invocation, Json
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run_files.journal import trace_line
 from ci_eval.runtime.context import RunContext

@@ -10,8 +10,8 @@ from support.run_language import make_run, meta, results
 
 from ci_eval.baselines.file import FileStore
 from ci_eval.forge.lineage import Lineage
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import BaselineError, UsageError
-from ci_eval.records.model import Status
 from ci_eval.records.results import InvocationScore, Run
 from ci_eval.run_files.score_table import Past
 from ci_eval.runtime.context import RunContext

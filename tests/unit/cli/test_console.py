@@ -4,8 +4,8 @@ import pytest
 from support.report_language import compared, compared_in_full, make_report
 
 from ci_eval.cli.console import Progress, say_report
+from ci_eval.records.cases import Status
 from ci_eval.records.findings import Report
-from ci_eval.records.model import Status
 from ci_eval.records.results import TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 

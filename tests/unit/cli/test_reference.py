@@ -12,14 +12,14 @@ from pydantic import Field
 
 from ci_eval.cli import reference
 from ci_eval.cli.reference import KINDS, catalogue, descriptions, json_schema, table
+from ci_eval.config.config_schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.config.criterion_names import AMBIGUOUS
 from ci_eval.config.load import load
 from ci_eval.config.presets import PRESETS
-from ci_eval.config.schema import ConfigFile, EvalSetSpec, GateOptions, MatrixRow, RunOptions
 from ci_eval.criteria.adk_matches import ToolTrajectory
 from ci_eval.plugins import points
+from ci_eval.records.cases import Record
 from ci_eval.records.errors import ConfigError, UsageError
-from ci_eval.records.model import Record
 from ci_eval.runtime.context import RunContext
 
 SCHEMA = json_schema()

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from ci_eval.agents.recorded import Recorded
 from ci_eval.baselines.file import FileStore
 from ci_eval.config.load import load
-from ci_eval.config.model import Config
+from ci_eval.config.validated_config import Config
 from ci_eval.plugins import points
 from ci_eval.records.errors import ConfigError, UsageError
 from ci_eval.runtime.context import RunContext

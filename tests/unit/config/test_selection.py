@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.config.selection import Meant, PlannedEvalSet, Selection
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
-from ci_eval.records.model import EvalCase
 
 IDS = st.text("ab[]*?!-", max_size=5)
 

@@ -8,7 +8,7 @@ import pytest
 
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.config.load import load
-from ci_eval.config.model import Config
+from ci_eval.config.validated_config import Config
 from ci_eval.judges.openai import OpenAI
 from ci_eval.records.errors import ConfigError
 from ci_eval.runtime.context import RunContext

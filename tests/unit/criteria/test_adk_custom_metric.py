@@ -10,12 +10,12 @@ from support.agent_sessions import Place
 from support.project import REFUNDS, turn
 
 from ci_eval.criteria.adk_custom_metric import CustomMetric, Interval, _Metric
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.score import score
-from ci_eval.runtime.workers.pool import Pool
+from ci_eval.runtime.workers.worker_pool import Pool
 
 TWO = [turn("Refund 7", "Done."), turn("Thanks", "Bye.")]
 KEY = TrialKey(agent="bot", evalset="e", case="c")

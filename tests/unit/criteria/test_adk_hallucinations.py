@@ -15,7 +15,7 @@ from support.scripted_judge import asker, judge
 
 from ci_eval.criteria._judged_sentences import LABELS, read_findings, read_sentences
 from ci_eval.criteria.adk_hallucinations_v1 import Hallucinations
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace

@@ -12,7 +12,7 @@ from support.judged_scores import drawn, judged
 
 from ci_eval.criteria._rubric_verdicts import read
 from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, RubricTrajectory
-from ci_eval.records.model import Rubric, Status
+from ci_eval.records.cases import Rubric, Status
 from ci_eval.records.questions import UnreadableError
 from ci_eval.records.trials import Trace
 

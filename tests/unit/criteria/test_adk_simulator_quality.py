@@ -8,7 +8,7 @@ from support.case_language import KEY, expecting
 from support.judged_scores import judged
 
 from ci_eval.criteria.adk_per_turn_user_simulator_quality_v1 import SimulatorQuality, read
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.trials import Trace
 

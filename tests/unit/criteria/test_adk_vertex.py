@@ -18,8 +18,8 @@ from ci_eval.criteria.adk_vertex import (
     TrajectoryQuality,
     VertexJudged,
 )
+from ci_eval.records.cases import EvalCase, Invocation, Status
 from ci_eval.records.errors import JudgeError
-from ci_eval.records.model import EvalCase, Invocation, Status
 from ci_eval.records.questions import Question, UnreadableError
 from ci_eval.records.trials import Trace
 

@@ -13,7 +13,7 @@ import pytest
 from ci_eval.config.eval_config import EvalConfigFile, read_eval_config
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.plugins.points import Criterion
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 

@@ -10,7 +10,7 @@ from support.judged_scores import Judgement, drawn, judged
 
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.trials import Trace
 
 NAMES = [name for name in points.criterion if name.startswith("agentflow/")]

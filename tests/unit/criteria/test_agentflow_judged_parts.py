@@ -17,7 +17,7 @@ from ci_eval.criteria.agentflow_responses import (
     read_rubrics,
 )
 from ci_eval.criteria.agentflow_simulation_goals import SimulationGoals
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 
 HELLO = expecting("Hello!")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ci_eval.criteria.agentflow_sequences import NodeOrderMatch
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ci_eval.criteria._agentflow import AgentFlowCriterion
 from ci_eval.criteria.agentflow_texts import ContainsKeywords, RougeMatch
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from ci_eval.criteria.agentflow_sequences import OfToolCalls, ToolNameMatch, ToolTrajectory
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 

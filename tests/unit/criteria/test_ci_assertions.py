@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.case_language import SCENARIO, did, expecting
 
 from ci_eval.criteria.ci_assertions import Assertions
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 
 

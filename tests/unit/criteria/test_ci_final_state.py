@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.case_language import SCENARIO, did, expecting
 
 from ci_eval.criteria.ci_final_state import FinalState
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 
 LOST: dict[str, Any] = {"order": {"status": "open"}}
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from support.case_language import on_response
 
 from ci_eval.criteria.ci_json_schema import JsonSchema
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 from ci_eval.text.validation_messages import explain
 
 ORDER = {

@@ -12,8 +12,8 @@ from support.case_language import SCENARIO, did, expecting, on_response, value_o
 from ci_eval.criteria import _text_patterns
 from ci_eval.criteria.ci_text import Contains, ExactMatch, Regex
 from ci_eval.plugins.points import Criterion
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Status
 
 SILENT: dict[str, Any] = {"intermediate_data": {}}
 THOUGHT = {"final_response": {"parts": [{"text": "Hm.", "thought": True}, {"text": "Yes."}]}}

@@ -12,8 +12,8 @@ from support.case_language import SCENARIO, did, expecting, value_of
 from ci_eval.criteria._best_assignment import best_total
 from ci_eval.criteria._json_equality import equal, within
 from ci_eval.criteria.ci_tool_arguments import ToolArguments
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Status
 
 Args = dict[str, Any]
 WITHOUT_ARGS: Args = {"intermediate_data": {"tool_uses": [{"name": "t"}]}}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.case_language import did, expecting
 
 from ci_eval.criteria.ci_tool_use import ToolErrors, has_failed
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 from ci_eval.records.results import Score
 
 

@@ -10,7 +10,7 @@ from support.case_language import SCENARIO, did, expecting, value_of
 
 from ci_eval.criteria.ci_tool_use import ForbiddenTools, RequiredTools, ToolOrder
 from ci_eval.plugins.points import Criterion
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 
 UNSEEN: dict[str, Any] = {"final_response": {"parts": [{"text": "x"}]}}
 names = st.sampled_from(["find", "get_a", "get_b", "pay"])

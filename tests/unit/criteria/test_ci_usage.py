@@ -6,7 +6,7 @@ import pytest
 from support.case_language import did, expecting
 
 from ci_eval.criteria.ci_usage import Consumption, Cost, Latency, Tokens, ToolCalls
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 from ci_eval.records.results import Score
 
 

@@ -12,7 +12,7 @@ from ci_eval.criteria.adk_efficiency import (
     TokenUsage,
     ToolCallCount,
 )
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace, TrialKey
 

@@ -11,7 +11,7 @@ from ci_eval.criteria import adk_per_turn_user_simulator_quality_v1 as simulator
 from ci_eval.criteria._judge_answers import json_object, labels_in
 from ci_eval.criteria._judged_sentences import read_findings, read_sentences
 from ci_eval.llm.model_client import MAX_ANSWER_CHARS
-from ci_eval.records.model import Rubric
+from ci_eval.records.cases import Rubric
 
 RUBRIC = Rubric.model_validate({"rubric_id": "ra", "rubric_content": {"text_property": "Done."}})
 READERS: dict[str, Callable[[str], Any]] = {

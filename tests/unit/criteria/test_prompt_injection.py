@@ -22,7 +22,7 @@ from ci_eval.criteria.adk_rubric_based import RubricResponse, RubricToolUse, Rub
 from ci_eval.llm.prompts import Prompts, mark_of
 from ci_eval.plugins import points
 from ci_eval.plugins.points import JudgedCriterion
-from ci_eval.records.model import EvalCase, Json, Status
+from ci_eval.records.cases import EvalCase, Json, Status
 from ci_eval.records.trials import Trace
 
 HOSTILE = {

@@ -13,7 +13,7 @@ from ci_eval.criteria._shown_to_judges import (
     steps,
     tool_calls,
 )
-from ci_eval.records.model import Invocation
+from ci_eval.records.cases import Invocation
 
 
 def of(**more: Any) -> Invocation:

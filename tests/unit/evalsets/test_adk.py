@@ -10,9 +10,9 @@ from support.reader_problems import in_lines, told
 
 from ci_eval.evalsets import _evalset_reading
 from ci_eval.evalsets.adk import Adk
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase
 
 HELLO = {"parts": [{"text": "Hello"}]}
 CASE: dict[str, Any] = {"eval_id": "a", "conversation": [{"user_content": HELLO}]}

@@ -15,9 +15,9 @@ from ci_eval.config.open_evalset import open_evalset, reader_of
 from ci_eval.evalsets import _evalset_reading
 from ci_eval.evalsets.agentflow import AgentFlow
 from ci_eval.formats.sniff import read_head
+from ci_eval.records.cases import EvalCase, IntermediateData, ToolCall
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase, IntermediateData, ToolCall
 from ci_eval.records.stated_expectations import states
 from ci_eval.text.fingerprint import of_case
 

@@ -12,9 +12,9 @@ from ci_eval.evalsets.agents_cli import AgentsCliDataset
 from ci_eval.evalsets.openai import OpenAI
 from ci_eval.evalsets.trpc import TrpcAgentGo
 from ci_eval.plugins.points import EvalSetReader
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import EvalSetError
 from ci_eval.records.evalset_facts import OpenedEvalSet
-from ci_eval.records.model import EvalCase
 from ci_eval.records.stated_expectations import states
 
 

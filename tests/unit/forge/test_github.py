@@ -36,7 +36,7 @@ from ci_eval.forge import github as module
 from ci_eval.forge import rest
 from ci_eval.forge.github import GitHub, GitHubError, connected
 from ci_eval.forge.rest import LimitedError
-from ci_eval.records.model import Stored
+from ci_eval.records.cases import Stored
 from ci_eval.runtime import http
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response
@@ -834,7 +834,7 @@ ASKS = """
 import asyncio, os, time
 from pathlib import Path
 from ci_eval.forge import github, rest
-from ci_eval.records.model import Stored
+from ci_eval.records.cases import Stored
 from ci_eval.runtime.context import RunContext
 
 class PullRequest(Stored):

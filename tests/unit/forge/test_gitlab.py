@@ -19,7 +19,7 @@ from ci_eval.forge import gitlab as module
 from ci_eval.forge import rest
 from ci_eval.forge.gitlab import GitLab, connected, limit_s
 from ci_eval.forge.rest import HostError
-from ci_eval.records.model import Stored
+from ci_eval.records.cases import Stored
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.http import Request, Response
 from ci_eval.runtime.retry import Backoff

@@ -14,8 +14,8 @@ from ci_eval.formats.gemini_stream import (
     read_response,
     with_ids,
 )
+from ci_eval.records.cases import Content, Part
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, Part
 
 T = TypeVar("T")
 

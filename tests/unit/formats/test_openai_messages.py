@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.formats.events import as_args, as_response, invocations
+from ci_eval.formats.event_lists import as_args, as_response, invocations
 from ci_eval.formats.openai_messages import events_of, read_talk
-from ci_eval.records.model import IntermediateData, Invocation
+from ci_eval.records.cases import IntermediateData, Invocation
 
 
 def held(*messages: dict[str, Any]) -> tuple[Invocation, ...]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.run_language import FACTS, columns, meta, past, results
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import compare
 from ci_eval.records.errors import BaselineError
 from ci_eval.records.findings import Comparison

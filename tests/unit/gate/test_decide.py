@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support.run_language import FACTS, columns, meta, past, results
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import mean_drop
 from ci_eval.gate.compare import compare
 from ci_eval.gate.decide import count_cases, decide, summarise
 from ci_eval.records.findings import Comparison, Together, Verdict
 from ci_eval.records.results import CriterionFacts, RunMeta, TrialResult
 from ci_eval.run_files.score_table import Columns, Past, passes
-from ci_eval.stats import effective_tests
+from ci_eval.stats import effective_test_count
 
 SOLID = "x 1\ny 1\nz 1"
 
@@ -634,7 +634,7 @@ def _swapped(word: str) -> str:
 def _quickly():
     """Draw less where laws hold for any number of draws."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(effective_tests, "_DRAWS", 2_000)
+        patch.setattr(effective_test_count, "_DRAWS", 2_000)
         patch.setattr(mean_drop, "_FEWEST_DRAWS", 999)
         yield
 

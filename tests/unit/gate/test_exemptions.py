@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from support.run_language import columns, meta, past
 
-from ci_eval.config.schema import Acceptance, GateOptions, Quarantine
+from ci_eval.config.config_schema import Acceptance, GateOptions, Quarantine
 from ci_eval.gate.compare import compare
 from ci_eval.gate.exemptions import covers, day_of, excused, gate_of, in_force, listed
 from ci_eval.records.errors import BaselineError

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
 from ci_eval.records.findings import GroupKey, GroupSummary, Totals
 from ci_eval.stats.intervals import wilson_interval

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from support.run_language import FACTS, columns, meta, past
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import examine
 from ci_eval.gate.hard_break import MAX_CONFIRMING, Breaks, breaks
 from ci_eval.records.results import CriterionFacts

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from support.run_language import FACTS, columns, meta, past, results
 
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.compare import compare, examine
 from ci_eval.gate.mean_drop import Drifts, Finding
 from ci_eval.gate.pairing import groups_of, pool

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from servers.gemini import answer
 
-from ci_eval.judges._gemini_replies import read_answer
+from ci_eval.judges._gemini_judge_replies import read_answer
 from ci_eval.judges.gemini import Gemini
 from ci_eval.llm.providers.gemini import is_key_wrong, is_spent, retry_delay
 

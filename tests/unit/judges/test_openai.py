@@ -10,9 +10,9 @@ from pydantic import ValidationError
 from servers.openai import completion, response
 
 import ci_eval.judges.openai
-from ci_eval.judges._openai_calls import Api, Call, strict
+from ci_eval.judges._openai_judge_calls import Api, Call, strict
 from ci_eval.judges.openai import OpenAI
-from ci_eval.llm.providers.settings import Settings
+from ci_eval.llm.providers.model_settings import Settings
 
 AZURE = {"AZURE_OPENAI_ENDPOINT": "https://shop.openai.azure.com"}
 

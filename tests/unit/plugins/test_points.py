@@ -10,7 +10,7 @@ from support.project import GREETS
 
 from ci_eval.plugins.criterion import MAX_VALUE
 from ci_eval.plugins.points import Criterion
-from ci_eval.records.model import EvalCase, Status
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.results import InvocationScore, Score
 from ci_eval.records.trials import Trace
 

@@ -133,7 +133,7 @@ PLUGIN = '''
 """A plugin of another distribution."""
 
 from ci_eval.plugins.points import Criterion, criterion
-from ci_eval.records.model import EvalCase
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.trials import Trace
 from ci_eval.records.results import Score
 

@@ -8,10 +8,10 @@ import pytest
 from support.concurrent_writers import Talk, Voice
 
 from ci_eval.pull_requests import sticky_comment, unevaluated_comment
-from ci_eval.pull_requests.after_run import Place
 from ci_eval.pull_requests.comment_layout import compose
 from ci_eval.pull_requests.comment_options import Options
 from ci_eval.pull_requests.comment_sections import MAX_SECTIONS, Outcome, Section, read
+from ci_eval.pull_requests.run_posting import Place
 from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.reporters.markdown import marker
 from ci_eval.runtime.retry import Backoff

@@ -8,7 +8,7 @@ import pytest
 from support.span_language import Sketch, console, otlp, span
 
 from ci_eval.recordings.openinference import OpenInference
-from ci_eval.records.model import Invocation
+from ci_eval.records.cases import Invocation
 from ci_eval.records.trials import Recording
 
 

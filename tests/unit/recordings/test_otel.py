@@ -8,8 +8,8 @@ import pytest
 from support.span_language import Sketch, console, otlp, printed, span
 
 from ci_eval.recordings.otel import OpenTelemetry
+from ci_eval.records.cases import Invocation
 from ci_eval.records.errors import UsageError
-from ci_eval.records.model import Invocation
 from ci_eval.records.trials import Recording
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from ci_eval.records.cases import Invocation
 from ci_eval.records.finish_reasons import unless_ordinary
-from ci_eval.records.model import Invocation
 
 
 @pytest.mark.parametrize(

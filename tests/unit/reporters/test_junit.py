@@ -8,8 +8,8 @@ from junitparser import JUnitXml
 from lxml import etree
 from support.report_language import compared, compared_in_full, make_report, make_results, streamed
 
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.findings import CaseChange, Report
-from ci_eval.records.model import Json, Status
 from ci_eval.records.results import InvocationScore, Score, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.reporters.junit import MANY, JUnit

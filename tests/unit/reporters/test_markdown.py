@@ -17,6 +17,7 @@ from support.report_language import (
 )
 
 from ci_eval.pull_requests.comment_sections import MORE
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.evalset_facts import EvalSet
 from ci_eval.records.findings import (
     CaseChange,
@@ -35,7 +36,6 @@ from ci_eval.records.findings import (
     Vanished,
     Verdict,
 )
-from ci_eval.records.model import Json, Status
 from ci_eval.records.results import CriterionFacts, Score, Tier, TrialResult
 from ci_eval.records.trials import Failure, TrialKey
 from ci_eval.reporters.markdown import MAX_CHARACTERS, MAX_SUMMARY_BYTES, Markdown, Summary, marker

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ci_eval.plugins.points import Session
+from ci_eval.records.cases import Content, EvalCase, FunctionCall, Invocation, InvocationEvents
 from ci_eval.records.errors import TrialError
-from ci_eval.records.model import Content, EvalCase, FunctionCall, Invocation, InvocationEvents
 from ci_eval.records.trials import Trial, TrialKey
 from ci_eval.run.conversation import MAX_ANSWERS, Conversation, Scripted, can_go_on
 from ci_eval.run_files.resume import Begun

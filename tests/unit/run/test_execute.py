@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from support import jumping_clock
 
-from ci_eval.config.schema import RunOptions
+from ci_eval.config.config_schema import RunOptions
 from ci_eval.plugins.points import Session
+from ci_eval.records.cases import Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.errors import DisturbedError, TrialError
-from ci_eval.records.model import Content, EvalCase, FunctionCall, Invocation
 from ci_eval.records.trials import Trace, Trial, TrialKey
 from ci_eval.run.execute import MAX_DISTURBANCES, Conduct, execute, execute_trial
 from ci_eval.run_files.resume import Begun

@@ -14,7 +14,7 @@ import ci_eval
 from ci_eval.agents.python import Python
 from ci_eval.config.load import load
 from ci_eval.plugins.points import RunningAgent, Session
-from ci_eval.records.model import Content, Invocation
+from ci_eval.records.cases import Content, Invocation
 from ci_eval.run.collect import Outputs
 from ci_eval.run.pipeline import run
 from ci_eval.run.plan import plan

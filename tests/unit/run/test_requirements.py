@@ -7,10 +7,10 @@ import pytest
 from support.project import GREETS, REFUNDS, case, turn
 
 from ci_eval.config.load import load
-from ci_eval.config.model import Config
 from ci_eval.config.selection import Meant, PlannedEvalSet
+from ci_eval.config.validated_config import Config
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.evalset_facts import CaseFacts, EvalSet, OpenedEvalSet
-from ci_eval.records.model import EvalCase
 from ci_eval.run import requirements
 from ci_eval.runtime.context import RunContext
 

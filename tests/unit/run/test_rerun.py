@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.run_language import FACTS, columns, meta, past, results
 
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.config.load import load
-from ci_eval.config.schema import GateOptions
 from ci_eval.config.selection import Selection
 from ci_eval.gate.compare import Examined, examine
 from ci_eval.run.plan import Plan, plan

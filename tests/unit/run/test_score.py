@@ -12,8 +12,8 @@ from support.project import REFUNDS, case, turn
 from ci_eval.criteria.adk_efficiency import ToolCallCount
 from ci_eval.criteria.adk_matches import ResponseMatch, ToolTrajectory
 from ci_eval.plugins.points import Criterion, WorkerCriterion
+from ci_eval.records.cases import EvalCase, Status
 from ci_eval.records.errors import DisturbedError, TrialError
-from ci_eval.records.model import EvalCase, Status
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run.score import MAX_EVIDENCE_CHARS, MAX_EVIDENCE_ITEMS, score, shortened

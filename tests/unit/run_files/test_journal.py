@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ci_eval.records.model import EvalCase, FunctionCall
+from ci_eval.records.cases import EvalCase, FunctionCall
 from ci_eval.records.trials import Failure, Trace, Trial, TrialKey
 from ci_eval.run_files.journal import Journal, trace_line
 from ci_eval.run_files.resume import Answered, Begun

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.records.model import Content, FunctionCall, Invocation, Part
+from ci_eval.records.cases import Content, FunctionCall, Invocation, Part
 from ci_eval.run_files.resume import (
     Decision,
     Node,

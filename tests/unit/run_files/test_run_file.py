@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from support.run_language import meta, results
 
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import BaselineError, CiEvalError, UsageError
-from ci_eval.records.model import Status
 from ci_eval.records.results import InvocationScore, Score, TrialResult
 from ci_eval.records.trials import TrialKey
 from ci_eval.run_files.run_file import RunWriter, read_run, replacing, result_line

@@ -3,7 +3,7 @@
 import pytest
 from support.run_language import FACTS, columns, results
 
-from ci_eval.records.model import Status
+from ci_eval.records.cases import Status
 from ci_eval.records.results import CriterionFacts
 from ci_eval.run_files.score_table import Cell, Columns, best_of, passes
 

@@ -14,9 +14,9 @@ from support.agent_sessions import is_dead
 from support.git_repositories import git_init
 from support.traced_process import GET_TRACED, needs_tracing
 
+from ci_eval.records.cases import Status
 from ci_eval.records.errors import UsageError
 from ci_eval.records.findings import Totals
-from ci_eval.records.model import Status
 from ci_eval.runtime import template_sandbox
 from ci_eval.runtime.context import RunContext
 from ci_eval.runtime.template_sandbox import (

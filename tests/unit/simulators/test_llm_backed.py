@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 from support.simulated_conversations import echo, played, saying, scenario
 
+from ci_eval.records.cases import Invocation
 from ci_eval.records.errors import JudgeError
-from ci_eval.records.model import Invocation
 from ci_eval.records.questions import Answer, Question
 from ci_eval.simulators.llm_backed import LlmBacked
 

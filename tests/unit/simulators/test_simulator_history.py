@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.records.model import Invocation
+from ci_eval.records.cases import Invocation
 from ci_eval.simulators._simulator_history import written
 
 USER = {"role": "user", "parts": [{"text": "Hi"}]}

@@ -5,7 +5,7 @@ import copy
 import pytest
 from support.project import REFUNDS
 
-from ci_eval.records.model import EvalCase
+from ci_eval.records.cases import EvalCase
 from ci_eval.text.fingerprint import fingerprint, of_case, of_question
 
 

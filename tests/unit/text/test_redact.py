@@ -9,7 +9,7 @@ from hashlib import sha384
 
 import pytest
 
-from ci_eval.records.model import (
+from ci_eval.records.cases import (
     Content,
     FunctionCall,
     IntermediateData,

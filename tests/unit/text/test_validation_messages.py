@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from ci_eval.config.schema import ConfigFile
-from ci_eval.records.model import EvalCase, Record
+from ci_eval.config.config_schema import ConfigFile
+from ci_eval.records.cases import EvalCase, Record
 from ci_eval.text.validation_messages import describe, explain
 
 

@@ -1,9 +1,14 @@
 """What is printed is made of the text of others, and does no harm."""
 
+from ci_eval.cli.adk.adk_eval_result_schema import (
+    CaseResult,
+    EvalStatus,
+    InvocationResult,
+    MetricResult,
+)
+from ci_eval.cli.adk.adk_eval_score_details import Details, Durations, RubricScore
 from ci_eval.cli.adk.command_output import MAX_LINES, Counts, case_lines, counts_lines
-from ci_eval.cli.adk.result_schema import CaseResult, EvalStatus, InvocationResult, MetricResult
-from ci_eval.cli.adk.score_details import Details, Durations, RubricScore
-from ci_eval.records.model import Content, FunctionCall, IntermediateData, Invocation
+from ci_eval.records.cases import Content, FunctionCall, IntermediateData, Invocation
 
 
 def printed(said: str = "Hello", *metrics: MetricResult, name: str = "track") -> list[str]:

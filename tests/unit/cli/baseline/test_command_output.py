@@ -4,7 +4,7 @@ from support.run_language import FACTS, columns, meta, past
 
 from ci_eval.cli.baseline.command_output import show_runs, shown_runs
 from ci_eval.forge.lineage import Lineage
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run_files.score_table import Past
 
 DAY_LATER = 1_767_225_600.0 + 86_400

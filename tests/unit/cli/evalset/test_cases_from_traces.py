@@ -7,8 +7,8 @@ from support.project import content, turn
 
 from ci_eval.cli.evalset import cases_from_traces as keeping
 from ci_eval.cli.evalset.cases_from_traces import Wanted
+from ci_eval.records.cases import EvalCase
 from ci_eval.records.errors import UsageError
-from ci_eval.records.model import EvalCase
 from ci_eval.records.trials import Recording
 
 

@@ -9,9 +9,9 @@ from ci_eval.cli.gate.comparison_output import (
     say_list,
     show_comparison,
 )
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.findings import CaseChange, GroupKey
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import collected_from
 from ci_eval.run.pipeline import compare_and_decide
 

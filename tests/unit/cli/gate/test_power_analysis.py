@@ -7,10 +7,10 @@ from support.run_language import FACTS, meta, past
 from support.run_language import results as run_results
 
 from ci_eval.cli.gate.power_analysis import Asked, outlook
-from ci_eval.cli.gate.trial_costs import Taken
-from ci_eval.config.schema import GateOptions
+from ci_eval.cli.gate.power_costs import Taken
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.errors import UsageError
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run_files.score_table import Columns, Past
 
 NOISY = "\n".join(f"c{n} {n % 2} 1 1" for n in range(60))

@@ -4,9 +4,9 @@ import pytest
 from support.run_language import FACTS, make_run, meta, past
 
 from ci_eval.cli.gate.verdict_explanation import explain
-from ci_eval.config.schema import GateOptions
+from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.errors import UsageError
-from ci_eval.run.baseline import Baseline
+from ci_eval.run.baseline_choice import Baseline
 from ci_eval.run.collect import collected_from
 from ci_eval.run.pipeline import compare_and_decide
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_eval.cli.init.config_check import AskedModel
 from ci_eval.cli.init.config_text import (
     Draft,
     config_text,
     recording_text,
 )
+from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.first_criteria import Scoring
 from ci_eval.judges.gemini import Gemini
 from ci_eval.llm.judge_settings import JudgeOptions
-from ci_eval.records.model import Content, Invocation
+from ci_eval.records.cases import Content, Invocation
 from ci_eval.records.trials import Recording
 from ci_eval.text.templates import source
 from ci_eval.text.yaml_files import parse_yaml

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.project import CASES, GREETS, case, turn
 
-from ci_eval.cli.init.agent_candidates import Candidate, candidates
-from ci_eval.cli.init.config_check import try_out
 from ci_eval.cli.init.config_text import Draft, config_text
+from ci_eval.cli.init.drafted_config_check import try_out
+from ci_eval.cli.init.first_agent import Candidate, candidates
 from ci_eval.cli.init.first_config import decide
 from ci_eval.cli.init.repository_survey import survey
 from ci_eval.config.load import load

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ci_eval.cli.init.config_check import AskedModel
+from ci_eval.cli.init.drafted_config_check import AskedModel
 from ci_eval.cli.init.workflow import (
     EXTRAS_OF_ACTION,
     Packages,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ci_eval.cli.judge_check import human_labels as module
-from ci_eval.cli.judge_check.criterion_choice import Bar, Chosen
+from ci_eval.cli.judge_check.calibrated_criterion import Bar, Chosen
 from ci_eval.cli.judge_check.human_labels import Form, Label, Line, label_of, read_labels
 from ci_eval.records.errors import NothingSelectedError, UsageError
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ci_eval.cli.judge_check.criterion_choice import Bar
+from ci_eval.cli.judge_check.calibrated_criterion import Bar
 from ci_eval.cli.judge_check.judge_verdicts import Verdict, verdict_of
-from ci_eval.records.model import Json, Status
+from ci_eval.records.cases import Json, Status
 from ci_eval.records.results import InvocationScore, Score
 
 BAR = Bar(0.6)

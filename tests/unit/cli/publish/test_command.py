@@ -8,7 +8,7 @@ import pytest
 from support.report_language import make_report
 
 from ci_eval.cli.main import main
-from ci_eval.pull_requests import after_run
+from ci_eval.pull_requests import run_posting
 from ci_eval.pull_requests.report_artifacts import MAX_ARTIFACTS
 from ci_eval.pull_requests.sticky_comment import Posted
 from ci_eval.records.findings import Report
@@ -34,7 +34,7 @@ def posting(monkeypatch: pytest.MonkeyPatch, *posted: Posted) -> None:
     def post(*_: Any) -> Posted:
         return next(left)
 
-    monkeypatch.setattr(after_run, "post", post)
+    monkeypatch.setattr(run_posting, "post", post)
 
 
 def of_suite(report: Report, suite: str) -> Report:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from ci_eval.runtime.workers.adapters import adk_metric
+from ci_eval.runtime.workers.adapters import adk_metric_adapter
 
 
 class Known(BaseModel):
@@ -124,7 +124,7 @@ def message(**more: Any) -> dict[str, Any]:
 
 def adapted_to(found: Any) -> Any:
     """Return a caller of `found`, as if it were in a module."""
-    return adk_metric.adapted("module:metric", {}, lambda name: found)
+    return adk_metric_adapter.adapted("module:metric", {}, lambda name: found)
 
 
 RESULT = EvaluationResult(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ci_eval.runtime.workers.adapters import _conversations as module
+from ci_eval.runtime.workers.adapters import _adapter_conversations as module
 
 
 def message(text: str = "hello") -> dict[str, Any]:

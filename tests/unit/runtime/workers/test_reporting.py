@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from ci_eval.agents._framework_agent import validated
-from ci_eval.records.model import Content
-from ci_eval.runtime.workers.adapters import _reporting as reporting
+from ci_eval.records.cases import Content
+from ci_eval.runtime.workers.adapters import _adapter_reporting as reporting
 
 # --- Values -----------------------------------------------------------------------------------
 

@@ -1,0 +1,121 @@
+"""Evalset arguments of `ci-eval adk`: `FILE` or `ID`, optionally with `:case,case`."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ci_eval.cli.evalset.evalset_argument import located
+from ci_eval.config.config_schema import EvalSetSpec
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.storage.adk_storage import EVALSET_SUFFIX as SUFFIX
+from ci_eval.storage.adk_storage import evalset_object
+from ci_eval.storage.gs_uri import SCHEME, Place, is_place
+from ci_eval.text.suggest import did_you_mean
+
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_LIKE_PATH = re.compile(r"[\\/]|\.(json|jsonl|ndjson|ya?ml|csv)$")
+_ENDINGS = (SUFFIX, ".test.json", ".json")
+
+
+def named_sets(agent: str, given: Sequence[str]) -> dict[str, EvalSetSpec]:
+    """Return the evalsets that are `given` for the agent in the folder `agent`, by name.
+
+    One that is given several times has the cases of all; as in ADK, only these, even if it is
+    also given without cases.
+
+    Raises:
+        UsageError: with each that does not exist.
+
+    """
+    wanted: dict[str, list[str]] = {}
+    for each in given:
+        name, cases = _split(each)
+        wanted.setdefault(name, []).extend(cases)
+    problems: list[Problem] = []
+    found = {name: _path(agent, name, problems) for name in wanted}
+    if problems:
+        raise UsageError(problems=problems)
+    if not found:
+        raise UsageError("no evalset given; nothing was run", hint=_known_here(agent))
+    names = _names(found.values())
+    return {
+        names[path]: EvalSetSpec(path=path, cases=tuple(dict.fromkeys(wanted[name])))
+        for name, path in found.items()
+    }
+
+
+def config_beside(sets: Mapping[str, EvalSetSpec], given: Sequence[str]) -> str | None:
+    """Return the eval config beside the evalset, if there is only one, given as a file."""
+    if len(sets) != 1 or not Path(_split(given[0])[0]).is_file():
+        return None
+    (spec,) = sets.values()
+    beside = Path(spec.path).parent / "test_config.json"
+    return str(beside) if beside.is_file() else None
+
+
+def stored(uri: str, app: str, given: str) -> str:
+    """Return `given`, with an id replaced by the evalset's address in the bucket of `uri`.
+
+    Raises:
+        UsageError: `uri` is no `gs://bucket`, or the id is invalid.
+
+    """
+    if not is_place(uri):
+        raise UsageError(
+            f"Unsupported evals storage URI: {uri}. Supported URIs: gs://<bucket name>"
+        )
+    name, cases = _split(given)
+    if is_place(name) or Path(name).is_file() or _LIKE_PATH.search(name):
+        return given
+    place = Place(Place.parse(uri).bucket, evalset_object(app, name))
+    return f"{place}:{','.join(cases)}" if cases else str(place)
+
+
+def _split(given: str) -> tuple[str, list[str]]:
+    """Return the name of an evalset, which may start with a Windows drive, and its cases."""
+    start = len(SCHEME) if is_place(given) else 3 if _DRIVE.match(given) else 0
+    at = given.find(":", start)
+    if at < 0:
+        return given, []
+    cases = given[at + 1 :].partition(":")[0]
+    return given[:at], [each.strip() for each in cases.split(",") if each.strip()]
+
+
+def _path(agent: str, name: str, problems: list[Problem]) -> str:
+    """Return the file of an evalset; add any problem to `problems`."""
+    if is_place(name) or Path(name).is_file():
+        return name
+    if _LIKE_PATH.search(name):
+        problems.append(Problem("is not a file" if Path(name).exists() else "no such file", name))
+        return name
+    target = located(agent, name)
+    if not target.path.is_file():
+        meant = did_you_mean(name, _ids(agent))
+        message = f"Eval set `{name}` not found, and there is no file of this name{meant}"
+        problems.append(Problem(message, target.shown))
+    return target.shown
+
+
+def _ids(agent: str) -> list[str]:
+    """Return the ids of the evalsets in the folder of an agent."""
+    found = (each.name.removesuffix(SUFFIX) for each in Path(agent).glob(f"*{SUFFIX}"))
+    return sorted(found)
+
+
+def _known_here(agent: str) -> str:
+    ids = _ids(agent)
+    return f"available evalsets: {', '.join(ids[:10])}" if ids else "pass a file or an id"
+
+
+def _names(paths: Iterable[str]) -> dict[str, str]:
+    """Return a name for each path: that of the file, with a number if it is taken."""
+    names: dict[str, str] = {}
+    for path in paths:
+        file = Path(path).name
+        stem = next((file.removesuffix(end) for end in _ENDINGS if file.endswith(end)), file)
+        name, number = stem or file, 1
+        while name in names.values():
+            number += 1
+            name = f"{stem}-{number}"
+        names[path] = name
+    return names

@@ -1,0 +1,161 @@
+"""ADK's result files, as `adk eval` writes and `adk web` reads them.
+
+A file is `<app>/.adk/eval_history/<app>_<evalset>_<time>.evalset_result.json`, or in a bucket
+`<app>/evals/eval_history/…`.  It is written case by case: neither the results of a run nor its
+traces are held in memory all at once.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from ci_eval.cli import console
+from ci_eval.cli.adk.adk_eval_result_schema import CaseResult, case_result
+from ci_eval.cli.run.console_progress import run_watched
+from ci_eval.records.findings import Report
+from ci_eval.records.trials import Recording
+from ci_eval.run.collect import Outputs
+from ci_eval.run.plan import Plan
+from ci_eval.run_files.file_names import RUN_FILE, TRACES_FILE
+from ci_eval.run_files.run_file import read_run
+from ci_eval.runtime.context import RunContext
+from ci_eval.storage.adk_storage import BucketHistory, FolderHistory, History
+from ci_eval.storage.gcs import Storage
+from ci_eval.storage.gs_uri import Place, is_place
+from ci_eval.text.json_text import TRACE_DEPTH, parse_json
+from ci_eval.text.redact import Secrets
+
+_NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f]")
+_LONGEST_NAME = 150
+
+
+class Case(NamedTuple):
+    """A case and its result."""
+
+    agent: str
+    evalset: str
+    """The name of the evalset in the configuration."""
+    result: CaseResult
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a finished run, in ADK's format."""
+
+    plan: Plan
+    run: Path
+    """Its `run.json`."""
+    record: Path
+    """Its traces in the order of the cases, as `run --record` writes them."""
+    secrets: Secrets
+    """Secrets, which the cases may contain; the run and its traces are already redacted."""
+
+    def cases(self) -> Iterator[Case]:
+        """Yield the result of each case, in the order of the files."""
+        results = read_run(self.run, shown=str(self.run)).results()
+        with self.record.open("rb") as traces:
+            for trial, result, line in zip(self.plan.trials(), results, traces, strict=True):
+                agent, evalset = trial.key.agent, trial.key.evalset
+                seen = Recording.model_validate(parse_json(line, max_depth=TRACE_DEPTH))
+                found = case_result(
+                    result,
+                    seen.invocations or (),
+                    trial.case,
+                    self.plan.pairs[agent, evalset],
+                    eval_set_id=self.plan.evalsets[evalset].opened.header.eval_set_id,
+                )
+                yield Case(agent, evalset, self.secrets.cleaned(found))
+
+
+def results_of(plan: Plan, context: RunContext, outputs: Outputs, record: Path) -> Results:
+    """Return the results of a run that left these `outputs` and this record."""
+    return Results(plan, outputs.folder / RUN_FILE, record, context.secrets)
+
+
+@contextmanager
+def with_record(outputs: Outputs) -> Iterator[tuple[Outputs, Path]]:
+    """Yield `outputs` with a record and its path; a temporary one if none is wanted."""
+    with tempfile.TemporaryDirectory() as scratch:
+        record = outputs.record or Path(scratch, TRACES_FILE)
+        yield replace(outputs, record=record), record
+
+
+def run_and_write(
+    plan: Plan,
+    context: RunContext,
+    outputs: Outputs,
+    agents: str,
+    publish: Callable[[Report], None],
+) -> Report | None:
+    """Run, and write ADK's results below `agents`, a folder or bucket, before publishing.
+
+    Returns `None` if the run was interrupted.
+
+    Raises:
+        UsageError: the folder or bucket is not writable; then nothing is run.
+
+    """
+    kept = history(agents, Storage(plan.config.gcs, context.env), context)
+    for agent in plan.config.agents:
+        kept.check(agent)
+    with with_record(outputs) as (recorded, record):
+
+        def write_and_publish(report: Report) -> None:
+            results = results_of(plan, context, outputs, record)
+            for each in write_results(results, kept, context):
+                console.say(f"results: {each}")
+            publish(report)
+
+        return run_watched(plan, context, recorded, write_and_publish)
+
+
+def history(agents: str, storage: Storage, context: RunContext) -> History:
+    """Return the store of results below `agents`: the folder of all agents, or `gs://bucket`.
+
+    As in ADK, the path of an address is ignored.
+
+    Raises:
+        UsageError: the address is invalid, or the bucket is not accessible.
+
+    """
+    if is_place(agents):
+        return BucketHistory(storage.bucket(Place.parse(agents).bucket))
+    return FolderHistory(Path(agents), context.root)
+
+
+def write_results(results: Results, kept: History, context: RunContext) -> list[str]:
+    """Write a result for each agent and evalset, and return their locations.
+
+    Raises:
+        UsageError: one cannot be written.
+
+    """
+    return [
+        _write(kept, agent, (each.result for each in cases), context.now())
+        for (agent, _), cases in groupby(results.cases(), key=lambda each: each[:2])
+    ]
+
+
+def _write(kept: History, app: str, cases: Iterator[CaseResult], now: float) -> str:
+    first = next(cases)
+    identity = f"{app}_{first.eval_set_id}"
+    name = f"{_NOT_IN_NAMES.sub('_', identity)[:_LONGEST_NAME]}_{now}"
+    head = {
+        "eval_set_result_id": kept.result_id(f"{identity}_{now}", name),
+        "eval_set_result_name": name,
+        "eval_set_id": first.eval_set_id,
+        "creation_timestamp": now,
+    }
+    with kept.writing(app, name) as file:
+        file.write(json.dumps(head)[:-1] + ', "eval_case_results": [\n')
+        file.write(first.as_json())
+        for case in cases:
+            file.write(f",\n{case.as_json()}")
+        file.write("\n]}\n")
+    return kept.shown(app, name)

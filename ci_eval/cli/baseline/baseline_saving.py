@@ -1,0 +1,86 @@
+"""Storing of runs in the baseline, on request or after a run."""
+
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
+
+from ci_eval.cli import console, load
+from ci_eval.cli.baseline import baseline_save_policy
+from ci_eval.config.config_schema import GateOptions
+from ci_eval.config.validated_config import Config
+from ci_eval.gate.decide import count_cases
+from ci_eval.pull_requests import github_runner
+from ci_eval.records.errors import BaselineError, Problem, UsageError
+from ci_eval.run.collect import Collected
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.templates import counted
+
+
+def save(
+    config: Config, given: str, context: RunContext, *, from_pull_request: bool = False
+) -> None:
+    """Store the run that the user calls `given`.
+
+    Raises:
+        UsageError: it is no run, is incomplete, or does not belong into the baseline.
+        BaselineError: the stored runs cannot be read, or the store cannot be reached.
+
+    """
+    store = load.require_baseline(config)
+    collected = load.stored_run(given)
+    meta = collected.run.meta
+    load.require_suite(config, meta)
+    _refuse_incomplete(collected, config.gate)
+    baseline_save_policy.check(store, context, from_pull_request=from_pull_request)
+    saved = store.save(collected.run, context)
+    console.say(f"stored {meta.run_id}" if saved else f"{meta.run_id} is already stored")
+
+
+def save_if_merged(config: Config, given: str, context: RunContext) -> None:
+    """Store a run automatically: only of merged code, and never in the work tree."""
+    store = config.baseline
+    if store and not store.work_tree_file and baseline_save_policy.is_merged(store, context):
+        save_after_run(config, given, context)
+
+
+def save_after_run(config: Config, given: str, context: RunContext) -> None:
+    """Store a run after its verdict; failures are warnings."""
+    try:
+        baseline_save_policy.check(load.require_baseline(config), context)
+    except UsageError as exc:
+        console.say(str(exc))
+        return
+    try:
+        save(config, given, context)
+    except (UsageError, BaselineError) as exc:
+        problems = exc.problems or (Problem(str(exc)),)
+        warnings = [replace(each, severity="warning") for each in problems]
+        console.say_problems(warnings)
+        if exc.hint:
+            console.say(exc.hint)
+        # The runner reads both streams; on stdout there may be JSON.
+        with redirect_stdout(sys.stderr):
+            github_runner.annotate(warnings, context.env)
+
+
+def _refuse_incomplete(collected: Collected, gate: GateOptions) -> None:
+    """Reject an incomplete run.
+
+    Raises:
+        UsageError: the run is incomplete.
+
+    """
+    meta = collected.run.meta
+    cases = count_cases(meta, collected.tally.columns, gate)
+    if cases.errors > gate.max_errors:
+        message = f"{cases.errors} of {cases.cases} cases could not be measured"
+    elif meta.filtered:
+        message = "the run covers only part of the suite"
+    elif not cases.passed + cases.failed + cases.accepted:
+        message = "the run measured nothing"
+    elif cases.unjudged:
+        count = cases.unjudged.count
+        message = f"{counted(count, 'case')} of {cases.cases} not judged by any blocking criterion"
+    else:
+        return
+    raise UsageError(f"not stored: {message}")

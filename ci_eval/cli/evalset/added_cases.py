@@ -1,0 +1,134 @@
+"""New cases from a file, a prompt, or ADK's scenarios."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from ci_eval.cli.evalset.evalset_writers import read_back
+from ci_eval.config.open_evalset import open_evalset, reader_of
+from ci_eval.formats.sniff import read_head, syntax_of
+from ci_eval.records.cases import AdkRecord, ConversationScenario, EvalCase, Json, SessionInput
+from ci_eval.records.errors import UsageError
+from ci_eval.text.json_text import JsonText, parse_strict
+from ci_eval.text.validation_messages import explain
+from ci_eval.text.yaml_files import Document, parse_yaml, read_text
+
+
+def from_prompt(prompt: str, expected: str | None, eval_id: str | None, *, now: float) -> EvalCase:
+    """Return the case that our own format makes of a prompt, including its default id.
+
+    Raises:
+        UsageError: the prompt is empty.
+
+    """
+    if not prompt:
+        raise UsageError("the prompt must not be empty")
+    given = {"id": eval_id or None, "prompt": prompt, "expected": expected}
+    value = {key: said for key, said in given.items() if said is not None}
+    (case,) = read_back(json.dumps([value]), name="case.json", shown="").cases()
+    return case.model_copy(update={"creation_timestamp": now})
+
+
+def from_file(path: Path, *, shown: str) -> list[EvalCase]:
+    """Return the single case in a file, in ADK's format or ours, or all cases of an evalset.
+
+    Raises:
+        UsageError: with every problem of the file.
+
+    """
+    head, syntax = read_head(path, shown=shown), syntax_of(path)
+    if not isinstance(head, dict) or reader_of(head, syntax):
+        return list(open_evalset(path, shown=shown).cases())
+    text = read_text(path, shown=shown)
+    if not {"eval_id", "evalId"} & head.keys():
+        # A list of this one case, with the same line numbers.
+        listed = _as_item(text) if syntax == "yaml" else f"[{text}]"
+        return list(read_back(listed, name=f"case.{syntax}", shown=shown).cases())
+    parse = parse_yaml if syntax == "yaml" else parse_strict
+    return [_validated(EvalCase, parse(text, shown=shown))]
+
+
+def _as_item(text: str) -> str:
+    """Return a YAML document as the element of a list."""
+    return re.sub(r"(?m)^  (?! *(?:#|$))", "- ", re.sub(r"(?m)^", "  ", text), count=1)
+
+
+# --- ADK's way --------------------------------------------------------------------------------
+
+
+class _Scenarios(AdkRecord):
+    """The file of `adk eval_set add_eval_case --scenarios_file`."""
+
+    scenarios: tuple[ConversationScenario, ...] = ()
+
+
+def from_scenarios(name: str, session: SessionInput | None, *, now: float) -> list[EvalCase]:
+    """Return a case for each scenario in the file `name`, with the id that ADK gives it.
+
+    The id is the beginning of the SHA-256 of the scenario as JSON, with its keys in order.  A
+    persona without a description is hashed by its name, whereas ADK hashes its own description.
+
+    Raises:
+        UsageError: with every problem of the file.
+
+    """
+    return [
+        EvalCase(
+            eval_id=_digest(scenario.model_dump(mode="json")),
+            conversation_scenario=scenario,
+            session_input=session,
+            creation_timestamp=now,
+        )
+        for scenario in _read(_Scenarios, name).scenarios
+    ]
+
+
+def read_session(name: str) -> SessionInput:
+    """Return the session in the file `name`, which is one for ADK's `--session_input_file`.
+
+    Raises:
+        UsageError: with every problem of the file.
+
+    """
+    return _read(SessionInput, name)
+
+
+class _InitialSession(SessionInput):
+    app_name: str = ""
+    user_id: str = ""
+
+
+def read_initial_session(name: str) -> SessionInput | None:
+    """Return the initial session of older tests; `None` if the file `name` sets no field.
+
+    As in ADK, missing fields are empty.
+
+    Raises:
+        UsageError: with every problem of the file.
+
+    """
+    found = _read(_InitialSession, name)
+    return SessionInput(**found.model_dump()) if found.model_fields_set else None
+
+
+M = TypeVar("M", bound=AdkRecord)
+
+
+def _read(model: type[M], name: str) -> M:
+    return _validated(model, parse_strict(read_text(Path(name), shown=name), shown=name))
+
+
+def _validated(model: type[M], document: Document | JsonText) -> M:
+    try:
+        return model.model_validate(document.value)
+    except ValidationError as exc:
+        found = [document.problem(message, loc) for loc, message in explain(exc, model)]
+        raise UsageError(problems=found) from exc
+
+
+def _digest(value: Json) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]

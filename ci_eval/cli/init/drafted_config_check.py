@@ -1,0 +1,86 @@
+"""Check of a drafted configuration, as by `validate` and the start of `run`."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ci_eval.config.load import load
+from ci_eval.config.validated_config import Config
+from ci_eval.plugins.points import Judge, JudgedCriterion
+from ci_eval.records.errors import CiEvalError, Problem
+from ci_eval.run.plan import plan
+from ci_eval.run_files.file_names import CONFIG_FILE
+from ci_eval.runtime.context import RunContext
+
+_NAMED = 5
+"""So many criteria are named where more ask the same model."""
+
+
+@dataclass(frozen=True)
+class AskedModel:
+    """A model that criteria ask."""
+
+    name: str
+    """The model, or the service that stands for it."""
+    judge: Judge
+    """How it is reached."""
+    criteria: tuple[str, ...]
+    """Who asks, by the names of the configuration."""
+
+    def told(self, env: Mapping[str, str]) -> str:
+        """Name the criteria that use the model, and the keys that `env` lacks."""
+        more = f" and {len(self.criteria) - _NAMED} more" if len(self.criteria) > _NAMED else ""
+        needed = self.judge.missing(env)
+        rest = f" That needs {needed}." if needed else ""
+        return f"Asked of {self.name}: {', '.join(self.criteria[:_NAMED])}{more}.{rest}"
+
+
+class Tried(NamedTuple):
+    """Result of checking a configuration."""
+
+    errors: tuple[Problem, ...] = ()
+    """Errors that prevent a run."""
+    asked: tuple[AskedModel, ...] = ()
+    """The models that it asks, where there is no error."""
+
+
+def try_out(config: str, context: RunContext) -> Tried:
+    """Try the text `config`; only a key of a model's may be missing, which a workflow can have."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / CONFIG_FILE
+        path.write_text(config, encoding="utf-8")
+        try:
+            loaded = load(path, shown=path.name, context=context)
+            plan(loaded, context)
+        except CiEvalError as exc:
+            problems = exc.problems or (Problem(str(exc)),)
+            return Tried(tuple(each for each in problems if each.severity == "error"))
+    errors = tuple(_out_of_reach(loaded, context))
+    return Tried(errors) if errors else Tried(asked=_asked(loaded))
+
+
+def _out_of_reach(config: Config, context: RunContext) -> Iterator[Problem]:
+    """Yield the criteria of a service that is not set up: a key alone does not bring it here."""
+    for name, criterion in _judged(config):
+        for judge in config.judging.judges(criterion) if criterion.service else ():
+            if missing := judge.missing(context.env):
+                message = f"the service {criterion.service!r} is required, and lacks {missing}"
+                yield Problem(message, where=f"criteria.{name}")
+
+
+def _asked(config: Config) -> tuple[AskedModel, ...]:
+    found: dict[str, AskedModel] = {}
+    for name, criterion in _judged(config):
+        for judge in config.judging.judges(criterion):
+            model = criterion.service or str(judge.model)
+            known = found.get(model, AskedModel(model, judge, ()))
+            found[model] = replace(known, criteria=(*known.criteria, name))
+    return tuple(found.values())
+
+
+def _judged(config: Config) -> Iterator[tuple[str, JudgedCriterion]]:
+    for name, criterion in config.criteria.items():
+        if isinstance(criterion, JudgedCriterion):
+            yield name, criterion

@@ -1,0 +1,191 @@
+"""Choice of the agent and evalsets of a new configuration."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import PurePosixPath
+
+from ci_eval.agents.recorded import Recorded
+from ci_eval.cli.init.repository_survey import FoundEvalSet, Survey
+from ci_eval.cli.init.surveyed_agents import KINDS, FoundAgent
+from ci_eval.plugins.points import RunningAgent
+from ci_eval.recordings.adk_result import AdkResult
+from ci_eval.records.errors import TrialError, UsageError
+from ci_eval.records.trials import Recording, Trial, TrialKey
+from ci_eval.runtime.context import RunContext
+
+MAX_TRIED = 200
+"""Maximum number of recordings compared with the evalsets, newest first."""
+_SUFFIXES = (".evalset.json", ".test.json", ".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
+_LONGEST_NAME = 80
+_OF_ADK = ".evalset_result.json"
+
+
+Trials = Mapping[str, Sequence[Trial]]
+"""Trials of each evalset, by path."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An agent that the configuration may use, with its evalsets."""
+
+    label: str
+    """Description for the prompt."""
+    evalsets: tuple[str, ...]
+    """Their paths."""
+    left_out: tuple[str, ...] = ()
+    """Why each of the other evalsets is not used, one line each."""
+    recording: str | None = None
+    gathered: tuple[Recording, ...] = ()
+    """Source of the recording, if it is not a file yet."""
+    source: FoundAgent | None = None
+
+
+def candidates(survey: Survey, context: RunContext) -> Iterator[Candidate]:
+    """Yield candidate agents, best first; the last is a function still to be written.
+
+    A recording that fits needs neither key nor model, so it comes before the agents of
+    frameworks, and these before functions, whose names may mean something else.
+    """
+    yield from _recorded(survey, context)
+    for kind in KINDS:
+        agents = [each for each in survey.sources.agents if each.kind == kind]
+        yield from sorted(
+            (_of_source(each, agents, survey.evalsets) for each in agents),
+            key=lambda each: not each.evalsets,
+        )
+    every = tuple(each.path for each in survey.evalsets)
+    yield Candidate("another agent, called in ci_eval_agent.py", every)
+
+
+def unique_names(paths: Sequence[str]) -> dict[str, str]:
+    """Return a name for each of `paths`: that of the file, with a number where it is taken."""
+    names: dict[str, str] = {}
+    for path in paths:
+        file = PurePosixPath(path).name
+        ending = next((each for each in _SUFFIXES if file.lower().endswith(each)), "")
+        names[path] = free_name(file.removesuffix(file[len(file) - len(ending) :]), names.values())
+    return names
+
+
+def free_name(wanted: str, taken: Iterable[str]) -> str:
+    """Return `wanted` as a name of a configuration, with a number where it is in `taken`."""
+    known = set(taken)
+    name = base = wanted.strip(". ")[:_LONGEST_NAME] or "evals"
+    number = 1
+    while name in known:
+        number += 1
+        name = f"{base}-{number}"
+    return name
+
+
+# --- Recordings -------------------------------------------------------------------------------
+
+
+def _recorded(survey: Survey, context: RunContext) -> Iterator[Candidate]:
+    """Yield the recordings that hold all cases of an evalset, those of most evalsets first."""
+    tried = survey.recordings[:MAX_TRIED]
+    trials = _trials(survey.evalsets) if tried else {}
+    found = [_replayed(each, asyncio.run(_held(each, trials, context))) for each in tried]
+    histories = dict.fromkeys(
+        PurePosixPath(each).parent for each in tried if each.endswith(_OF_ADK)
+    )
+    found += [_gathered(survey, trials, folder) for folder in histories]
+    usable = [each for each in found if each.evalsets]
+    yield from sorted(usable, key=lambda each: len(each.left_out))
+
+
+def _replayed(recording: str, held: Mapping[str, tuple[int, int]]) -> Candidate:
+    """Return `recording` with the evalsets that it holds as a whole."""
+    return Candidate(
+        label=f"the conversations in {recording}, replayed",
+        evalsets=tuple(path for path, (there, cases) in held.items() if there == cases),
+        left_out=tuple(
+            f"{path}: the recording contains {there} of its {cases} cases"
+            for path, (there, cases) in held.items()
+            if there < cases
+        ),
+        recording=recording,
+    )
+
+
+def _gathered(survey: Survey, trials: Trials, folder: PurePosixPath) -> Candidate:
+    """Join ADK's results in `folder`, which hold one case or a few each."""
+    newest: dict[str, Recording] = {}
+    for path in survey.recordings[:MAX_TRIED]:
+        if PurePosixPath(path).parent != folder:
+            continue
+        try:
+            read = list(AdkResult().read(survey.root / path, shown=path))
+        except UsageError:
+            continue
+        for each in read:
+            if each.eval_id is not None and each.invocations:
+                newest.setdefault(each.eval_id, each)
+    held = {
+        path: (sum(trial.key.case in newest for trial in each), len(each))
+        for path, each in trials.items()
+    }
+    owner = folder.parent.parent.name or "adk"
+    found = _replayed(f"traces/{owner}.jsonl", held)
+    label = f"the newest ADK results in {folder}, collected in {found.recording} and replayed"
+    return replace(found, label=label, gathered=tuple(newest.values()))
+
+
+def _trials(evalsets: Sequence[FoundEvalSet]) -> Trials:
+    names = unique_names([each.path for each in evalsets])
+    return {
+        each.path: [
+            Trial(TrialKey(agent="", evalset=names[each.path], case=case.eval_id), case)
+            for case in each.opened.cases()
+        ]
+        for each in evalsets
+    }
+
+
+async def _held(recording: str, trials: Trials, context: RunContext) -> dict[str, tuple[int, int]]:
+    """Return for each evalset how many of its cases are in `recording`, and how many it has."""
+    agent = Recorded(recorded=recording)
+    if any(agent.check(context)):
+        return {}
+    found: dict[str, tuple[int, int]] = {}
+    async with agent.start(context) as running:
+        for path, each in trials.items():
+            there = [await _is_held(running, trial) for trial in each]
+            found[path] = sum(there), len(there)
+    return found
+
+
+async def _is_held(running: RunningAgent, trial: Trial) -> bool:
+    try:
+        await running.open(trial)
+    except TrialError:
+        return False
+    return True
+
+
+# --- Agents in the code -----------------------------------------------------------------------
+
+
+def _of_source(
+    agent: FoundAgent, agents: Sequence[FoundAgent], evalsets: Sequence[FoundEvalSet]
+) -> Candidate:
+    """Return `agent` with the evalsets that lie as near to it as to any other agent."""
+    own, left_out = [], []
+    for evalset in evalsets:
+        nearest = max(agents, key=lambda each: _shared(each.folder, evalset.path))
+        if _shared(agent.folder, evalset.path) == _shared(nearest.folder, evalset.path):
+            own.append(evalset.path)
+        else:
+            left_out.append(f"{evalset.path}: belongs to the agent in {nearest.folder}")
+    return Candidate(agent.label, tuple(own), tuple(left_out), source=agent)
+
+
+def _shared(folder: str, file: str) -> int:
+    return shared_parts(folder.split("/"), file.split("/")[:-1])
+
+
+def shared_parts(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many folders two paths have in common, from the top."""
+    return len([*takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))])

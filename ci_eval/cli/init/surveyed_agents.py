@@ -1,0 +1,243 @@
+"""Agents in the source code of others, by its syntax: nothing is imported or run."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ci_eval.cli.init.surveyed_framework_objects import agent_object
+from ci_eval.cli.init.surveyed_python import assigned, called, imported, module_level, parsed
+from ci_eval.records.errors import UsageError
+from ci_eval.text.json_text import NotJsonError, parse_json
+from ci_eval.text.yaml_files import MAX_CONFIG, read_text
+
+MAX_SOURCES = 2_000
+"""Maximum number of modules read."""
+_CALLABLES = ("answer", "respond", "reply", "ask", "chat", "run", "invoke")
+"""What a function that answers is often called, the surest name first."""
+_VAGUE = frozenset({"run", "invoke"})
+"""Names that other functions have, too: only the name of what they take tells."""
+_MESSAGES = frozenset(
+    {"message", "msg", "prompt", "query", "question", "text", "user_input", "user_message"}
+)
+_GIVEN = frozenset({"history", "session"})
+"""What an agent gets beside the message where it names it."""
+_MODULES = ("agent", "assistant", "bot", "chatbot", "app", "main", "__init__")
+_TESTS = frozenset({"test", "tests", "testing"})
+_FRAMEWORKS = {
+    "agentflow": "AgentFlow",
+    "tenxgraph": "AgentFlow",
+    "langgraph": "LangGraph",
+    "langchain": "LangChain",
+    "crewai": "CrewAI",
+    "autogen": "AutoGen",
+    "autogen_agentchat": "AutoGen",
+    "pydantic_ai": "Pydantic AI",
+    "llama_index": "LlamaIndex",
+    "smolagents": "smolagents",
+    "semantic_kernel": "Semantic Kernel",
+    "haystack": "Haystack",
+    "strands": "Strands Agents",
+    "dspy": "DSPy",
+}
+"""What a module imports, and whose agent that makes it."""
+_CALLED = {
+    "adk": "ADK",
+    "langgraph": "LangGraph",
+    "agentflow": "AgentFlow",
+    "openai_agents": "OpenAI Agents",
+    "pydantic_ai": "Pydantic AI",
+    "python": "a function",
+}
+"""What the types of agents that are found are called, the surest first."""
+KINDS = tuple(_CALLED)
+_AGENTFLOW_FILE = "agentflow.json"
+_OBJECT = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+@dataclass(frozen=True)
+class FoundAgent:
+    """An agent that stands in the code."""
+
+    kind: str
+    """The type of agent, as a configuration names it."""
+    name: str
+    folder: str
+    """The folder of its code from the one that was surveyed; empty where it is that one."""
+    target: str
+    """What the configuration says of it: the folder of ADK's, `module:name` of all others."""
+
+    @property
+    def label(self) -> str:
+        """What it is, within a sentence."""
+        if self.kind == "python":
+            return f"the function {self.target}"
+        if self.kind == "adk":
+            return f"the ADK agent in {self.folder or 'agent.py'}"
+        return f"the agent {self.target} of {self.framework}"
+
+    @property
+    def framework(self) -> str:
+        """Whose agent it is."""
+        return _CALLED[self.kind]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Agents and frameworks found in the code."""
+
+    agents: tuple[FoundAgent, ...] = ()
+    """Those of frameworks first; among equals those that lie higher."""
+    frameworks: tuple[tuple[str, str], ...] = ()
+    """The frameworks that are imported, each with the first file that does so."""
+
+    @property
+    def other_frameworks(self) -> tuple[tuple[str, str], ...]:
+        """Those of which no agent was found."""
+        found = {each.framework for each in self.agents}
+        return tuple(each for each in self.frameworks if each[0] not in found)
+
+
+Doubtful = tuple[tuple[int, ...], FoundAgent]
+"""An agent with how unlikely it is."""
+
+
+def read_sources(root: Path, files: Sequence[str]) -> Sources:
+    """Return the agents in the Python modules among `files`, which are paths from `root`."""
+    adk: list[FoundAgent] = [
+        _of_adk(root, each) for each in files if _name(each) == "root_agent.yaml"
+    ]
+    others: list[Doubtful] = []
+    frameworks: dict[str, str] = {}
+    for file in [each for each in files if _name(each) == _AGENTFLOW_FILE]:
+        frameworks.setdefault("AgentFlow", file)
+        others += _of_agentflow_file(root, file, files)
+    own = frozenset(each.partition("/")[0].removesuffix(".py") for each in files)
+    for file in [each for each in files if each.endswith(".py")][:MAX_SOURCES]:
+        tree = parsed(root / file)
+        if tree is None:
+            continue
+        for package in imported(tree):
+            if package in _FRAMEWORKS:
+                frameworks.setdefault(_FRAMEWORKS[package], file)
+        found = agent_object(tree, own)
+        if found and (_name(file) != "agent.py" or not _is_adk(tree, beside=found[1])):
+            others += _of_object(file, *found)
+        elif _name(file) == "agent.py" and _is_adk(tree):
+            adk.append(_of_adk(root, file))
+        else:
+            others += _callables(file, tree)
+    others.sort(key=lambda each: (KINDS.index(each[1].kind), each[0]))
+    once = dict.fromkeys(agent for _, agent in others)
+    return Sources((*_outermost(adk), *once), tuple(frameworks.items()))
+
+
+# --- Agents of ADK ----------------------------------------------------------------------------
+
+
+def _is_adk(tree: ast.Module, *, beside: str = "") -> bool:
+    """Return True if an `agent.py` has an agent of ADK, by the names under which ADK looks for it.
+
+    `beside` is the name of one of another framework.
+    """
+    found = dict(assigned(tree))
+    is_app = called(found.get("app")).rpartition(".")[2] == "App"
+    return is_app or "root_agent" in found.keys() - {beside}
+
+
+def _of_adk(root: Path, file: str) -> FoundAgent:
+    """Return the agent whose folder holds `file`."""
+    folder = PurePosixPath(file).parent
+    name = folder.name or root.resolve().name
+    return FoundAgent("adk", name, _shown(folder), str(folder))
+
+
+def _outermost(agents: Iterable[FoundAgent]) -> list[FoundAgent]:
+    """Return the agents that do not lie in another one's folder: those are parts of it."""
+    found: list[FoundAgent] = []
+    for agent in sorted(agents, key=lambda each: (each.folder.count("/"), each.folder)):
+        at = f"{agent.folder}/"
+        inside = any(each.folder and at.startswith(f"{each.folder}/") for each in found)
+        if not inside and agent not in found:
+            found.append(agent)
+    return found
+
+
+# --- Agents of other frameworks ---------------------------------------------------------------
+
+
+def _of_object(file: str, kind: str, name: str) -> Iterator[Doubtful]:
+    """Yield the agent that `file` calls `name`, where it can be imported and is no test's."""
+    parts = _module(file)
+    if parts and not _TESTS & set(parts):
+        folder = _shown(PurePosixPath(file).parent)
+        yield (len(parts),), FoundAgent(kind, _short(parts), folder, f"{'.'.join(parts)}:{name}")
+
+
+def _of_agentflow_file(root: Path, file: str, files: Sequence[str]) -> Iterator[Doubtful]:
+    """Yield the agent that a configuration of AgentFlow names."""
+    try:
+        value = parse_json(read_text(root / file, shown=file, most=MAX_CONFIG))
+    except (UsageError, NotJsonError):
+        return
+    named = value.get("agent") if isinstance(value, dict) else None
+    if not isinstance(named, str) or not _OBJECT.fullmatch(named):
+        return
+    module, _, name = named.partition(":")
+    code = str(PurePosixPath(file).parent / f"{module.replace('.', '/')}.py")
+    if code in files:
+        yield from _of_object(code, "agentflow", name)
+
+
+def _module(file: str) -> tuple[str, ...]:
+    """Return the names that a module is imported by; none where it cannot be."""
+    path = PurePosixPath(file)
+    parts = path.parent.parts if path.stem == "__init__" else path.with_suffix("").parts
+    return parts if all(part.isidentifier() for part in parts) else ()
+
+
+def _short(parts: Sequence[str]) -> str:
+    """Return the name of an agent in a module: its own, or that of the folder if it says more."""
+    return parts[-2] if len(parts) > 1 and parts[-1] in _MODULES else parts[-1]
+
+
+# --- Functions of plain Python ----------------------------------------------------------------
+
+
+def _callables(file: str, tree: ast.Module) -> Iterator[Doubtful]:
+    """Yield the functions in `file` that may answer a message, each with how unlikely it is."""
+    path, parts = PurePosixPath(file), _module(file)
+    if path.stem not in _MODULES or not parts or _TESTS & set(parts):
+        return
+    name = parts[-1]
+    for node in module_level(tree.body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _answers(node):
+            doubt = (len(parts), _MODULES.index(path.stem), _CALLABLES.index(node.name))
+            target = f"{'.'.join(parts)}:{node.name}"
+            yield doubt, FoundAgent("python", name, _shown(path.parent), target)
+
+
+def _answers(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return True if a function has the name and the parameters of one that answers a message."""
+    if node.name not in _CALLABLES or node.decorator_list:
+        return False
+    positional = [*node.args.posonlyargs, *node.args.args]
+    needed = [each.arg for each in positional[: len(positional) - len(node.args.defaults)]]
+    needed += [
+        each.arg
+        for each, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        if default is None
+    ]
+    asked = [each for each in needed if each not in _GIVEN]
+    if len(asked) != 1 or not positional or asked[0] != positional[0].arg:
+        return False
+    return node.name not in _VAGUE or asked[0] in _MESSAGES
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]
+
+
+def _shown(folder: PurePosixPath) -> str:
+    return "" if folder == PurePosixPath() else folder.as_posix()

@@ -1,0 +1,82 @@
+"""Label lines that refer to a stored, already judged run."""
+
+from collections.abc import Iterator, Sequence
+
+from ci_eval.cli.judge_check.human_labels import Form, Item, Line, Refuse
+from ci_eval.records.cases import Record
+from ci_eval.records.errors import Problem, UsageError
+from ci_eval.records.results import Run, Score
+from ci_eval.records.trials import TrialKey
+
+
+class Place(Record):
+    """A trial of a run; a field that is left out matches any."""
+
+    case: str
+    evalset: str | None = None
+    agent: str | None = None
+    repeat: int | None = None
+
+    def fits(self, key: TrialKey) -> bool:
+        """Return True if this matches the trial `key`."""
+        return all(value in (None, getattr(key, name)) for name, value in self)
+
+
+class Pointer(Line):
+    """A line that names a trial."""
+
+    case: str
+    """The eval case."""
+    evalset: str | None = None
+    """The evalset, as the configuration names it; required if several have the case."""
+    agent: str | None = None
+    """The agent, if there are several."""
+    repeat: int | None = None
+    """Repeat index, from 0, if there are several."""
+
+
+def _place(line: Pointer, refuse: Refuse) -> Place:
+    """Return the trial that a line names."""
+    del refuse
+    return Place(case=line.case, evalset=line.evalset, agent=line.agent, repeat=line.repeat)
+
+
+POINTERS = Form(Pointer, _place)
+"""The format of lines that name trials."""
+
+
+def scores_of(run: Run, name: str, items: Sequence[Item[Place]], shown: str) -> list[Score]:
+    """Return, for each of `items`, the score by the criterion `name`.
+
+    Raises:
+        UsageError: an item matches no trial, or several.
+
+    """
+    wanted = {item.subject.case for item in items}
+    known: dict[str, list[tuple[TrialKey, Score]]] = {}
+    for result in run.results():
+        if result.key.case in wanted:
+            scores = [each for each in result.scores if each.name == name]
+            known.setdefault(result.key.case, []).extend((result.key, each) for each in scores)
+    fitting = [_fitting(item.subject, known) for item in items]
+    problems = list(_problems(items, fitting, name, shown))
+    if problems:
+        raise UsageError(problems=problems)
+    return [found[0] for found in fitting]
+
+
+def _fitting(wanted: Place, known: dict[str, list[tuple[TrialKey, Score]]]) -> list[Score]:
+    return [score for key, score in known.get(wanted.case, ()) if wanted.fits(key)]
+
+
+def _problems(
+    items: Sequence[Item[Place]], fitting: Sequence[Sequence[Score]], name: str, shown: str
+) -> Iterator[Problem]:
+    for item, found in zip(items, fitting, strict=True):
+        case = item.subject.case
+        if not found:
+            message = f"the run has no such trial of {case!r} that {name} scored"
+            yield Problem(message, shown, item.line)
+        elif len(found) > 1:
+            which = "choose one with `evalset`, `agent` or `repeat`"
+            yield Problem(f"fits {len(found)} trials of {case!r}; {which}", shown, item.line)

@@ -1,0 +1,119 @@
+"""ci-eval's own evalset: a prompt and an expected answer make a case."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_eval.evalsets._case_entries import Source
+from ci_eval.evalsets._evalset_reading import MadeNames, Problems, open_evalset
+from ci_eval.evalsets._own_case import FOREIGN, GivenCase, read_case
+from ci_eval.plugins.points import EvalSetReader, evalset
+from ci_eval.records.cases import EvalCase, Json
+from ci_eval.records.evalset_facts import OpenedEvalSet
+from ci_eval.text.suggest import did_you_mean
+from ci_eval.text.validation_messages import describe
+
+_HEADER = ("name", "description", "cases")
+_OURS = frozenset(GivenCase.names()) - {"id", "tags", "state", "rubrics"}
+"""Keys that identify a case in this format."""
+
+
+@evalset("cases")
+class Cases(EvalSetReader):
+    """ci-eval's own evalset format: a prompt and an expected answer make a case.
+
+    Written as YAML, JSON, JSONL (one case per line) or CSV; YAML up to 1 MiB, the others of any
+    size.  YAML and JSON hold a list of cases, or an object with `cases` and, optionally, `name`
+    and `description`; the name (default: the file name) is the id of the evalset.
+
+        cases:
+          - prompt: What is the capital of France?
+            expected: Paris
+          - id: refund
+            tags: [billing]
+            state: {user: vip}
+            turns:
+              - prompt: Refund order 7.
+                expected_tools: [lookup, {name: refund, args: {order: 7}}]
+              - prompt: Thank you!
+                expected: You are welcome.
+            final_state: {refunded: true}
+            assert:
+              - contains: welcome
+            tool_mocks: {tools: {lookup: {result: {status: delivered}}}}
+            human_answers: {refund: {result: true}}
+          - id: books-a-table
+            scenario: {start: I am hungry., plan: Book a table for two at seven.}
+            rubrics: [The agent confirms the booking.]
+
+    A case has a `prompt`, or `turns` for several messages, or a `scenario` for a simulated user:
+    `start`, its first message; a `plan`, or the `goals` of AgentFlow's user with `max_turns`;
+    and a `persona` of ADK's.  Beside a prompt, in the case or in a turn: `expected`, the answer;
+    `expected_tools`, the tools in order, by name or with `args`; `expected_nodes`, the nodes of a
+    graph in order.  `expected_tools: []` expects no tool; without the key, tool calls are not
+    compared.  A tool without `args` matches no call in `adk/tool_trajectory_avg_score`, which
+    compares arguments, unless that has `missing_args: any`.
+
+    For the case as a whole: `id`, `tags`, `state` (of the initial session), `final_state`,
+    `rubrics` (texts, or `text` with `id` and `type`; for the final response unless the type is
+    another of ADK's, such as `TOOL_USE_QUALITY` or `TRAJECTORY_QUALITY`), and `assert`, a list of
+    checks that `ci/assertions` makes for this case alone.
+
+    `tool_mocks` gives the results of tools that are not really called, and `human_answers` those
+    of a human when the agent stops and asks, by the name of the tool: `result`, `results` (one
+    per call; the last one repeats) or an `error` message, and `args`, the minimum arguments of a
+    matching call; one, or a list of which the first match counts.  A call that matches nothing is
+    an error, unless `unmatched: pass` beside `tools` lets it really be made.  With
+    `rerun_on_resume: true`, a waiting agent continues when a run is resumed and the answer is
+    available; otherwise the answer is the response.
+
+    A case without an `id` is named after its prompts: the first words and a checksum.  The name
+    stays the same if a case is moved or expects something else, and changes with the prompts; two
+    cases with the same prompts need ids.
+
+    In CSV the first row names the columns: `id`, `prompt`, `expected`, `tags`, `expected_tools`
+    and `expected_nodes` (separated by `;` within a cell; tools may be JSON, `[]` for none), and
+    any number of `state.NAME`, `final_state.NAME` and `assert.NAME`.  Such a cell is parsed as
+    JSON if possible, such as `7`, `true` or `{"max": 2}`, and is text otherwise; to get a number as
+    text, write it as a JSON string.  Empty cells are ignored.
+    """
+
+    syntaxes = frozenset({"json", "jsonl", "yaml", "csv"})
+
+    @classmethod
+    def sniff(cls, head: Mapping[str, Json] | Sequence[Json] | None) -> bool:
+        """Return True if it has `cases`, begins with a case in this format, or is a table."""
+        if isinstance(head, Mapping):
+            return "cases" in head
+        first = head[0] if isinstance(head, list) and head else None
+        if not isinstance(first, Mapping) or not first:
+            return False
+        is_table = all(value == "" for value in first.values())
+        asks = {name for name, ours in FOREIGN.items() if ours == "prompt"}
+        return is_table or bool(first.keys() & (_OURS | asks))
+
+    def read(self, path: Path, *, shown: str) -> OpenedEvalSet:
+        """Read the file at `path`."""
+        header: dict[str, Any] = {}
+
+        def parse(problems: Problems) -> Iterator[EvalCase]:
+            header.clear()
+            names = MadeNames()
+            for entry in Source(path, shown, "cases", problems, header).entries():
+                case = read_case(entry.value, entry.line, entry.notes, names)
+                if case:
+                    yield case
+            _check_header(header, problems)
+
+        def set_id() -> str:
+            return header["name"].value if "name" in header else path.stem
+
+        return open_evalset(path, shown, self.type_name, parse, set_id=set_id)
+
+
+def _check_header(header: Mapping[str, Any], problems: Problems) -> None:
+    for key, (value, line) in header.items():
+        if key not in _HEADER:
+            problems.add(f"unknown key{did_you_mean(key, _HEADER)}", line, key)
+        elif key != "cases" and not isinstance(value, str):
+            problems.add(f"expected text, found {describe(value)}", line, key)

@@ -1,0 +1,198 @@
+"""Conversion of event lists into invocations."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from ci_eval.records.cases import (
+    Content,
+    FunctionCall,
+    FunctionResponse,
+    IntermediateData,
+    Invocation,
+    InvocationEvent,
+    InvocationEvents,
+    Json,
+    Part,
+)
+from ci_eval.text.json_text import NotJsonError, parse_json
+
+USER = "user"
+"""Author of the user's messages; every other author is an agent."""
+AGENT = "agent"
+"""Author of events of an agent without a name."""
+
+
+def as_args(value: Json) -> dict[str, Json]:
+    """Return the arguments of a call, which many formats store as JSON text.
+
+    Without arguments the result is `{}`; a value that is not an object is stored under `arguments`.
+    """
+    return _object(value, "arguments")
+
+
+def as_response(value: Json) -> dict[str, Json]:
+    """Return the result of a tool; as in ADK, anything but an object is stored under `result`."""
+    return _object(value, "result")
+
+
+def _object(value: Json, key: str) -> dict[str, Json]:
+    if value is None or value == "":
+        return {}
+    found = value
+    if isinstance(value, str):
+        with suppress(NotJsonError):
+            found = parse_json(value)
+    return found if isinstance(found, dict) else {key: value}
+
+
+def said(author: str, text: str) -> InvocationEvent:
+    """Return an event with a text by `author`."""
+    role = USER if author == USER else "model"
+    return InvocationEvent(author=author, content=Content.of_text(text, role=role))
+
+
+def parts_of(event: InvocationEvent) -> tuple[Part, ...]:
+    """Return the parts of an event."""
+    return (event.content and event.content.parts) or ()
+
+
+def calls_of(content: Content | None) -> tuple[FunctionCall, ...]:
+    """Return the tool calls in a message."""
+    parts = (content.parts if content else None) or ()
+    return tuple(part.function_call for part in parts if part.function_call)
+
+
+def invocations(events: Iterable[InvocationEvent]) -> tuple[Invocation, ...]:
+    """Split a conversation into invocations.
+
+    Each user message begins one; several in a row are one message of several parts, and events
+    before the first are dropped.  The last message with text and without tool calls is the final
+    response; other texts before and after it are intermediate responses.  A result belongs to the
+    call with the same id; without an id, to the first call without a result, of the same tool if
+    it is named.
+    """
+    found: list[_Turn] = []
+    for event in events:
+        if event.author == USER and not _answers(event):
+            if not found or found[-1].events:
+                found.append(_Turn())
+            found[-1].asked += parts_of(event)
+        elif found:
+            found[-1].events.append(event)
+    return tuple(turn.invocation() for turn in found)
+
+
+def as_expected(turns: Iterable[Invocation], *, stated: bool = False) -> tuple[Invocation, ...]:
+    """Convert a recorded conversation into expectations.
+
+    A message without an answer states nothing.  A conversation without any tool call does not state
+    that none is expected, unless `stated` says so.
+    """
+    listed = list(turns)
+    stated = stated or any(turn.tool_calls for turn in listed)
+    return tuple(turn if stated and _is_answered(turn) else _left_open(turn) for turn in listed)
+
+
+def _is_answered(turn: Invocation) -> bool:
+    return bool(turn.final_response or turn.tool_calls)
+
+
+def _left_open(turn: Invocation) -> Invocation:
+    """Return an invocation without a statement about tool calls."""
+    data = turn.intermediate_data
+    if isinstance(data, IntermediateData) and data.intermediate_responses:
+        return turn.model_copy(update={"unseen": True})
+    return turn.model_copy(update={"intermediate_data": None})
+
+
+@dataclass
+class _Turn:
+    """The events of one invocation."""
+
+    asked: list[Part] = field(default_factory=list)
+    events: list[InvocationEvent] = field(default_factory=list)
+
+    def invocation(self) -> Invocation:
+        events = list(_paired(self.events))
+        last = next((at for at in reversed(range(len(events))) if _is_spoken(events[at])), None)
+        final = None if last is None else events[last].content
+        if last is not None:
+            # Its token usage still counts.
+            events[last] = events[last].model_copy(update={"content": None})
+        return Invocation(
+            user_content=Content(role=USER, parts=tuple(self.asked)),
+            final_response=final,
+            intermediate_data=_trajectory(events),
+            finish_reason=None if last is None else events[last].finish_reason,
+        )
+
+
+def _answers(event: InvocationEvent) -> bool:
+    return any(part.function_response for part in parts_of(event))
+
+
+def _is_spoken(event: InvocationEvent) -> bool:
+    """Return True if `event` has text and neither calls nor results."""
+    parts = parts_of(event)
+    says = any(part.text and not part.thought for part in parts)
+    return says and not any(part.function_call or part.function_response for part in parts)
+
+
+def _is_counted(event: InvocationEvent) -> bool:
+    """Return True if `event` is known to be a model call."""
+    return event.usage_metadata is not None or event.model_version is not None
+
+
+def _trajectory(events: Sequence[InvocationEvent]) -> IntermediateData | InvocationEvents:
+    """Return the events unchanged if any is a model call, else as lists."""
+    if any(map(_is_counted, events)):
+        kept = [event for event in events if event.content or _is_counted(event)]
+        return InvocationEvents(invocation_events=tuple(kept))
+    parts = [(event.author, part) for event in events for part in parts_of(event)]
+    return IntermediateData(
+        tool_uses=tuple(part.function_call for _, part in parts if part.function_call),
+        tool_responses=tuple(part.function_response for _, part in parts if part.function_response),
+        intermediate_responses=tuple((author, (part,)) for author, part in parts if part.text),
+    )
+
+
+def _paired(events: Iterable[InvocationEvent]) -> Iterator[InvocationEvent]:
+    """Yield `events` with an id for every call, and with the id of its call for every result."""
+    open_calls: list[FunctionCall] = []
+    number = 0
+    for event in events:
+        parts = []
+        for part in parts_of(event):
+            changed = part
+            if part.function_call:
+                number += 1
+                call = part.function_call
+                if call.id is None:
+                    call = call.model_copy(update={"id": f"call-{number}"})
+                    changed = part.model_copy(update={"function_call": call})
+                open_calls.append(call)
+            elif part.function_response:
+                answer = _addressed(part.function_response, open_calls)
+                changed = part.model_copy(update={"function_response": answer})
+            parts.append(changed)
+        if event.content and tuple(parts) != event.content.parts:
+            content = event.content.model_copy(update={"parts": tuple(parts)})
+            yield event.model_copy(update={"content": content})
+        else:
+            yield event
+
+
+def _addressed(answer: FunctionResponse, open_calls: list[FunctionCall]) -> FunctionResponse:
+    """Return `answer` with the id and name of its call, which is removed from `open_calls`."""
+
+    def fits(call: FunctionCall) -> bool:
+        if answer.id is not None:
+            return call.id == answer.id
+        return answer.name in (None, call.name)
+
+    call = next(filter(fits, open_calls), None)
+    if call is None:
+        return answer
+    open_calls.remove(call)
+    return answer.model_copy(update={"id": call.id, "name": answer.name or call.name})

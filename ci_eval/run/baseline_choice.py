@@ -1,0 +1,42 @@
+"""The baseline that a run is compared with."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ci_eval.config.validated_config import Config
+from ci_eval.forge.lineage import Lineage
+from ci_eval.records.findings import Noted
+from ci_eval.run_files.score_table import Past
+from ci_eval.runtime.context import RunContext
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The stored runs that a run is compared with."""
+
+    runs: Sequence[Past]
+    """The runs, nearest first; empty if nothing is stored yet."""
+    lineage: Lineage = field(default_factory=Lineage)
+    """The commits whose runs were looked for."""
+    history: Sequence[Noted] = ()
+    """Summaries of the stored runs, newest first."""
+
+
+def load_baseline(config: Config, context: RunContext) -> Baseline | None:
+    """Return the configured baseline, or `None` if none is configured.
+
+    Raises:
+        BaselineError: it cannot be read.
+
+    """
+    store = config.baseline
+    if store is None:
+        return None
+    lineage = store.lineage(context)
+    _log.info("comparing with branch %s: %d commits searched", lineage.base, len(lineage.ancestors))
+    runs = store.load(lineage, config.suite, context)
+    _log.info("baseline store %r: %d runs to compare with", store.type_name, len(runs))
+    return Baseline(runs, lineage, store.history(config.suite, context))

@@ -1,0 +1,72 @@
+"""The documents of a report, and the results that it shows in full."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ci_eval.plugins import points
+from ci_eval.plugins.points import Reporter
+from ci_eval.records.cases import Status
+from ci_eval.records.findings import Comparison, Report
+from ci_eval.records.results import Run, TrialResult
+from ci_eval.run_files.file_names import REPORT_FILE
+from ci_eval.run_files.run_file import replacing
+from ci_eval.run_files.score_table import Columns
+from ci_eval.text.redact import Secrets
+
+MAX_WORST = 100
+"""How many results a report carries with their evidence."""
+
+
+def clear(folder: Path) -> None:
+    """Remove the reports of an earlier run, which a run that fails must not leave behind."""
+    names = (REPORT_FILE, *(points.reporter[name].file for name in points.reporter))
+    for file in names if folder.is_dir() else ():
+        (folder / file).unlink(missing_ok=True)
+
+
+def write_report(
+    report: Report, run: Run, folder: Path, configured: Mapping[str, Reporter], secrets: Secrets
+) -> None:
+    """Write every document that a report becomes, as configured or plainly, and the report.
+
+    What a template of the repository adds may hold one of the `secrets`, too.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / REPORT_FILE) as file:
+        file.write(report.model_dump_json(indent=1) + "\n")
+    for name in points.reporter:
+        reporter = configured.get(name) or points.reporter[name]()
+        with replacing(folder / reporter.file) as file:
+            chunks = reporter.render(report, run.results)
+            is_ours = getattr(reporter, "template", None) is None
+            file.writelines(chunks if is_ours else [secrets.text("".join(chunks))])
+
+
+def worst_results(
+    run: Run, columns: Columns, comparison: Comparison | None, limit: int
+) -> Iterator[TrialResult]:
+    """Yield the results to show: what changed for the worse first, then failures and errors."""
+    if not limit:
+        return
+    changes = sorted(comparison.changes if comparison else (), key=lambda each: not each.certain)
+    worse = [each for each in changes if each.change != "fixed"]
+    bad = (Status.FAILED, Status.ERROR)
+    wanted = [(each.group.agent, each.group.evalset, each.case) for each in worse]
+    wanted += [place for place, status in columns.cases(run.meta.criteria) if status in bad]
+    chosen = {place: rank for rank, place in enumerate([*dict.fromkeys(wanted)][:limit])}
+    if not chosen:
+        return
+    found: dict[tuple[str, str, str], TrialResult] = {}
+    for result in run.results():
+        place = result.key.place
+        kept = found.get(place)
+        if place in chosen and (kept is None or _graver(result, kept)):
+            found[place] = result
+    yield from sorted(found.values(), key=lambda result: chosen[result.key.place])
+
+
+def _graver(result: TrialResult, other: TrialResult) -> bool:
+    return (
+        result.status is not other.status
+        and Status.worst([result.status, other.status]) is result.status
+    )

@@ -1,0 +1,76 @@
+"""Metadata of a run: what holds for all its trials."""
+
+from datetime import UTC, datetime
+from secrets import token_hex
+
+from ci_eval import __version__
+from ci_eval.forge.lineage import current_branch
+from ci_eval.llm.judge_settings import Judging
+from ci_eval.plugins import points
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.plugins.points import JudgedCriterion, WorkerCriterion
+from ci_eval.records.cases import Json, Record
+from ci_eval.records.results import CriterionFacts, RunMeta
+from ci_eval.run.plan import Plan
+from ci_eval.runtime.context import RunContext
+from ci_eval.text.fingerprint import fingerprint
+
+
+def describe(plan: Plan, context: RunContext) -> RunMeta:
+    """Return the metadata of a run of `plan` that begins now."""
+    created = datetime.fromtimestamp(context.now(), UTC)
+    config, store = plan.config, plan.config.baseline
+    agents = tuple(dict.fromkeys(agent for agent, _ in plan.pairs))
+    return RunMeta(
+        run_id=f"{created:%Y%m%dT%H%M%SZ}-{token_hex(4)}",
+        suite=config.suite,
+        created=created.isoformat(timespec="seconds"),
+        version=__version__,
+        config=config.shown,
+        commit=context.clone.head,
+        branch=current_branch(context.clone),
+        job=context.job,
+        agents=agents,
+        evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
+        criteria={
+            name: CriterionFacts(
+                criterion=criterion.type_name,
+                better=criterion.direction,
+                threshold=criterion.threshold,
+                interval=criterion.bounds,
+                informational=criterion.informational,
+                tier=criterion.tier or ("warn" if criterion.threshold is None else "block"),
+                max_growth=criterion.max_growth,
+                fingerprint=_fingerprint(criterion, config.judging, context),
+            )
+            for name, criterion in plan.criteria.items()
+        },
+        gate=_given(config.gate),
+        store={"store": store.type_name, **_given(store)} if store else {},
+        repeats=plan.repeats,
+        filtered=plan.filtered,
+        disabled=config.disabled,
+        overrides={
+            name: module for point in points.POINTS for name, module in point.overridden.items()
+        },
+        warnings=tuple(map(str, plan.warnings)),
+        lacking={
+            name: missing
+            for name in agents
+            if (missing := config.agents[name].missing(context.env))
+        },
+    )
+
+
+def _given(options: Record) -> dict[str, Json]:
+    return options.model_dump(mode="json", exclude_defaults=True)
+
+
+def _fingerprint(criterion: AnyCriterion, judging: Judging, context: RunContext) -> str:
+    made_of = None
+    if isinstance(criterion, WorkerCriterion):
+        made_of = criterion.made_of(context)
+    elif isinstance(criterion, JudgedCriterion):
+        made_of = judging.made_of(criterion)
+    more = [made_of] if made_of else []
+    return fingerprint([criterion.type_name, criterion.options(), *more])

@@ -1,0 +1,122 @@
+"""Python callables of users, and the interpreter to run them with."""
+
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from hashlib import sha256
+
+from pydantic import Field, field_validator
+
+from ci_eval.records.cases import Record
+from ci_eval.runtime import environments, isolation
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.processes import Launch
+from ci_eval.runtime.workers.setup_commands import Command, Setup
+from ci_eval.runtime.workers.worker_pool import WORKER, Adapter, Pool
+from ci_eval.runtime.workers.worker_wire import encode
+
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class UnderPython(Record):
+    """Code that runs in worker processes under a chosen Python interpreter."""
+
+    interpreter: str | None = None
+    """The Python that has the callable's dependencies: a path relative to the folder of the
+    configuration, such as `.venv/bin/python`, or a name on the PATH. Default: the Python of
+    ci-eval; in the action that of its image, which has only the standard library."""
+    setup: tuple[Command, ...] = ()
+    """Commands to run once before the agent starts, such as `uv sync`, in the folder of the
+    configuration and with the agent's environment. Each is a text, split like a shell command line
+    but run without a shell, or a list. They run again only after a change of these commands, of
+    `interpreter`, of the folder's lock files, requirements or project files, or of files that the
+    commands name; `.ci-eval/setup` records this. The timeout for all commands is 30 minutes."""
+    env: environments.Declared = Field(default_factory=dict)
+    """Additional environment variables: a list of names or patterns to pass on, or names with
+    values."""
+
+    def check(self, context: RunContext) -> Iterator[tuple[str, str]]:
+        """Yield the errors in the interpreter and the environment variables."""
+        for message in environments.refused(self.env):
+            yield "env", message
+        if self.interpreter and not self.setup and not self._find_interpreter(context):
+            yield "interpreter", f"there is no program {self.interpreter!r}"
+
+    def missing(self, env: Mapping[str, str]) -> str:
+        """Return the declared variables that are not set, as text."""
+        return environments.unset(self.env, env)
+
+    @asynccontextmanager
+    async def pool_of(
+        self,
+        target: str,
+        context: RunContext,
+        *,
+        adapter: Adapter | None = None,
+        workers: int = 1,
+        threads: int | None = None,
+    ) -> AsyncIterator[Pool]:
+        """Provide workers for `target` until the context is left.
+
+        It is a `module:callable`, or as `adapter` expects.
+        """
+        setup = Setup(self.setup, self.interpreter, self.env, context)
+
+        async def prepare() -> Launch:
+            if self.setup:
+                await setup.done()
+            # If it was removed after the check, starting it fails with the system's error.
+            interpreter = self._find_interpreter(context) or str(self.interpreter)
+            root = context.root.resolve()
+            adapted = (str(adapter.path), encode(adapter.options)) if adapter else ()
+            argv = (interpreter, WORKER, str(root), target, *adapted)
+            return Launch(argv, environments.agent_environment(context.env, self.env), root)
+
+        async with setup.in_use():
+            pool = Pool(prepare, workers=workers, threads=threads)
+            try:
+                yield pool
+            finally:
+                await pool.stop()
+
+    def _find_interpreter(self, context: RunContext) -> str | None:
+        if self.interpreter is None:
+            return isolation.interpreter(context.env)
+        return environments.find_agent_program(self.interpreter, context, self.env)
+
+
+class _Named(Record):
+    """The name of a callable."""
+
+    python: str
+    """The module and the callable in it, such as `agents.weather:answer`; modules are imported
+    from the folder of the configuration, which is also the working directory."""
+
+    @field_validator("python")
+    @classmethod
+    def _names_a_callable(cls, value: str) -> str:
+        if not _TARGET.fullmatch(value):
+            message = "expected 'module:callable', such as 'agents.weather:answer'"
+            raise ValueError(f"{message}, found {value!r}")
+        return value
+
+
+class PythonTarget(UnderPython, _Named):
+    """A callable, `module:callable`, that runs in its own worker processes."""
+
+    @asynccontextmanager
+    async def pool(
+        self, context: RunContext, *, workers: int = 1, threads: int | None = None
+    ) -> AsyncIterator[Pool]:
+        """Provide workers for the callable until the context is left."""
+        async with self.pool_of(self.python, context, workers=workers, threads=threads) as pool:
+            yield pool
+
+
+def digest_of(module: str, context: RunContext) -> str | None:
+    """Return a digest of the source of `module`; `None` if it is not in the repository."""
+    path = context.root.joinpath(*module.split("."))
+    for each in (path.with_suffix(".py"), path / "__init__.py"):
+        if each.is_file():
+            return sha256(each.read_bytes()).hexdigest()
+    return None

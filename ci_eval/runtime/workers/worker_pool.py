@@ -1,0 +1,143 @@
+"""Pool of worker processes that run a user's function, for several conversations at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from ci_eval.records.cases import Json
+from ci_eval.records.errors import TrialError
+from ci_eval.runtime.processes import Launch
+from ci_eval.runtime.workers.worker_link import Link
+
+WORKER = str(Path(__file__).with_name("worker.py"))
+"""The script that a worker runs."""
+MAX_STARTS = 2
+"""The most failed starts in a row before giving up."""
+
+
+class Adapter(NamedTuple):
+    """A file that lets a worker run something other than a function that takes a message."""
+
+    name: str
+    """The name of the framework: `adapters/NAME_adapter.py` is the file."""
+    options: Mapping[str, Json] = {}
+    """The options it gets."""
+
+    @property
+    def path(self) -> Path:
+        """The path of the file."""
+        return Path(__file__).parent / "adapters" / f"{self.name}_adapter.py"
+
+
+@dataclass
+class _Slot:
+    """A slot for one worker at a time."""
+
+    load: int = 0
+    """The number of its conversations."""
+    link: asyncio.Task[Link] | None = None
+
+    def leave(self) -> None:
+        self.load -= 1
+
+    def is_empty(self) -> bool:
+        """Return True if there is no worker, and none is starting."""
+        if self.link is None or not self.link.done():
+            return self.link is None
+        return self.link.cancelled() or bool(self.link.exception()) or not self.link.result().alive
+
+
+class Pool:
+    """Holds conversations in `workers` processes, `threads` at a time in each.
+
+    If `threads` is `None`, their number is unlimited.  Workers, and replacements of those that
+    died, are started on demand; `prepare` makes that possible, and returns how to start one.
+    """
+
+    def __init__(
+        self, prepare: Callable[[], Awaitable[Launch]], *, workers: int, threads: int | None
+    ) -> None:
+        self._prepare = prepare
+        self._slots = [_Slot() for _ in range(workers)]
+        self._capacity = asyncio.Semaphore(workers * threads) if threads else None
+        self._single_workers = asyncio.Semaphore(workers)
+        self._numbers = count(1)
+        self._links: set[Link] = set()
+        self._failures = 0
+        self._failure = ""
+
+    async def open(self, *, alone: bool = False) -> "Lease":
+        """Open a conversation once there is capacity; `alone` in its own worker.
+
+        Raises:
+            TrialError: no worker can be started.
+
+        """
+        async with AsyncExitStack() as cleanup:
+            link = await (self._own_link(cleanup) if alone else self._shared_link(cleanup))
+            number = next(self._numbers)
+            link.begin(number)
+            return Lease(link, number, cleanup.pop_all())
+
+    async def stop(self) -> None:
+        """Stop all workers."""
+        starts = [slot.link for slot in self._slots if slot.link]
+        for start in starts:
+            start.cancel()
+        ends = [link.stop() for link in self._links]
+        await asyncio.gather(*starts, *ends, return_exceptions=True)
+
+    async def _shared_link(self, cleanup: AsyncExitStack) -> Link:
+        if self._capacity:
+            await cleanup.enter_async_context(self._capacity)
+        slot = min(self._slots, key=lambda slot: slot.load)
+        slot.load += 1
+        cleanup.callback(slot.leave)
+        if slot.is_empty():
+            slot.link = asyncio.create_task(self._start())
+        # Cancelling a trial while it waits must not cancel the start for others.
+        return await asyncio.shield(cast("asyncio.Task[Link]", slot.link))
+
+    async def _own_link(self, cleanup: AsyncExitStack) -> Link:
+        await cleanup.enter_async_context(self._single_workers)
+        link = await self._start()
+        cleanup.push_async_callback(link.stop)
+        return link
+
+    async def _start(self) -> Link:
+        if self._failures >= MAX_STARTS:
+            raise TrialError("start", self._failure)
+        try:
+            link = await Link.start(await self._prepare())
+        except TrialError as exc:
+            self._failures += 1
+            self._failure = str(exc)
+            raise
+        self._failures = 0
+        self._links = {link, *(other for other in self._links if not other.is_over)}
+        return link
+
+
+@dataclass
+class Lease:
+    """One conversation in one worker."""
+
+    link: Link
+    number: int
+    """The number of the conversation in its pool."""
+    cleanup: AsyncExitStack
+    output: str = ""
+    """The output of the conversation, after its end."""
+
+    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the worker's reply, as `Link.ask` does."""
+        return await self.link.ask(self.number, request)
+
+    async def end(self) -> None:
+        """End the conversation."""
+        self.output = self.link.finish(self.number)
+        await self.cleanup.aclose()

@@ -1,0 +1,161 @@
+"""Which events of CI may store a run in the baseline."""
+
+import json
+import subprocess
+
+import pytest
+
+from ci_eval.baselines.file import FileStore
+from ci_eval.cli.baseline.baseline_save_policy import check, tracked
+from ci_eval.records.errors import UsageError
+from ci_eval.runtime.context import RunContext
+
+MERGED = {"merged": True, "base": {"ref": "main"}}
+ON_MAIN = {"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "main"}
+ON_TOPIC = {"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "topic"}
+OF_TAG = {"GITHUB_REF_TYPE": "tag", "GITHUB_REF_NAME": "v1"}
+OF_PULL = {"GITHUB_REF_TYPE": "branch", "GITHUB_REF_NAME": "7/merge", "GITHUB_HEAD_REF": "topic"}
+
+
+@pytest.fixture
+def context(tmp_path):
+    """Return a function that makes a run context of variables and a GitHub event."""
+
+    def make(env, payload=None):
+        path = tmp_path / "event.json"
+        path.write_text(json.dumps(payload or {}))
+        return RunContext(
+            env={**env, "GITHUB_EVENT_PATH": str(path)}, root=tmp_path, now=lambda: 0.0
+        )
+
+    return make
+
+
+def github(name, **variables):
+    return {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": name, **variables}
+
+
+def gitlab(source, **variables):
+    return {"GITLAB_CI": "true", "CI_PIPELINE_SOURCE": source, **variables}
+
+
+def pull(action, **more):
+    repository = {"default_branch": "main"}
+    return {"action": action, "pull_request": more, "repository": repository}
+
+
+OF_REPOSITORY = {"repository": {"default_branch": "main"}}
+
+
+@pytest.mark.parametrize(
+    ("env", "payload"),
+    [
+        (github("push", **ON_MAIN), OF_REPOSITORY),
+        (github("schedule", **ON_MAIN), OF_REPOSITORY),
+        (github("workflow_dispatch", **ON_MAIN), OF_REPOSITORY),
+        (github("repository_dispatch", **ON_MAIN), OF_REPOSITORY),
+        (github("pull_request", **OF_PULL), pull("closed", **MERGED)),
+        (github("pull_request_target", **OF_PULL), pull("closed", **MERGED)),
+        (gitlab("push", CI_COMMIT_BRANCH="main", CI_DEFAULT_BRANCH="main"), None),
+        (gitlab("schedule", CI_COMMIT_BRANCH="main", CI_DEFAULT_BRANCH="main"), None),
+        (gitlab("web", CI_COMMIT_BRANCH="main", CI_DEFAULT_BRANCH="main"), None),
+        ({"CI": "true"}, None),
+        ({}, None),
+    ],
+)
+def test_what_was_merged_is_stored_and_what_no_workflow_runs(context, env, payload):
+    check(FileStore(), context(env, payload))
+
+
+@pytest.mark.parametrize(
+    ("env", "payload", "why"),
+    [
+        (github("push", **ON_TOPIC), OF_REPOSITORY, "the branch 'topic' is not tracked, only 'ma"),
+        (github("schedule", **ON_TOPIC), OF_REPOSITORY, "the branch 'topic' is not tracked"),
+        (github("push", **OF_TAG), OF_REPOSITORY, "a tag was pushed"),
+        (github("merge_group", **ON_MAIN), OF_REPOSITORY, "are not merged yet"),
+        (github("pull_request", **OF_PULL), pull("opened"), "this is a pull request"),
+        (github("pull_request", **OF_PULL), {}, "this is a pull request"),
+        (
+            github("pull_request", **OF_PULL),
+            pull("closed", merged=False, base={"ref": "main"}),
+            "this is a pull request",
+        ),
+        (
+            github("pull_request", **OF_PULL),
+            pull("labeled", merged=True, base={"ref": "main"}),
+            "this is a pull request",
+        ),
+        (
+            github("pull_request", **OF_PULL),
+            pull("closed", merged="true", base={"ref": "main"}),
+            "this is a pull request",
+        ),
+        (
+            github("pull_request", **OF_PULL),
+            pull("closed", merged=True, base={"ref": "topic"}),
+            "the branch 'topic' is not tracked",
+        ),
+        (github("pull_request_target", **ON_MAIN), pull("opened"), "this is a pull request"),
+        (github("issue_comment", **ON_MAIN), OF_REPOSITORY, "the event 'issue_comment' does not"),
+        (github("workflow_run", **ON_MAIN), OF_REPOSITORY, "the event 'workflow_run' does not"),
+        ({"GITHUB_ACTIONS": "true"}, None, "the event '' does not"),
+        (gitlab("merge_request_event", CI_DEFAULT_BRANCH="main"), None, "this is a pull request"),
+        (
+            gitlab("parent_pipeline", CI_MERGE_REQUEST_IID="7", CI_COMMIT_BRANCH="main"),
+            None,
+            "this is a pull request",
+        ),
+        (gitlab("push", CI_COMMIT_TAG="v1", CI_DEFAULT_BRANCH="main"), None, "a tag was pushed"),
+        (
+            gitlab("push", CI_COMMIT_BRANCH="topic", CI_DEFAULT_BRANCH="main"),
+            None,
+            "the branch 'topic' is not tracked",
+        ),
+    ],
+)
+def test_what_is_not_merged_is_refused(context, env, payload, why):
+    with pytest.raises(UsageError, match=why) as refused:
+        check(FileStore(), context(env, payload))
+
+    assert str(refused.value).startswith("not stored: ")
+    assert refused.value.hint
+    assert refused.value.exit_code == 4
+
+
+def test_a_pull_request_is_stored_where_that_is_asked_for(context):
+    env = github("pull_request", **OF_PULL)
+
+    check(FileStore(), context(env, pull("opened")), from_pull_request=True)
+
+
+def test_asking_for_pull_requests_lets_nothing_else_in(context):
+    for env in (github("merge_group", **ON_MAIN), github("push", **ON_TOPIC)):
+        with pytest.raises(UsageError):
+            check(FileStore(), context(env, OF_REPOSITORY), from_pull_request=True)
+
+
+def test_the_store_names_the_branches_that_are_tracked(context):
+    somewhere = context(github("push", **ON_TOPIC), OF_REPOSITORY)
+
+    assert tracked(FileStore(), somewhere) == ("main",)
+    assert tracked(FileStore(base="stable"), somewhere) == ("stable",)
+    assert tracked(FileStore(base="stable", branches=("a", "b/*")), somewhere) == ("a", "b/*")
+    check(FileStore(branches=("to*",)), somewhere)
+    check(FileStore(base="topic"), somewhere)
+
+
+def test_where_no_branch_is_known_to_be_tracked_nothing_is_stored(context):
+    with pytest.raises(UsageError, match="the tracked branch is unknown") as refused:
+        check(FileStore(), context(github("push", **ON_MAIN)))
+
+    assert "branches: [main]" in refused.value.hint
+
+
+def test_the_clone_tells_the_default_branch_where_the_event_does_not(context, tmp_path):
+    subprocess.run(["git", "init", "-q", "-b", "main", str(tmp_path)], check=True)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    commit = ("commit", "-q", "--allow-empty", "-m", "a")
+    subprocess.run(["git", "-C", str(tmp_path), *identity, *commit], check=True)
+
+    check(FileStore(), context({**github("push", **ON_MAIN), "PATH": "/usr/bin:/bin"}))
