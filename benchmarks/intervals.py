@@ -1,20 +1,26 @@
-"""How often the 95 % interval of a mean difference holds it: within a point of 95 %.
+"""How often intervals of mean differences hold them, and floors block suites that are at them.
 
     python benchmarks/intervals.py [--runs N] [--check]
 
 Cases pass with probabilities from Beta(8,2), and drop by nothing or by 10 points.  The rate has a
-95 % interval of its own (Wilson); `--check` ends with 1 where the rate lies outside of 94 to 96.
+95 % interval of its own (Wilson).  For floors, the probability is computed: passes are binomial.
+`--check` ends with 1 if an interval holds the difference in less than 94 or more than 96 % of runs,
+or if a floor blocks a suite that is at it in more than 2 %.
 """
 
 import argparse
+import math
 import sys
 from itertools import product
 
+from ci_eval.gate.floors import Allowance, pass_rate
+from ci_eval.records.findings import Totals
 from ci_eval.stats.intervals import mean_interval, wilson_interval
 
 RUNS = 4_000
 SEED = 20260101
 NOMINAL, MARGIN = 0.95, 0.01
+ALLOWED = Allowance(0.02, point=False)
 
 
 def covered(runs: int, cases: int, repeats: int, stored: int, drop: float) -> int:
@@ -34,6 +40,17 @@ def covered(runs: int, cases: int, repeats: int, stored: int, drop: float) -> in
     return found
 
 
+def blocked(cases: int, rate: float) -> float:
+    """Return the probability that the floor `rate` blocks a suite with that true pass rate."""
+    chances = []
+    for passed in range(cases + 1):
+        totals = Totals(cases=cases, passed=passed, failed=cases - passed)
+        if pass_rate(totals, rate, ALLOWED).best == "missed":
+            ways = math.comb(cases, passed)
+            chances.append(ways * rate**passed * (1 - rate) ** (cases - passed))
+    return math.fsum(chances)
+
+
 def main(runs: int, *, check: bool) -> int:
     """Print the rate of each kind of suite, and return the exit code."""
     missed = 0
@@ -46,6 +63,12 @@ def main(runs: int, *, check: bool) -> int:
         missed += abs(count / runs - NOMINAL) > MARGIN
         rate = f"{count / runs:.1%} [{low:.1%}, {high:.1%}]"
         print(f"| {cases} | {repeats} | {stored} | {drop:.0%} | {rate} |", flush=True)
+    print("\n| cases | floor | blocked with the true pass rate at the floor |")
+    print("| --- | --- | --- |")
+    for cases, floor in product((10, 30, 100, 300), (0.5, 0.8, 0.9, 0.95)):
+        chance = blocked(cases, floor)
+        missed += chance > ALLOWED.rate
+        print(f"| {cases} | {floor:.0%} | {chance:.2%} |")
     return int(check and missed > 0)
 
 

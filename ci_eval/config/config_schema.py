@@ -143,9 +143,11 @@ class GateOptions(Record):
     """The minimum mean, by criterion."""
     floors: Literal["interval", "point"] = "interval"
     """How to judge `min_pass_rate` and `min_score`. `interval`: block only if the true value is
-    certainly below; otherwise a value below is inconclusive. `point`: use the measured value."""
+    below beyond `false_block` (exact binomial interval); otherwise a value below is inconclusive.
+    `point`: use the measured value."""
     false_block: float = Field(default=0.02, gt=0, lt=1)
-    """The probability of blocking a change that made nothing worse, over all tests together."""
+    """The maximum probability of blocking a change that made nothing worse, over all tests
+    together; likewise for a suite whose true values are at its floors, over all floors."""
     max_drop: float = Field(default=0.02, ge=0, le=1)
     """Smaller drops never block; as a share of the criterion's interval, or of the baseline's mean
     if the measure is unbounded."""

@@ -185,14 +185,14 @@ class _Gate:
 
     def floors(self, *, by_threshold: bool) -> Iterator[Reason]:
         """Yield the floors that are missed, or may be because of what is missing."""
-        totals = self.totals
+        totals, allowed = self.totals, floors.Allowance.shared(self.groups, self.options)
         if by_threshold or self.options.min_pass_rate is not None:
-            yield from floors.of_pass_rate(totals, self.options, tolerated=self.tolerated)
+            yield from floors.of_pass_rate(totals, self.options, allowed, tolerated=self.tolerated)
         elif totals.failed:
             failed = f"{counted(totals.failed, 'case')} below a threshold"
             message = f"{failed} (does not block in regression mode)"
             yield reason("failed_cases", "info", message)
-        yield from floors.of_means(self.groups, self.options, tolerated=self.tolerated)
+        yield from floors.of_means(self.groups, self.options, allowed, tolerated=self.tolerated)
         if by_threshold:
             yield from self._failed_warnings()
 

@@ -1,13 +1,14 @@
 """Floors: absolute requirements on a suite, judged with their statistical uncertainty.
 
+A floor blocks only if chance is ruled out: all floors of a run together block a suite whose true
+values are at its floors in at most `gate.false_block` of runs, if its cases are independent.
 Missing measurements count neither as good nor as bad: a floor is judged twice, with the best and
 with the worst values that they could have had.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
-from typing import Literal
+from typing import Literal, Self
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.records.findings import (
@@ -19,7 +20,7 @@ from ci_eval.records.findings import (
     Totals,
 )
 from ci_eval.run_files.report_phrases import named
-from ci_eval.stats.intervals import wilson_interval
+from ci_eval.stats.intervals import exact_interval
 from ci_eval.text.templates import counted, plain
 
 SEVERITIES: dict[str, ReasonSeverity] = {
@@ -45,7 +46,8 @@ class Floor:
     worst: Level
     """The result if every missing value were the worst possible."""
     interval: tuple[float, float] | None
-    """Confidence interval for the best possible result, at the gate's error rate."""
+    """Confidence interval for the best possible result; the true value is above it with a
+    probability of at most `Allowance.rate`."""
 
     @property
     def missed(self) -> bool:
@@ -63,15 +65,32 @@ class Floor:
         return self.best == "missed"
 
 
-def pass_rate(totals: Totals, required: float, gate: GateOptions) -> Floor:
+@dataclass(frozen=True)
+class Allowance:
+    """How uncertain a value below its floor may be."""
+
+    rate: float
+    """Probability of blocking a suite whose true value is at the floor, at most."""
+    point: bool
+    """True if the measured value decides, whatever the uncertainty."""
+
+    @classmethod
+    def shared(cls, groups: Sequence[GroupSummary], gate: GateOptions) -> Self:
+        """Return what each floor may spend of `gate.false_block`: an equal share (Bonferroni)."""
+        means = sum(each.group.criterion in gate.min_score for each in groups)
+        count = means + (gate.min_pass_rate is not None)
+        return cls(gate.false_block / max(count, 1), gate.floors == "point")
+
+
+def pass_rate(totals: Totals, required: float, allowed: Allowance) -> Floor:
     """Judge the pass rate; a case with an error may pass or fail."""
     judged = totals.judged
     best, worst = totals.passed + totals.errors, totals.passed
-    level, interval = _level(best, judged, required, gate)
-    return Floor(level, _level(worst, judged, required, gate)[0], interval)
+    level, interval = _level(best, judged, required, allowed)
+    return Floor(level, _level(worst, judged, required, allowed)[0], interval)
 
 
-def mean(group: GroupSummary, required: float, gate: GateOptions) -> Floor:
+def mean(group: GroupSummary, required: float, allowed: Allowance) -> Floor:
     """Judge the mean of a criterion; if lower is better, `required` is an upper limit.
 
     Without a bounded range, missing values may have been anything: the floor is then neither met
@@ -94,8 +113,8 @@ def mean(group: GroupSummary, required: float, gate: GateOptions) -> Floor:
         return found if higher else 1 - found
 
     count = group.passed + group.failed + group.errors
-    level, interval = _level(share(best) * count, count, share(required), gate)
-    return Floor(level, _level(share(worst) * count, count, share(required), gate)[0], interval)
+    level, interval = _level(share(best) * count, count, share(required), allowed)
+    return Floor(level, _level(share(worst) * count, count, share(required), allowed)[0], interval)
 
 
 def _unbounded(value: float, required: float, *, higher: bool) -> Level:
@@ -103,14 +122,14 @@ def _unbounded(value: float, required: float, *, higher: bool) -> Level:
 
 
 def _level(
-    good: float, count: int, required: float, gate: GateOptions
+    good: float, count: int, required: float, allowed: Allowance
 ) -> tuple[Level, tuple[float, float] | None]:
-    rate = gate.false_block / max(len(gate.min_score) + (gate.min_pass_rate is not None), 1)
-    interval = wilson_interval(good, count, -NormalDist().inv_cdf(rate))
+    good = min(max(good, 0.0), count)
+    interval = exact_interval(good, count, allowed.rate)
     if not count or good >= required * count - _ROUNDING:
         return "met", interval
     sure = interval is not None and interval[1] < required
-    return "missed" if sure or gate.floors == "point" else "in_doubt", interval
+    return "missed" if sure or allowed.point else "in_doubt", interval
 
 
 def reason(
@@ -123,7 +142,9 @@ def reason(
 # --- Messages -------------------------------------------------------------------------------
 
 
-def of_pass_rate(totals: Totals, gate: GateOptions, *, tolerated: bool) -> Iterator[Reason]:
+def of_pass_rate(
+    totals: Totals, gate: GateOptions, allowed: Allowance, *, tolerated: bool
+) -> Iterator[Reason]:
     """Yield the result of the pass rate.
 
     `tolerated`: no more is missing than `gate.max_errors` allows; else there is no verdict anyway.
@@ -131,7 +152,7 @@ def of_pass_rate(totals: Totals, gate: GateOptions, *, tolerated: bool) -> Itera
     if not totals.judged:
         return
     required = 1.0 if gate.min_pass_rate is None else gate.min_pass_rate
-    floor, rate = pass_rate(totals, required, gate), totals.pass_rate
+    floor, rate = pass_rate(totals, required, allowed), totals.pass_rate
     missing = f" and {totals.errors} could not be measured" if totals.errors else ""
     failed = f"{totals.failed} of {counted(totals.judged, 'case')} failed{missing}"
     if floor.missed and rate is not None:
@@ -146,12 +167,12 @@ def of_pass_rate(totals: Totals, gate: GateOptions, *, tolerated: bool) -> Itera
 
 
 def of_means(
-    groups: Sequence[GroupSummary], gate: GateOptions, *, tolerated: bool
+    groups: Sequence[GroupSummary], gate: GateOptions, allowed: Allowance, *, tolerated: bool
 ) -> Iterator[Reason]:
     """Yield the results of the means that have a floor."""
     for group in groups:
         required = gate.min_score.get(group.group.criterion)
-        floor = None if required is None else mean(group, required, gate)
+        floor = None if required is None else mean(group, required, allowed)
         name, lost = named(group.group), counted(group.incomplete, "case")
         if floor and floor.missed and group.value is not None:
             without = f" without {lost}" if group.errors else ""

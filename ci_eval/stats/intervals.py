@@ -29,21 +29,36 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     return mean - half, mean + half
 
 
-def wilson_interval(successes: float, count: int, z: float = Z95) -> tuple[float, float] | None:
-    """Return the confidence interval of a proportion; `None` if `count` is 0.
+def wilson_interval(successes: int, count: int) -> tuple[float, float] | None:
+    """Return the 95 % confidence interval of a proportion; `None` if `count` is 0.
 
     The score interval, which never leaves [0, 1] and is not overconfident about 10 out of 10
-    (Wilson, "Probable inference, the law of succession, and statistical inference", 1927).  It has
-    `z` standard errors on each side, by default for 95 %.  `successes` may be a sum of values
-    between 0 and 1: none of them varies more than a success or a failure does.
+    (Wilson, "Probable inference, the law of succession, and statistical inference", 1927).  It
+    contains the true proportion in 95 % of samples on average; `exact_interval` does so always.
     """
     if not count:
         return None
-    z2 = z * z
+    z2 = Z95 * Z95
     middle = (successes + z2 / 2) / (count + z2)
     spread = math.sqrt(max(successes * (count - successes) / count, 0.0) + z2 / 4)
-    half = z * spread / (count + z2)
+    half = Z95 * spread / (count + z2)
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def exact_interval(successes: float, count: int, rate: float) -> tuple[float, float] | None:
+    """Return a confidence interval of a proportion; `None` if `count` is 0.
+
+    Whatever the true proportion is, the probability that it lies below the interval is at most
+    `rate` (0 to 0.5), and above it, too, if the trials are independent (Clopper and Pearson, "The
+    use of confidence or fiducial limits illustrated in the case of the binomial", 1934).
+    `successes` may be a sum of values between 0 and 1: a sum of passes and failures with the same
+    mean varies at least as much.
+    """
+    if not count:
+        return None
+    failures = count - successes
+    low = _beta_quantile(rate, successes, failures + 1) if successes > 0 else 0.0
+    return low, _beta_quantile(1 - rate, successes + 1, failures) if failures > 0 else 1.0
 
 
 def most_probable_break(before: float, now: float) -> float:
@@ -150,6 +165,15 @@ def t_quantile(probability: float, freedom: int) -> float:
         if middle in (low, high):
             break
         low, high = (middle, high) if t_cdf(middle, freedom) < probability else (low, middle)
+    return high
+
+
+def _beta_quantile(probability: float, a: float, b: float) -> float:
+    """Return the x for which I_x(a, b) is `probability`."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _beta(middle, a, b) < probability else (low, middle)
     return high
 
 

@@ -9,6 +9,7 @@ from support.slow_imports import Later
 
 from ci_eval.stats.intervals import (
     at_least,
+    exact_interval,
     holm,
     mean_interval,
     most_probable_break,
@@ -58,10 +59,11 @@ def _varied(values: list[float]) -> bool:
 @given(st.integers(1, 5000), st.integers(0, 5000), st.sampled_from([0.2, 0.05, 0.01, 0.0004]))
 def test_the_interval_of_a_share(count, successes, alpha):
     successes = min(count, successes)
-    z = stats.norm.isf(alpha / 2)
-    expected = proportion.proportion_confint(successes, count, alpha=alpha, method="wilson")
+    wilson = proportion.proportion_confint(successes, count, alpha=0.05, method="wilson")
+    exact = proportion.proportion_confint(successes, count, alpha=alpha, method="beta")
 
-    assert wilson_interval(successes, count, z) == pytest.approx(expected, **CLOSE)
+    assert wilson_interval(successes, count) == pytest.approx(wilson, **CLOSE)
+    assert exact_interval(successes, count, alpha / 2) == pytest.approx(exact, **CLOSE)
 
 
 @settings(max_examples=25)

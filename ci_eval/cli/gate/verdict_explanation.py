@@ -204,18 +204,18 @@ def _blocks_from(delta: Delta, least: float | None, report: Report) -> float | N
 
 
 def _floors(report: Report, gate: GateOptions) -> Iterator[ExplainedFloor]:
-    totals = report.totals
+    totals, allowed = report.totals, floors.Allowance.shared(report.groups, gate)
     by_threshold = report.verdict.mode != "regression" or (
         lacks_baseline(report.comparison) and gate.on_missing == "threshold"
     )
     required = 1.0 if gate.min_pass_rate is None and by_threshold else gate.min_pass_rate
     if required is not None and totals.judged:
-        floor = floors.pass_rate(totals, required, gate)
+        floor = floors.pass_rate(totals, required, allowed)
         yield _floor("pass rate", floor, required, totals.pass_rate, None)
     for group in report.groups:
         least = gate.min_score.get(group.group.criterion)
         if least is not None:
-            floor = floors.mean(group, least, gate)
+            floor = floors.mean(group, least, allowed)
             yield _floor(group.group.criterion, floor, least, group.value, group.group)
 
 

@@ -99,7 +99,7 @@ def test_a_floor_that_is_missed_by_chance_perhaps_is_in_doubt():
 
     assert found.outcome == "passed"
     assert said(found, "warns") == [
-        "2 of 3 cases failed (pass rate 33.3%, required 50.0%, at most 80.4%): this may be noise"
+        "2 of 3 cases failed (pass rate 33.3%, required 50.0%, at most 91.6%): this may be noise"
     ]
     assert verdict("x 0\ny 0\nz 1", min_pass_rate=0.5, on_inconclusive="fail").outcome == "failed"
     # Of thirty, not by chance any more.

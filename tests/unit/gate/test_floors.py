@@ -1,17 +1,21 @@
 """Floors, with their uncertainty and without."""
 
+import math
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
+from ci_eval.gate.floors import Allowance
 from ci_eval.records.findings import GroupKey, GroupSummary, Totals
-from ci_eval.stats.intervals import wilson_interval
+from ci_eval.stats.intervals import exact_interval
 
 KEY = GroupKey(agent="a", evalset="e", criterion="c")
-POINT = GateOptions(floors="point", min_pass_rate=0.5)
-INTERVAL = GateOptions(min_pass_rate=0.5)
+POINT = Allowance(0.02, point=True)
+INTERVAL = Allowance(0.02, point=False)
 
 
 def totals(passed: int, failed: int, errors: int = 0) -> Totals:
@@ -51,7 +55,7 @@ def test_what_was_not_measured_may_have_passed_or_failed():
 
 @pytest.mark.parametrize(
     ("failed", "certain"),
-    # Of ten, z = 2.054: one that passes is at most 0.435, two at most 0.54.
+    # Of ten at one half, at most one passes in 11 of 1024 samples, at most two in 56.
     [(8, False), (9, True), (10, True)],
 )
 def test_a_rate_that_is_missed_by_chance_perhaps_is_not_certain(failed, certain):
@@ -69,7 +73,7 @@ def test_a_mean_is_judged_as_a_share_of_its_interval():
     found = floors.mean(group(1.4, interval=(1.0, 5.0)), 3.0, INTERVAL)
 
     assert (found.missed, found.certain) == (True, True)
-    assert found.interval == pytest.approx(wilson_interval(1, 10, 2.0537489))
+    assert found.interval == pytest.approx(exact_interval(1, 10, 0.02))
 
 
 def test_where_lower_is_better_the_mean_must_not_be_above():
@@ -91,13 +95,52 @@ def test_of_nothing_no_mean_is_missed():
 
 
 def test_several_floors_share_the_rate():
-    one = GateOptions(min_score={"c": 0.5})
-    two = GateOptions(min_score={"c": 0.5, "d": 0.5}, min_pass_rate=0.5)
-    alone, shared = (floors.mean(group(0.2), 0.5, each).interval for each in (one, two))
+    gate = GateOptions(min_score={"c": 0.5, "unused": 0.5}, min_pass_rate=0.5)
 
-    assert alone
-    assert shared
-    assert shared[1] > alone[1]
+    assert Allowance.shared([], GateOptions()).rate == 0.02
+    assert Allowance.shared([group(0.2)], gate).rate == 0.01
+    # A minimum is judged once for each evalset and agent.
+    assert Allowance.shared([group(0.2)] * 3, gate).rate == 0.005
+
+
+@pytest.mark.parametrize("required", [0.05, 0.3, 0.5, 0.8, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("count", [1, 2, 5, 10, 30, 100, 300])
+def test_a_suite_whose_true_rate_is_at_the_floor_is_blocked_at_most_at_the_rate(count, required):
+    blocked = [
+        passed
+        for passed in range(count + 1)
+        if _missed_for_certain(floors.pass_rate(totals(passed, count - passed), required, INTERVAL))
+    ]
+
+    assert math.fsum(_chance(passed, count, required) for passed in blocked) <= 0.02
+    # The next one would be too many.
+    assert math.fsum(_chance(passed, count, required) for passed in range(len(blocked) + 1)) > 0.02
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.7), (0.0, 0.95), (0.2, 1.0), (0.5, 1.0)])
+def test_so_is_one_whose_values_lie_between(low, high):
+    for count, required in product((1, 3, 10, 30), (0.3, 0.6, 0.65, 0.9)):
+        if not low < required < high:
+            continue
+        share = (required - low) / (high - low)
+        blocked = math.fsum(
+            _chance(many, count, share)
+            for many in range(count + 1)
+            if _missed_for_certain(
+                floors.mean(
+                    group((many * high + (count - many) * low) / count, count), required, INTERVAL
+                )
+            )
+        )
+        assert blocked <= 0.02
+
+
+def _missed_for_certain(floor: floors.Floor) -> bool:
+    return floor.missed and floor.certain
+
+
+def _chance(successes: int, count: int, chance: float) -> float:
+    return math.comb(count, successes) * chance**successes * (1 - chance) ** (count - successes)
 
 
 @given(
@@ -108,10 +151,10 @@ def test_several_floors_share_the_rate():
     st.sampled_from(["interval", "point"]),
 )
 def test_a_worse_mean_is_never_less_certainly_missed(count, values, required, better, how):
-    gate = GateOptions(floors=how, min_score={"c": required})
+    allowed = Allowance(0.02, point=how == "point")
     good, bad = sorted(values, reverse=better == "higher")
-    before = floors.mean(group(good, count, better=better), required, gate)
-    after = floors.mean(group(bad, count, better=better), required, gate)
+    before = floors.mean(group(good, count, better=better), required, allowed)
+    after = floors.mean(group(bad, count, better=better), required, allowed)
 
     assert after.missed or not before.missed
     assert after.certain or not before.certain

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ci_eval.stats.intervals import (
     MAX_COUNTED,
-    Z95,
     Judgement,
     at_least,
+    exact_interval,
     holm,
     mean_interval,
     most_probable_break,
@@ -98,10 +98,29 @@ def test_an_interval_of_a_share_holds_it_and_stays_between_nothing_and_all(count
     assert successes / count - 1e-12 <= high <= 1
 
 
-@given(st.integers(2, 500), st.floats(0, 1), st.floats(0.001, 1), st.floats(0.5, 4))
-def test_a_lower_share_has_a_lower_interval(count, share, less, z):
-    above = wilson_interval(share * count, count, z)
-    below = wilson_interval(share * (1 - less) * count, count, z)
+@pytest.mark.parametrize(
+    ("successes", "count", "interval"),
+    [
+        # None of n succeeds with a probability of (1 - p)^n.
+        (0, 10, (0.0, 1 - 0.02**0.1)),
+        (10, 10, (0.02**0.1, 1.0)),
+        (0, 1, (0.0, 0.98)),
+        # One of two or none: 1 - p^2; one or both: 1 - (1 - p)^2.
+        (1, 2, (1 - 0.98**0.5, 0.98**0.5)),
+    ],
+)
+def test_an_exact_interval_worked_by_hand(successes, count, interval):
+    assert exact_interval(successes, count, 0.02) == pytest.approx(interval, abs=1e-12)
+
+
+def test_nothing_has_no_exact_interval():
+    assert exact_interval(0, 0, 0.02) is None
+
+
+@given(st.integers(2, 500), st.floats(0, 1), st.floats(0.001, 1), st.floats(1e-4, 0.3))
+def test_a_lower_share_has_a_lower_interval(count, share, less, rate):
+    above = exact_interval(share * count, count, rate)
+    below = exact_interval(share * (1 - less) * count, count, rate)
 
     assert above
     assert below
@@ -111,8 +130,8 @@ def test_a_lower_share_has_a_lower_interval(count, share, less, z):
 
 @given(st.integers(1, 500), st.floats(0, 1))
 def test_more_cases_never_raise_what_a_share_is_at_most(count, share):
-    fewer = wilson_interval(share * count, count, Z95)
-    more = wilson_interval(share * (count + 1), count + 1, Z95)
+    fewer = exact_interval(share * count, count, 0.02)
+    more = exact_interval(share * (count + 1), count + 1, 0.02)
 
     assert fewer
     assert more
