@@ -165,8 +165,10 @@ class GateOptions(Record):
     inconclusive parts, and warns if they stay inconclusive."""
     rerun_budget: float = Field(default=3.0, ge=1, le=100)
     """The maximum number of trials with `rerun`, as a multiple of the planned trials."""
-    on_vanished: Choice = "warn"
+    on_vanished: Choice = "fail"
     """If this run lacks a case or criterion of the baseline."""
+    on_loosened: Literal["warn", "fail"] = "warn"
+    """If a change weakens its own gate. A change that lowers this from `fail` still fails."""
     accept: tuple[Acceptance, ...] = ()
     """Intended drops, each with a reason and an expiry date."""
     quarantine: tuple[Quarantine, ...] = ()

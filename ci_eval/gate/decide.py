@@ -10,6 +10,7 @@ from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate import floors
 from ci_eval.gate.exemptions import allows_unjudged, excused
 from ci_eval.gate.floors import SEVERITIES, reason
+from ci_eval.gate.weakened_gate import UNBLOCKED
 from ci_eval.records.cases import Status
 from ci_eval.records.findings import (
     Comparison,
@@ -150,7 +151,7 @@ def decide(  # noqa: PLR0913  # everything that the verdict depends on
     gate = _Gate(options, totals, groups, lacking, errors)
     reasons = [*gate.floors(by_threshold=by_threshold)]
     if loosened:
-        reasons.append(_weakened(loosened))
+        reasons.append(_weakened(loosened, options))
     if mode != "threshold":
         reasons += gate.changes(comparison) if comparison else ()
         reasons += gate.missing_baseline(comparison) if lacks else ()
@@ -207,7 +208,7 @@ class _Gate:
     def changes(self, comparison: Comparison) -> Iterator[Reason]:
         """Yield the changes compared with the baseline."""
         if comparison.loosened:
-            yield _weakened(comparison.loosened)
+            yield _weakened(comparison.loosened, self.options)
         for delta in comparison.deltas:
             if delta.outcome in ("regressed", "inconclusive"):
                 verb = "regressed" if delta.outcome == "regressed" else "changed"
@@ -303,9 +304,10 @@ def _unjudged(found: Named) -> str:
     return f"no blocking criterion judged {count}: {', '.join(names)}{more}"
 
 
-def _weakened(found: Sequence[str]) -> Reason:
+def _weakened(found: Sequence[str], gate: GateOptions) -> Reason:
     message = f"this change weakens its own gate: {listed([*found])}"
-    return reason("weakened_gate", "warns", message)
+    fails = gate.on_loosened == "fail" or UNBLOCKED in found
+    return reason("weakened_gate", "blocks" if fails else "warns", message)
 
 
 def _worse_cases(comparison: Comparison, delta: Delta) -> str:

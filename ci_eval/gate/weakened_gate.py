@@ -5,6 +5,7 @@ from datetime import date
 
 from ci_eval.config.config_schema import GateOptions
 from ci_eval.gate.exemptions import day_of, gate_of
+from ci_eval.plugins.baseline_store import BaselineStore
 from ci_eval.records.cases import Json
 from ci_eval.records.results import CriterionFacts, RunMeta
 
@@ -12,22 +13,31 @@ _STRICTNESS = {
     "on_missing": ("pass", "warn", "threshold", "fail"),
     "on_inconclusive": ("pass", "warn", "rerun", "fail"),
     "on_vanished": ("pass", "warn", "fail"),
+    "on_loosened": ("warn", "fail"),
+    "confirm": ("off", "candidate", "both"),
     "floors": ("interval", "point"),
-    "mode": ("threshold", "regression", "both"),
 }
 """From the loosest to the strictest value."""
-_LOOSER = {"max_drop": 1, "max_errors": 1, "false_block": -1}
+_LOOSER = {"max_drop": 1, "max_errors": 1, "false_block": -1, "rerun_budget": -1}
 """Options for which a greater (1) or smaller (-1) number is looser."""
 _NO_PLACE = ("branches", "search", "squash", "window")
 """Options of a store that do not affect its location."""
+_CHOICE = ("window", "search")
+"""Options of a store that affect which of the stored runs count; fewer detect less, and older ones
+may be worse."""
+UNBLOCKED = "gate.on_loosened: fail → warn"
+"""Said of a change that stops itself from failing."""
+_BY_THRESHOLD = frozenset({"threshold", "both"})
+"""Modes in which every case must pass, unless `min_pass_rate` is set."""
 _TIERS = ("inform", "warn", "block")
 
 
 def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
     """Yield, in words, what `now` lets through and `before` did not."""
-    yield from _of_gate(_with_mode(now), _with_mode(before), day_of(now))
-    yield from _of_unjudged(gate_of(now), gate_of(before))
-    yield from _of_floors(now, gate_of(now), gate_of(before))
+    gate, was = _with_mode(now), _with_mode(before)
+    yield from _of_gate(gate, was, day_of(now))
+    yield from _of_unjudged(gate, was)
+    yield from _of_floors(now, gate, was)
     for name, facts in now.criteria.items():
         if name in before.criteria:
             yield from _of_criterion(name, facts, before.criteria[name])
@@ -36,8 +46,7 @@ def loosened(now: RunMeta, before: RunMeta) -> Iterator[str]:
             yield f"criterion {name} is disabled"
     if now.repeats < before.repeats:
         yield f"run.repeats: {before.repeats} → {now.repeats}"
-    if before.store and _place(now) != _place(before):
-        yield "baseline: location changed"
+    yield from _of_store(now, before)
 
 
 def _with_mode(meta: RunMeta) -> GateOptions:
@@ -55,12 +64,27 @@ def _place(meta: RunMeta) -> dict[str, Json]:
     return place
 
 
+def _of_store(now: RunMeta, before: RunMeta) -> Iterator[str]:
+    if not before.store:
+        return
+    if _place(now) != _place(before):
+        yield "baseline: location changed"
+    for name in _CHOICE if now.store else ():
+        default = BaselineStore.model_fields[name].default
+        new, old = now.store.get(name, default), before.store.get(name, default)
+        if new != old:
+            yield f"baseline.{name}: {old} → {new}"
+
+
 def _of_gate(now: GateOptions, before: GateOptions, today: date) -> Iterator[str]:
     for name, order in _STRICTNESS.items():
-        new, old = getattr(now, name), getattr(before, name)
-        # The default mode of a run without a baseline is unknown.
+        new, old = getattr(now, name, None), getattr(before, name, None)
         if {new, old} <= {*order} and order.index(new) < order.index(old):
             yield f"gate.{name}: {old} → {new}"
+    # Each of the other modes asks for something that the other one lets through.  The default mode
+    # of a run without a baseline is unknown.
+    if now.mode and before.mode and now.mode not in (before.mode, "both"):
+        yield f"gate.mode: {before.mode} → {now.mode}"
     for name, sign in _LOOSER.items():
         new, old = getattr(now, name), getattr(before, name)
         if sign * (new - old) > 0:
@@ -79,6 +103,8 @@ def _of_unjudged(now: GateOptions, before: GateOptions) -> Iterator[str]:
 
 def _of_floors(run: RunMeta, now: GateOptions, before: GateOptions) -> Iterator[str]:
     rate, was = now.min_pass_rate, before.min_pass_rate
+    if _BY_THRESHOLD.issuperset((now.mode, before.mode)):
+        rate, was = 1.0 if rate is None else rate, 1.0 if was is None else was
     if was is not None and (rate is None or rate < was):
         yield f"gate.min_pass_rate: {was:g} → {_shown(rate)}"
     for name, least in before.min_score.items():

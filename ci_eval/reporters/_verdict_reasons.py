@@ -8,6 +8,7 @@ from ci_eval.text.templates import plain
 
 _MAX_NAMED = 4
 """The most criteria that one reason names."""
+_WEAKENED = "a change that weakens its own gate fails, because gate.on_loosened is 'fail'"
 
 
 class Reasons(NamedTuple):
@@ -23,8 +24,8 @@ def reasons_of(report: Report) -> Reasons:
     """Sort the reasons of the verdict.
 
     A warning about a criterion becomes a note, because the table of criteria shows it.  The reason
-    about a weakened gate is left out, because documents have a place for it.  All regressed
-    criteria become one reason without cases, which documents list further down.
+    about a weakened gate only says that it blocks, because documents have a place for the rest.
+    All regressed criteria become one reason without cases, which documents list further down.
     """
     comparison = report.comparison or Comparison()
     regressed = {each.group: each for each in comparison.deltas if each.outcome == "regressed"}
@@ -34,7 +35,10 @@ def reasons_of(report: Report) -> Reasons:
         delta = regressed.get(each.group) if each.group and each.kind == "regressed" else None
         if delta and each.severity == "blocks":
             worse.append(delta)
-        elif each.kind != "weakened_gate" or not comparison.loosened:
+        elif each.kind == "weakened_gate" and comparison.loosened:
+            if each.severity == "blocks":
+                said["blocks"].append(_WEAKENED)
+        else:
             is_shown = each.severity == "warns" and each.group
             said["info" if is_shown else each.severity].append(each.message)
     blocking = [_regression(worse, report.meta)] if worse else []

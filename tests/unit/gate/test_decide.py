@@ -89,6 +89,24 @@ def test_what_a_change_loosens_is_told_where_nothing_is_compared():
     assert said(found, "warns") == ["this change weakens its own gate: one, two"]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "loosened", "outcome"),
+    [
+        ("warn", "gate.max_drop: 0.02 → 0.1", "passed"),
+        ("fail", "gate.max_drop: 0.02 → 0.1", "failed"),
+        # A change cannot let itself pass.
+        ("warn", "gate.on_loosened: fail → warn", "failed"),
+    ],
+)
+def test_a_weakened_gate_does_what_was_chosen(chosen, loosened, outcome):
+    values = columns("x 1")
+    gate = GateOptions(on_loosened=chosen)
+    groups, totals = summarise(meta(), values), count_cases(meta(), values, gate)
+    found = decide(gate, totals, groups, None, baseline_configured=False, loosened=[loosened])
+
+    assert found.outcome == outcome
+
+
 def test_a_pass_rate_may_be_lower():
     assert verdict("x 0\ny 1", min_pass_rate=0.5).outcome == "passed"
     assert verdict("x 0\ny 0\nz 1", min_pass_rate=0.5, floors="point").outcome == "failed"
@@ -342,7 +360,7 @@ def test_many_names_are_counted():
     before = "\n".join(f"case{n} 1" for n in range(9))
     found = verdict("case0 1", before)
 
-    assert said(found, "warns")[0].endswith("and 3 more")
+    assert said(found, "blocks")[0].endswith("and 3 more")
 
 
 # --- No baseline yet --------------------------------------------------------------------------

@@ -27,11 +27,18 @@ def of_gate(now: dict[str, object], before: dict[str, object]) -> list[str]:
         ({}, {"on_inconclusive": "fail"}, "gate.on_inconclusive: fail → warn"),
         ({}, {"on_inconclusive": "rerun"}, "gate.on_inconclusive: rerun → warn"),
         ({"on_inconclusive": "pass"}, {}, "gate.on_inconclusive: warn → pass"),
-        ({"on_vanished": "pass"}, {}, "gate.on_vanished: warn → pass"),
+        ({"on_vanished": "pass"}, {}, "gate.on_vanished: fail → pass"),
+        ({}, {"on_loosened": "fail"}, "gate.on_loosened: fail → warn"),
+        ({"rerun_budget": 2}, {}, "gate.rerun_budget: 3 → 2"),
         ({}, {"floors": "point"}, "gate.floors: point → interval"),
         ({"mode": "threshold"}, {"mode": "both"}, "gate.mode: both → threshold"),
         ({}, {"min_pass_rate": 0.9}, "gate.min_pass_rate: 0.9 → none"),
         ({"min_pass_rate": 0.8}, {"min_pass_rate": 0.9}, "gate.min_pass_rate: 0.9 → 0.8"),
+        (
+            {"mode": "threshold", "min_pass_rate": 0.9},
+            {"mode": "threshold"},
+            "gate.min_pass_rate: 1 → 0.9",
+        ),
         ({}, {"min_score": {"c": 0.7}}, "gate.min_score.c: 0.7 → none"),
         (
             {"min_score": {"c": 0.6}},
@@ -79,7 +86,9 @@ def test_a_mode_that_is_left_out_is_that_of_a_run_with_a_baseline():
 
     assert [*loosened(by_threshold, usual)] == ["gate.mode: regression → threshold"]
     assert [*loosened(usual, both)] == ["gate.mode: both → regression"]
-    assert [*loosened(usual, by_threshold)] == [*loosened(both, usual)] == []
+    # Cases that failed before and still fail no longer block.
+    assert [*loosened(usual, by_threshold)] == ["gate.mode: threshold → regression"]
+    assert [*loosened(both, usual)] == [*loosened(both, by_threshold)] == []
 
 
 def test_where_lower_is_better_a_greater_mean_is_the_looser_one():
@@ -139,6 +148,9 @@ def test_fewer_repeats_and_another_store_are_said():
         "run.repeats: 3 → 1",
         "baseline: location changed",
     ]
+    shorter = meta(repeats=3, store={"store": "file", "path": "a.json", "window": 1})
+    assert [*loosened(shorter, before)] == ["baseline.window: 5 → 1"]
+    assert [*loosened(before, shorter)] == ["baseline.window: 1 → 5"]
     # A run that had no store yet is no reason to warn of one.
     assert [*loosened(now, meta())] == []
 

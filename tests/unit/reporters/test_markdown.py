@@ -316,6 +316,11 @@ def test_what_the_change_loosens_comes_right_behind_the_decision() -> None:
     assert first.startswith("> **shop failed:** quality on smoke")
     assert second == "> ⚠️ **This pull request weakens its own gate:** `gate.max_drop: 0.02 → 0.1`."
     assert text.count("gate.max_drop") == 1
+    blocks = told.model_copy(update={"severity": "blocks"})
+    alone = with_verdict(compared(report, loosened=loosened), reasons=(blocks,))
+    first, _, second = comment(alone).splitlines()[2:5]
+    assert first.startswith("> **shop failed:** a change that weakens its own gate fails")
+    assert "`gate.max_drop: 0.02 → 0.1`." in second
     passed = make_report("greets pass 0.9 was 0.9", reasons=[told])
     assert "> [!NOTE]\n> **shop passed:**" in comment(compared(passed, loosened=loosened))
     several = tuple(Reason(severity="blocks", message=f"reason {n}") for n in range(2))
