@@ -24,7 +24,7 @@ from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.results import InvocationScore, Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.user_function import UnderPython, digest_of
+from ci_eval.runtime.workers.user_function import UnderPython
 from ci_eval.runtime.workers.worker_calls import call
 from ci_eval.runtime.workers.worker_pool import Adapter, Pool
 
@@ -162,9 +162,10 @@ class CustomMetric(UnderPython, AdkMetric, WorkerCriterion):
         """Return the options that affect the value, not where and how long it runs."""
         return self.model_dump(mode="json", include={*AdkMetric.model_fields, "lower_is_better"})
 
-    def made_of(self, context: RunContext) -> Json:
-        """Return a digest of the module, if it is in the repository."""
-        return digest_of(self.code.rpartition(".")[0], context)
+    @property
+    def module(self) -> str:
+        """The module of the code."""
+        return self.code.rpartition(".")[0]
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[Scorer]:

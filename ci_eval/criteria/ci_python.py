@@ -14,7 +14,7 @@ from ci_eval.records.errors import BadAnswerError, TrialError
 from ci_eval.records.results import Score
 from ci_eval.records.trials import Trace
 from ci_eval.runtime.context import RunContext
-from ci_eval.runtime.workers.user_function import PythonTarget, digest_of
+from ci_eval.runtime.workers.user_function import PythonTarget
 from ci_eval.runtime.workers.worker_calls import call
 from ci_eval.runtime.workers.worker_pool import Pool
 from ci_eval.runtime.workers.worker_wire import shown
@@ -47,8 +47,8 @@ class Python(PythonTarget, WorkerCriterion):
     `final_state`, `duration_s`, and `case` (in ADK's format).  It returns true or false, a number
     from 0 to 1, `None` if it does not apply (the score is skipped), or `{"score": …, "reason":
     text, "evidence": {…}}`.  Exceptions and other return values are errors, never scores.  If the
-    module changed, its scores are not compared with those of a baseline; changes in the modules
-    that it imports are not detected.
+    module changed, its scores are not compared with those of a baseline.  If a pull request changes
+    it, or a module of the repository that it imports, the report says so.
     """
 
     shorthand = "python"
@@ -63,9 +63,10 @@ class Python(PythonTarget, WorkerCriterion):
         """Return the options that affect the value, not where and how long it runs."""
         return {"python": self.python}
 
-    def made_of(self, context: RunContext) -> Json:
-        """Return a digest of the function's module, if it is in the repository."""
-        return digest_of(self.python.partition(":")[0], context)
+    @property
+    def module(self) -> str:
+        """The function's module."""
+        return self.python.partition(":")[0]
 
     @asynccontextmanager
     async def start(self, context: RunContext) -> AsyncIterator[Scorer]:

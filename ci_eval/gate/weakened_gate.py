@@ -67,9 +67,12 @@ def _place(meta: RunMeta) -> dict[str, Json]:
 def _of_store(now: RunMeta, before: RunMeta) -> Iterator[str]:
     if not before.store:
         return
+    if not now.store:
+        yield "baseline: removed"
+        return
     if _place(now) != _place(before):
         yield "baseline: location changed"
-    for name in _CHOICE if now.store else ():
+    for name in _CHOICE:
         default = BaselineStore.model_fields[name].default
         new, old = now.store.get(name, default), before.store.get(name, default)
         if new != old:

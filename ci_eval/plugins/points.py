@@ -36,6 +36,7 @@ from ci_eval.records.questions import Answer, Question, Seat, Wording
 from ci_eval.records.results import Score, TrialResult
 from ci_eval.records.trials import Recording, Trace, Trial
 from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.workers.user_function import digest_of
 
 # --- Agents ---------------------------------------------------------------------------------
 
@@ -179,10 +180,14 @@ class WorkerCriterion(AnyCriterion):
         del context
         yield from ()
 
+    @property
+    def module(self) -> str:
+        """The module of the code; empty if there is none."""
+        return ""
+
     def made_of(self, context: RunContext) -> Json:
         """Return a fingerprint of the code; if it changes, scores are not comparable."""
-        del context
-        return None
+        return digest_of(self.module, context) if self.module else None
 
 
 class Asked(NamedTuple):

@@ -4,16 +4,13 @@ from datetime import UTC, datetime
 from secrets import token_hex
 
 from ci_eval import __version__
+from ci_eval.config.criterion_facts import facts_of
 from ci_eval.forge.lineage import current_branch
-from ci_eval.llm.judge_settings import Judging
 from ci_eval.plugins import points
-from ci_eval.plugins.criterion import AnyCriterion
-from ci_eval.plugins.points import JudgedCriterion, WorkerCriterion
 from ci_eval.records.cases import Json, Record
-from ci_eval.records.results import CriterionFacts, RunMeta
+from ci_eval.records.results import RunMeta
 from ci_eval.run.plan import Plan
 from ci_eval.runtime.context import RunContext
-from ci_eval.text.fingerprint import fingerprint
 
 
 def describe(plan: Plan, context: RunContext) -> RunMeta:
@@ -33,16 +30,7 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
         agents=agents,
         evalsets={name: chosen.opened.header for name, chosen in plan.evalsets.items()},
         criteria={
-            name: CriterionFacts(
-                criterion=criterion.type_name,
-                better=criterion.direction,
-                threshold=criterion.threshold,
-                interval=criterion.bounds,
-                informational=criterion.informational,
-                tier=criterion.tier or ("warn" if criterion.threshold is None else "block"),
-                max_growth=criterion.max_growth,
-                fingerprint=_fingerprint(criterion, config.judging, context),
-            )
+            name: facts_of(criterion, config.judging, context)
             for name, criterion in plan.criteria.items()
         },
         gate=_given(config.gate),
@@ -64,13 +52,3 @@ def describe(plan: Plan, context: RunContext) -> RunMeta:
 
 def _given(options: Record) -> dict[str, Json]:
     return options.model_dump(mode="json", exclude_defaults=True)
-
-
-def _fingerprint(criterion: AnyCriterion, judging: Judging, context: RunContext) -> str:
-    made_of = None
-    if isinstance(criterion, WorkerCriterion):
-        made_of = criterion.made_of(context)
-    elif isinstance(criterion, JudgedCriterion):
-        made_of = judging.made_of(criterion)
-    more = [made_of] if made_of else []
-    return fingerprint([criterion.type_name, criterion.options(), *more])

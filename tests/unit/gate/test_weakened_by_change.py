@@ -6,6 +6,7 @@ import pytest
 from support.git_repositories import ENV, Repo, clone
 from support.run_language import meta
 
+from ci_eval.config.criterion_facts import facts_of
 from ci_eval.config.load import load
 from ci_eval.gate.weakened_by_change import rewritten
 from ci_eval.runtime.context import RunContext
@@ -34,9 +35,19 @@ def said(
     (root / "t.jsonl").touch()
     context = RunContext(env=ENV, root=root, now=lambda: 0.0)
     config = load(root / name, shown=name, context=context)
-    store = {"store": "file"} if config.baseline else {}
-    gate = config.gate.model_dump(mode="json", exclude_defaults=True)
-    run = meta(gate=gate, store=store, repeats=config.run.repeats)
+    store, gate = (
+        each.model_dump(mode="json", exclude_defaults=True) if each else {}
+        for each in (config.baseline, config.gate)
+    )
+    run = meta(
+        gate=gate,
+        store={"store": config.baseline.type_name, **store} if config.baseline else {},
+        repeats=config.run.repeats,
+        disabled=config.disabled,
+        criteria={
+            name: facts_of(each, config.judging, context) for name, each in config.criteria.items()
+        },
+    )
     return [*rewritten(config, run, context, compared=compared)]
 
 

@@ -1,0 +1,100 @@
+"""Files that a change brings along, and that decide its verdict."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ci_eval.config.validated_config import Config
+from ci_eval.gate.earlier_config import EarlierConfig, section
+from ci_eval.plugins import points
+from ci_eval.plugins.points import JudgedCriterion, WorkerCriterion
+from ci_eval.runtime.clone import Clone
+from ci_eval.runtime.context import RunContext
+from ci_eval.runtime.git import GitError
+from ci_eval.runtime.workers.imported_modules import sources
+
+_SOURCES = "src"
+"""Folder of the repository that also has modules, beside those of the configuration and the top."""
+_MAX_SHOWN = 3
+"""The most files of one criterion that are named."""
+
+
+def changed_files(
+    config: Config, before: EarlierConfig, start: str, context: RunContext
+) -> Iterator[str]:
+    """Yield, in words, the recordings, cassettes and code of criteria that changed since `start`.
+
+    Those of agents and criteria that are new weaken nothing.
+    """
+    clone = context.clone
+    for name, spec in section(config.document.value, "agents").items():
+        file = recording_of(spec) if name in before.section("agents") else ""
+        if file and differs(clone, start, file):
+            yield f"agent {name}: its recording {context.shown(file)} is part of this change"
+    yield from _of_judges(config, start, context)
+    for name, criterion in config.criteria.items():
+        if isinstance(criterion, WorkerCriterion) and name in before.criteria:
+            files = _changed_sources(criterion.module, start, context)
+            more = f" and {len(files) - _MAX_SHOWN} more" if len(files) > _MAX_SHOWN else ""
+            if files:
+                shown = ", ".join(files[:_MAX_SHOWN])
+                yield f"criterion {name}: its code {shown}{more} is part of this change"
+
+
+def recording_of(spec: Any) -> str:
+    """Return the recording of an agent in the configuration; empty for other agents."""
+    given = spec if isinstance(spec, Mapping) else {}
+    kinds = [name for name in given if name in points.agent]
+    return next((str(given[name]) for name in kinds if not points.agent[name].converses), "")
+
+
+def differs(clone: Clone, start: str, path: str) -> bool:
+    """Return True if the commit at HEAD has another version of a file than `start`.
+
+    `path` is relative to the folder of the configuration; a file outside of the repository does
+    not differ.
+    """
+    return bool(_changed(clone, start, [clone.folder / path]))
+
+
+def _of_judges(config: Config, start: str, context: RunContext) -> Iterator[str]:
+    options = config.judging.options
+    calls = any(isinstance(each, JudgedCriterion) for each in config.criteria.values())
+    if not (calls or config.simulation):
+        return
+    if options.mode in ("auto", "replay") and differs(context.clone, start, options.cassette):
+        shown = context.shown(options.cassette)
+        yield f"judge: its cassette {shown} is part of this change"
+    if options.env_file and differs(context.clone, start, options.env_file):
+        yield f"judge: its {context.shown(options.env_file)} is part of this change"
+
+
+def _changed_sources(module: str, start: str, context: RunContext) -> list[str]:
+    """Return the changed files of a module and of what it imports from the repository."""
+    clone = context.clone
+    if clone.top is None:
+        return []
+    folders = dict.fromkeys(
+        folder for at in (clone.folder, clone.top) for folder in (at, at / _SOURCES)
+    )
+    return _changed(clone, start, sources(module, [*folders]))
+
+
+def _changed(clone: Clone, start: str, paths: Sequence[Path]) -> list[str]:
+    """Return git's paths of the files that differ, also where a symlink leads to one."""
+    places: dict[str, None] = {}
+    for path in paths:
+        for each in (path, path.resolve()):
+            try:
+                places[clone.inside(str(each))] = None
+            except (GitError, OSError):
+                continue
+    if not places:
+        return []
+    # Paths are not patterns; commits are compared, not the work tree.
+    command = ("--literal-pathspecs", "diff-tree", "-r", "-z", "--name-only", start, "HEAD", "--")
+    try:
+        found = clone.view.run(*command, *places).decode(errors="replace")
+    except GitError:
+        return []
+    return [each for each in found.split("\0") if each]

@@ -1,0 +1,126 @@
+"""How a change weakens settings that a stored run does not have, or that has no stored run."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ci_eval.config.config_schema import MatrixRow
+from ci_eval.config.validated_config import Config
+from ci_eval.gate.changed_files import recording_of
+from ci_eval.gate.earlier_config import EarlierConfig, section
+from ci_eval.llm.judge_settings import JudgeOptions, Judging, endpoint
+from ci_eval.plugins.criterion import AnyCriterion
+from ci_eval.records.cases import Json
+
+_LONGER = ("timeout_s", "retries")
+"""Options of `run`; with a greater value, fewer trials end in an error."""
+_ANSWERS = ("mode", "cassette", "env_file")
+"""Options of `judge` that decide where answers come from, beside the judges themselves."""
+_STORED = frozenset({"threshold", "enabled", "tier", "max_growth"})
+"""Options of a criterion that `CriterionFacts` has."""
+_MAX_LOST = 20
+"""The most evalsets that are named because nothing judges them as before."""
+
+
+def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
+    """Yield, in words, the weaker settings that a stored run does not have."""
+    now: Mapping[str, Any] = config.document.value
+    if before.unread:
+        yield f"criteria: the earlier {before.unread} cannot be read and is not compared"
+    for name in _LONGER:
+        new, old = getattr(config.run, name), getattr(before.run, name)
+        if new > old:
+            yield f"run.{name}: {old:g} → {new:g}"
+    yield from _of_agents(section(now, "agents"), before.section("agents"))
+    yield from _of_judges(config.judging, section(now, "judge"), before)
+    for name, criterion in config.criteria.items():
+        if name in before.criteria:
+            yield from _of_surroundings(name, criterion, before.criteria[name])
+    connection, was = (dict(section(each, "gcs")) for each in (now, before.value))
+    if connection | {"timeout_s": 0} != was | {"timeout_s": 0}:
+        yield "gcs: evalsets, recordings or baselines are read from another place"
+
+
+def weaker_suite(config: Config, before: EarlierConfig) -> Iterator[str]:
+    """Yield, in words, what is no longer judged, or judged otherwise, if no stored run tells."""
+    rate = config.gate.min_pass_rate
+    required = before.gate.min_pass_rate is None and _by_threshold(before)
+    if required and rate is not None and rate < 1:
+        yield f"gate.min_pass_rate: 1 → {rate:g}"
+    yield from _of_evalsets(section(config.document.value, "evalsets"), before.section("evalsets"))
+    yield from _lost(config, before)
+    simulation = config.simulation
+    if simulation and before.playing not in (None, config.judging.playing(simulation)):
+        yield "simulator: users are simulated otherwise"
+
+
+def _by_threshold(before: EarlierConfig) -> bool:
+    """Return True if every case had to pass, as no stored run is there to compare with."""
+    gate = before.gate
+    mode = gate.mode or ("regression" if before.store else "threshold")
+    return mode != "regression" or gate.on_missing == "threshold"
+
+
+def _of_agents(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    for name, spec in now.items():
+        old = before.get(name)
+        if name in before and spec != old and recording_of(spec):
+            what = "another recording" if recording_of(old) else "a recording instead of the agent"
+            yield f"agent {name}: {what}"
+
+
+def _of_judges(judging: Judging, now: Mapping[str, Any], before: EarlierConfig) -> Iterator[str]:
+    old = before.section("judge")
+    for name in _ANSWERS:
+        default = JudgeOptions.model_fields[name].default
+        new, was = now.get(name, default), old.get(name, default)
+        if new != was:
+            yield f"judge.{name}: {_shown(was)} → {_shown(new)}"
+    if before.judging and _endpoints(judging) != _endpoints(before.judging):
+        yield "judge: another provider or address"
+
+
+def _endpoints(judging: Judging) -> list[Json]:
+    return [endpoint(each) for each in (judging.default, *judging.jury) if each]
+
+
+def _of_surroundings(name: str, now: AnyCriterion, before: AnyCriterion) -> Iterator[str]:
+    """Yield the options that a fingerprint lacks, such as the environment of code."""
+    if type(now) is not type(before):
+        return
+    for option in type(now).model_fields.keys() - _STORED - now.options().keys():
+        if getattr(now, option) != getattr(before, option):
+            yield f"criterion {name}: another {option!r}"
+
+
+def _of_evalsets(now: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    for name, spec in now.items():
+        if name in before:
+            specs = (spec, before[name])
+            new, old = (each if isinstance(each, Mapping) else {"path": each} for each in specs)
+            keys = [key for key in {**old, **new} if new.get(key) != old.get(key)]
+            if keys:
+                yield f"evalset {name}: {', '.join(keys)} changed"
+
+
+def _lost(config: Config, before: EarlierConfig) -> Iterator[str]:
+    """Yield what is not judged any more, the largest things first, each once."""
+    agents, evalsets = before.section("agents"), before.section("evalsets")
+    yield from (f"agent {name} is removed" for name in agents if name not in config.agents)
+    yield from (f"evalset {name} is removed" for name in evalsets if name not in config.evalsets)
+    known = {*config.criteria, *config.disabled}
+    yield from (f"criterion {name} is removed" for name in before.criteria if name not in known)
+    rows = before.matrix or (MatrixRow(),)
+    for agent in agents.keys() & config.agents.keys():
+        for evalset in evalsets.keys() & config.evalsets.keys():
+            now = config.criteria_for(agent, evalset)
+            lost = [
+                name
+                for name in before.criteria.keys() & config.criteria.keys() - now.keys()
+                if any(row.covers(agents=agent, evalsets=evalset, criteria=name) for row in rows)
+            ]
+            if lost:
+                yield f"matrix: {', '.join(sorted(lost))} on {evalset} with {agent} is left out"
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value)[:100]

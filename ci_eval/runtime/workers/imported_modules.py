@@ -1,0 +1,60 @@
+"""Source files of a module and of what it imports from the same repository."""
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+MAX_SOURCE = 1024 * 1024
+"""The largest source file that is read, in bytes."""
+_MAX_FILES = 1000
+"""Maximum number of files that are followed."""
+
+
+def sources(module: str, folders: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the files of `module` and of the modules that it imports, each once.
+
+    Modules are searched in `folders` only, so the standard library and installed packages are left
+    out.  Imports inside of functions count; those that are computed are not found.
+    """
+    found: dict[Path, None] = {}
+    waiting = [module]
+    seen = {module}
+    while waiting and len(found) < _MAX_FILES:
+        name = waiting.pop()
+        for path in _files(name, folders):
+            if path not in found:
+                found[path] = None
+                package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+                new = [each for each in _imported(path, package) if each not in seen]
+                seen.update(new)
+                waiting += new
+    return tuple(found)
+
+
+def _files(module: str, folders: Sequence[Path]) -> Iterator[Path]:
+    """Yield the file of a module, and those of the packages that contain it."""
+    parts = module.split(".")
+    for folder in folders:
+        for count in range(1, len(parts) + 1):
+            path = folder.joinpath(*parts[:count])
+            named = (path / "__init__.py", path.with_name(f"{path.name}.py"))
+            yield from (each for each in named if each.is_file())
+
+
+def _imported(path: Path, package: str) -> Iterator[str]:
+    """Yield the names of the modules that a file may import."""
+    try:
+        if path.stat().st_size > MAX_SOURCE:
+            return
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: -(node.level - 1) or None] if node.level else []
+            start = ".".join(filter(None, (*above, node.module)))
+            if start:
+                yield start
+            yield from (".".join(filter(None, (start, each.name))) for each in node.names)
