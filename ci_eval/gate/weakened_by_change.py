@@ -47,13 +47,14 @@ def rewritten(
     for old in _moved_from(clone, start, place) if document is None else ():
         moved = document_at(clone, start, old)
         if moved is not None and moved.value.keys() >= _KEYS:
-            yield f"configuration: moved from {old} to {place}, which has its own baseline runs"
+            if not compared:
+                yield f"configuration: moved from {old} to {place}, which has its own baseline runs"
             document, found = moved, old
             break
     before = read_earlier(document, start, found, context) if document else None
     if document is None or before is None:
         return
-    yield from _of_config(config, before, meta, compared=compared)
+    yield from weaker(config, before, meta, compared=compared)
     yield from changed_files(config, before, start, context)
 
 
@@ -66,9 +67,13 @@ def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:
     yield from found[:_MOST_MOVED]
 
 
-def _of_config(
+def weaker(
     config: Config, before: EarlierConfig, meta: RunMeta, *, compared: bool
 ) -> Iterator[str]:
+    """Yield, in words, what `config` lets through and the configuration `before` it did not.
+
+    `meta` describes the run; if it is `compared` with a stored one, what that tells is left out.
+    """
     now: Mapping[str, Any] = config.document.value
     named, was_named = now.get("name"), before.value.get("name")
     if named != was_named:

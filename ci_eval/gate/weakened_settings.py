@@ -15,10 +15,8 @@ _LONGER = ("timeout_s", "retries")
 """Options of `run`; with a greater value, fewer trials end in an error."""
 _ANSWERS = ("mode", "cassette", "env_file")
 """Options of `judge` that decide where answers come from, beside the judges themselves."""
-_STORED = frozenset({"threshold", "enabled", "tier", "max_growth"})
+STORED = frozenset({"threshold", "enabled", "tier", "max_growth"})
 """Options of a criterion that `CriterionFacts` has."""
-_MAX_LOST = 20
-"""The most evalsets that are named because nothing judges them as before."""
 
 
 def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
@@ -34,7 +32,7 @@ def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
     yield from _of_judges(config.judging, section(now, "judge"), before)
     for name, criterion in config.criteria.items():
         if name in before.criteria:
-            yield from _of_surroundings(name, criterion, before.criteria[name])
+            yield from surroundings(name, criterion, before.criteria[name])
     connection, was = (dict(section(each, "gcs")) for each in (now, before.value))
     if connection | {"timeout_s": 0} != was | {"timeout_s": 0}:
         yield "gcs: evalsets, recordings or baselines are read from another place"
@@ -83,11 +81,11 @@ def _endpoints(judging: Judging) -> list[Json]:
     return [endpoint(each) for each in (judging.default, *judging.jury) if each]
 
 
-def _of_surroundings(name: str, now: AnyCriterion, before: AnyCriterion) -> Iterator[str]:
-    """Yield the options that a fingerprint lacks, such as the environment of code."""
+def surroundings(name: str, now: AnyCriterion, before: AnyCriterion) -> Iterator[str]:
+    """Yield, in words, the changed options that no fingerprint has, such as `env` of code."""
     if type(now) is not type(before):
         return
-    for option in type(now).model_fields.keys() - _STORED - now.options().keys():
+    for option in type(now).model_fields.keys() - STORED - now.options().keys():
         if getattr(now, option) != getattr(before, option):
             yield f"criterion {name}: another {option!r}"
 

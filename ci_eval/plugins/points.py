@@ -1,8 +1,7 @@
 """All extension points.
 
-A plugin is a frozen pydantic model: its fields are its YAML keys, its docstrings its reference
-page.  It holds no resources: processes and clients are started from it and closed again.  To add
-one, put a decorated class into a module of the package named below; it is found automatically.
+A plugin is a frozen pydantic model whose fields are YAML keys.  It holds no resources: processes
+and clients are started from it.  To add one, put a decorated class into its package below.
 
 ========== ======================= ==========================================
 point      package                 verb
