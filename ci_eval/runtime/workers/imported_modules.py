@@ -21,24 +21,25 @@ def sources(module: str, folders: Sequence[Path]) -> tuple[Path, ...]:
     seen = {module}
     while waiting and len(found) < _MAX_FILES:
         name = waiting.pop()
-        for path in _files(name, folders):
+        for path, package in _files(name, folders):
             if path not in found:
                 found[path] = None
-                package = name if path.name == "__init__.py" else name.rpartition(".")[0]
                 new = [each for each in _imported(path, package) if each not in seen]
                 seen.update(new)
                 waiting += new
     return tuple(found)
 
 
-def _files(module: str, folders: Sequence[Path]) -> Iterator[Path]:
-    """Yield the file of a module, and those of the packages that contain it."""
+def _files(module: str, folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a module and of the packages that contain it, each with its package."""
     parts = module.split(".")
     for folder in folders:
         for count in range(1, len(parts) + 1):
             path = folder.joinpath(*parts[:count])
-            named = (path / "__init__.py", path.with_name(f"{path.name}.py"))
-            yield from (each for each in named if each.is_file())
+            if (package := path / "__init__.py").is_file():
+                yield package, ".".join(parts[:count])
+            if (file := path.with_name(f"{path.name}.py")).is_file():
+                yield file, ".".join(parts[: count - 1])
 
 
 def _imported(path: Path, package: str) -> Iterator[str]:

@@ -181,3 +181,152 @@ def test_outside_a_repository_nothing_is_told(repo, tmp_path):
     repo.commit()
 
     assert said(repo, folder="../plain") == []
+
+
+# --- Files that are part of the change ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compared", [True, False])
+def test_a_recording_that_comes_with_the_change_is_told(repo, compared):
+    repo.commit(**{"ci-eval.yaml": CONFIG, "t.jsonl": "\n"})
+    repo.on("work").commit(**{"t.jsonl": "\n\n"})
+
+    expected = ["agent a: its recording t.jsonl is part of this change"]
+    assert said(repo, compared=compared) == expected
+
+
+def test_a_recording_behind_a_symlink_is_told(repo):
+    repo.commit(**{"ci-eval.yaml": CONFIG, "real.jsonl": "\n"})
+    (repo.folder / "t.jsonl").symlink_to("real.jsonl")
+    repo.commit()
+    repo.on("work").commit(**{"real.jsonl": "\n\n"})
+
+    assert said(repo) == ["agent a: its recording t.jsonl is part of this change"]
+
+
+@pytest.mark.parametrize("compared", [True, False])
+def test_an_agent_that_becomes_a_recording_is_told(repo, compared):
+    run = CONFIG.replace("recorded: t.jsonl", "python: 'm:f'")
+    repo.commit(**{"ci-eval.yaml": run})
+    repo.on("work").commit(**{"ci-eval.yaml": CONFIG, "t.jsonl": "\n"})
+
+    assert said(repo, compared=compared) == [
+        "agent a: a recording instead of the agent",
+        "agent a: its recording t.jsonl is part of this change",
+    ]
+
+
+def test_a_recording_of_a_new_agent_weakens_nothing(repo):
+    repo.commit(**{"ci-eval.yaml": CONFIG})
+    more = CONFIG.replace("}}\nevalsets", "}, b: {recorded: b.jsonl}}\nevalsets")
+    repo.on("work").commit(**{"ci-eval.yaml": more, "b.jsonl": "\n"})
+
+    assert said(repo) == []
+
+
+JUDGED = CONFIG.replace("response_match_score", "final_response_match_v2")
+CASSETTE = JUDGED + "judge: {cassette: kept/judge.jsonl, env_file: judge.env}\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (
+            CASSETTE,
+            [
+                "judge: its cassette kept/judge.jsonl is part of this change",
+                "judge: its judge.env is part of this change",
+            ],
+        ),
+        (
+            CASSETTE.replace("judge.env}", "judge.env, mode: record}"),
+            ["judge: its judge.env is part"],
+        ),
+        # No criterion asks a judge.
+        (CASSETTE.replace("final_response_match_v2", "response_match_score"), []),
+    ],
+)
+def test_what_judges_are_answered_from_is_told(repo, config, told):
+    repo.commit(**{"ci-eval.yaml": config, "judge.env": ""})
+    repo.on("work").commit(**{"kept/judge.jsonl": "{}\n", "judge.env": "A=b\n"})
+
+    found = said(repo, compared=True)
+    assert len(found) == len(told)
+    assert all(each.startswith(start) for each, start in zip(found, told, strict=True))
+
+
+PYTHON = CONFIG.replace(
+    "{response_match_score: 0.5}", "{polite: {use: ci/python, python: 'checks.polite:score'}}"
+)
+CODE = {
+    "eval/checks/__init__.py": "",
+    "eval/checks/polite.py": "from .words import KIND\nimport os, json\n",
+    "eval/checks/words.py": "def kind():\n    from shared import words\n",
+    "src/shared/__init__.py": "",
+    "src/shared/words.py": "import missing\n",
+    "eval/unused.py": "",
+}
+
+
+@pytest.mark.parametrize("compared", [True, False])
+@pytest.mark.parametrize(
+    "changed", ["eval/checks/polite.py", "eval/checks/words.py", "src/shared/words.py"]
+)
+def test_code_of_a_criterion_is_told_with_what_it_imports(repo, changed, compared):
+    repo.commit(**{"eval/ci-eval.yaml": PYTHON, **CODE})
+    repo.on("work").commit(**{changed: CODE[changed] + "1\n", "eval/unused.py": "1\n"})
+
+    expected = [f"criterion polite: its code {changed} is part of this change"]
+    assert said(repo, compared=compared, folder="eval") == expected
+
+
+def test_many_files_of_code_are_counted(repo):
+    imports = "".join(f"import m{n}\n" for n in range(5))
+    modules = {f"m{n}.py": "" for n in range(5)}
+    repo.commit(**{"ci-eval.yaml": PYTHON, "checks/polite.py": imports, **modules})
+    repo.on("work").commit(**dict.fromkeys(modules, "1\n"))
+
+    (found,) = said(repo)
+    assert found.endswith("its code m0.py, m1.py, m2.py and 2 more is part of this change")
+
+
+FROM = CONFIG.replace("{response_match_score: 0.5}", "{from: ../test_config.json}")
+
+
+def test_what_from_includes_is_compared_value_by_value(repo):
+    before = '{"criteria": {"response_match_score": 0.5, "tool_trajectory_avg_score": 1.0}}'
+    after = '{"criteria": {"response_match_score": 0.3}}'
+    repo.commit(**{"eval/ci-eval.yaml": FROM, "test_config.json": before})
+    repo.on("work").commit(**{"test_config.json": after})
+
+    assert said(repo, folder="eval") == [
+        "threshold of response_match_score: 0.5 → 0.3",
+        "criterion tool_trajectory_avg_score is removed",
+    ]
+
+
+def test_an_eval_config_that_cannot_be_compared_is_told(repo):
+    repo.commit(**{"ci-eval.yaml": FROM.replace("../test", "lost")})
+    repo.on("work").commit(**{"ci-eval.yaml": CONFIG})
+
+    expected = "criteria: the earlier lost_config.json cannot be read and is not compared"
+    assert said(repo) == [expected]
+
+
+def test_prompts_of_judges_are_compared(repo):
+    prompt = Path(__file__).parents[3] / "templates/judge/adk/final_response_match_v2.md.j2"
+    folder = JUDGED + "judge: {prompts: prompts}\n"
+    place = "prompts/adk/final_response_match_v2.md.j2"
+    text = prompt.read_text(encoding="utf-8")
+    repo.commit(**{"ci-eval.yaml": folder, place: text})
+    repo.on("work").commit(**{place: text + "{# lenient #}"})
+
+    expected = "criterion final_response_match_v2 changed its options and is not compared"
+    assert said(repo) == [expected]
+
+
+def test_a_floor_replaces_the_demand_that_every_case_passes(repo):
+    repo.commit(**{"ci-eval.yaml": CONFIG})
+    repo.on("work").commit(**{"ci-eval.yaml": CONFIG + "gate: {min_pass_rate: 0.2}\n"})
+
+    assert said(repo) == ["gate.min_pass_rate: 1 → 0.2"]
