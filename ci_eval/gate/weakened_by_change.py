@@ -11,6 +11,7 @@ from typing import Any
 
 from ci_eval.config.validated_config import Config
 from ci_eval.forge.lineage import current_branch, trace
+from ci_eval.gate.changed_cases import changed_cases
 from ci_eval.gate.changed_files import changed_files, differs
 from ci_eval.gate.earlier_config import EarlierConfig, document_at, read_earlier
 from ci_eval.gate.weakened_gate import loosened
@@ -56,6 +57,8 @@ def rewritten(
         return
     yield from weaker(config, before, meta, compared=compared)
     yield from changed_files(config, before, start, context)
+    if not compared:
+        yield from changed_cases(meta, start, clone)
 
 
 def _moved_from(clone: Clone, start: str, place: str) -> Iterator[str]:

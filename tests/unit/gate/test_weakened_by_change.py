@@ -44,11 +44,20 @@ def said(
         store={"store": config.baseline.type_name, **store} if config.baseline else {},
         repeats=config.run.repeats,
         disabled=config.disabled,
+        evalsets={
+            name: {"eval_set_id": name, "path": from_top(context, each.path), "format": "cases"}
+            for name, each in config.evalsets.items()
+        },
         criteria={
             name: facts_of(each, config.judging, context) for name, each in config.criteria.items()
         },
     )
     return [*rewritten(config, run, context, compared=compared)]
+
+
+def from_top(context: RunContext, path: str) -> str:
+    """Return the path of an evalset as a run describes it: from the top of the repository."""
+    return context.clone.inside(path) if context.clone.top else path
 
 
 @pytest.mark.parametrize("compared", [True, False])
@@ -330,3 +339,36 @@ def test_a_floor_replaces_the_demand_that_every_case_passes(repo):
     repo.on("work").commit(**{"ci-eval.yaml": CONFIG + "gate: {min_pass_rate: 0.2}\n"})
 
     assert said(repo) == ["gate.min_pass_rate: 1 → 0.2"]
+
+
+CASES = "cases:\n- {id: x, prompt: Hello, expected: Hi}\n- {id: y, prompt: Bye, expected: Bye}\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (CASES.replace("expected: Hi", "expected: Yo"), ["evalset e: 1 case changed or removed"]),
+        ("cases:\n- {id: z, prompt: Bye}\n", ["evalset e: 2 cases changed or removed"]),
+        (CASES + "- {id: z, prompt: Again, expected: Yes}\n", []),
+        (CASES.replace("{id: x,", "{id: x, tags: [new],"), []),
+    ],
+)
+def test_cases_that_change_are_told_where_no_stored_run_tells(repo, after, told):
+    config = CONFIG.replace("e.json", "e.yaml")
+    repo.commit(**{"ci-eval.yaml": config, "e.yaml": CASES})
+    repo.on("work").commit(**{"e.yaml": after})
+
+    assert said(repo) == told
+    assert said(repo, compared=True) == []
+
+
+def test_a_new_evalset_weakens_nothing_and_an_unreadable_earlier_one_is_told(repo):
+    config = CONFIG.replace("e.json", "e.yaml")
+    repo.commit(**{"ci-eval.yaml": config})
+    repo.on("work").commit(**{"e.yaml": CASES})
+    assert said(repo) == []
+
+    repo.git("checkout", "--quiet", "main")
+    repo.commit(**{"e.yaml": "nonsense"})
+    repo.on("more").commit(**{"e.yaml": CASES})
+    assert said(repo) == ["evalset e: the earlier e.yaml cannot be read"]
