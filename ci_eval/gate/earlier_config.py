@@ -178,14 +178,14 @@ def _facts(
     criteria: Mapping[str, AnyCriterion], judging: Judging, context: RunContext
 ) -> Iterator[tuple[str, CriterionFacts]]:
     for name, each in criteria.items():
-        with suppress(ValueError):
+        with suppress(ValueError, UsageError, OSError):
             yield name, facts_of(each, judging, context)
 
 
 def _playing(judging: Judging, simulation: Simulation) -> Json:
     try:
         return judging.playing(simulation)
-    except ValueError:
+    except (ValueError, UsageError, OSError):
         return None
 
 
