@@ -4,7 +4,7 @@ import json
 
 import pytest
 from support.git_repositories import Repo
-from support.project import CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
+from support.project import CASES, CONFIG, GREETS, REFUNDS, TRACKS, Project, changed
 
 WRONG_REFUND = changed(REFUNDS, "Order 7 is refunded.", ("refund", {"order": 8}))
 
@@ -197,5 +197,27 @@ def test_a_baseline_that_comes_with_the_change_is_told_first(project):
     assert ended.code == 0
     comment = (project.folder / "ci-eval-report/comment.md").read_text()
     told = "baseline: .ci-eval/baseline.json is part of this change"
+    assert told in ended.err
+    assert told in comment.partition("| |")[0]
+
+
+@pytest.mark.parametrize(("chosen", "code"), [("warn", 0), ("fail", 1)])
+def test_a_recording_that_comes_with_the_change_warns_or_blocks(project, chosen, code):
+    repo = Repo(project.folder)
+    repo.git("init", "--quiet", "--initial-branch=main")
+    project.add(f"gate: {{on_loosened: {chosen}}}\n")
+    project.traces(GREETS, WRONG_REFUND, TRACKS)
+    repo.commit()
+    repo.on("work")
+    # Neither a better recording nor the key's removal is quiet.
+    project.traces(*CASES)
+    text = (project.folder / "ci-eval.yaml").read_text()
+    project.config(text.replace("gate: {on_loosened: fail}\n", ""))
+    repo.commit()
+    ended = project.ci_eval("run")
+
+    assert ended.code == code
+    comment = (project.folder / "ci-eval-report/comment.md").read_text()
+    told = "agent bot: its recording traces.jsonl is part of this change"
     assert told in ended.err
     assert told in comment.partition("| |")[0]
