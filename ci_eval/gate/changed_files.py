@@ -31,7 +31,8 @@ def changed_files(
         file = recording_of(spec) if name in before.section("agents") else ""
         if file and differs(clone, start, file):
             yield f"agent {name}: its recording {context.shown(file)} is part of this change"
-    yield from _of_judges(config, start, context)
+    if before.asks:
+        yield from _of_judges(config, start, context)
     for name, criterion in config.criteria.items():
         if isinstance(criterion, WorkerCriterion) and name in before.criteria:
             files = _changed_sources(criterion.module, start, context)

@@ -52,6 +52,12 @@ class EarlierConfig:
     unread: str = ""
     """The eval config that `from` names, if it could not be read."""
 
+    @property
+    def asks(self) -> bool:
+        """True if it may ask a model, to judge or to simulate users."""
+        judged = any(each.judged for each in self.criteria.values())
+        return judged or not {"judge", "simulator"}.isdisjoint(self.value)
+
     def section(self, name: str) -> Mapping[str, Any]:
         """Return the mapping under a key; empty if there is none."""
         return section(self.value, name)
@@ -95,7 +101,7 @@ def read_earlier(
         found = {name: each for name, each in criteria.found.items() if each.enabled}
         # The code of criteria is compared as files: here it is the present code.
         facts = dict(_facts(found, judging, context))
-        playing = _playing(judging, simulation)
+        played = playing(judging, simulation)
     given = section(value, "criteria").get("from")
     try:
         options = {**(criteria.file.run if criteria.file else {}), **(value.get("run") or {})}
@@ -108,7 +114,7 @@ def read_earlier(
             criteria=found,
             facts=facts,
             judging=judging,
-            playing=playing,
+            playing=played,
             unread=str(given) if given is not None and criteria.file is None else "",
         )
     except (ValidationError, TypeError):
@@ -182,7 +188,8 @@ def _facts(
             yield name, facts_of(each, judging, context)
 
 
-def _playing(judging: Judging, simulation: Simulation) -> Json:
+def playing(judging: Judging, simulation: Simulation) -> Json:
+    """Return what decides what simulated users say; `None` if none can be asked."""
     try:
         return judging.playing(simulation)
     except (ValueError, UsageError, OSError):

@@ -6,7 +6,7 @@ from typing import Any
 from ci_eval.config.config_schema import MatrixRow
 from ci_eval.config.validated_config import Config
 from ci_eval.gate.changed_files import recording_of
-from ci_eval.gate.earlier_config import EarlierConfig, section
+from ci_eval.gate.earlier_config import EarlierConfig, playing, section
 from ci_eval.llm.judge_settings import JudgeOptions, Judging, endpoint
 from ci_eval.plugins.criterion import AnyCriterion
 from ci_eval.records.cases import Json
@@ -29,7 +29,8 @@ def unstored(config: Config, before: EarlierConfig) -> Iterator[str]:
         if new > old:
             yield f"run.{name}: {old:g} → {new:g}"
     yield from _of_agents(section(now, "agents"), before.section("agents"))
-    yield from _of_judges(config.judging, section(now, "judge"), before)
+    if before.asks:
+        yield from _of_judges(config.judging, section(now, "judge"), before)
     for name, criterion in config.criteria.items():
         if name in before.criteria:
             yield from surroundings(name, criterion, before.criteria[name])
@@ -47,7 +48,7 @@ def weaker_suite(config: Config, before: EarlierConfig) -> Iterator[str]:
     yield from _of_evalsets(section(config.document.value, "evalsets"), before.section("evalsets"))
     yield from _lost(config, before)
     simulation = config.simulation
-    if simulation and before.playing not in (None, config.judging.playing(simulation)):
+    if simulation and before.playing not in (None, playing(config.judging, simulation)):
         yield "simulator: users are simulated otherwise"
 
 

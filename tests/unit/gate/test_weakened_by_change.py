@@ -264,6 +264,14 @@ def test_what_judges_are_answered_from_is_told(repo, config, told):
     assert all(each.startswith(start) for each, start in zip(found, told, strict=True))
 
 
+def test_a_first_judge_weakens_nothing(repo):
+    repo.commit(**{"ci-eval.yaml": CONFIG})
+    judged = CASSETTE.replace("0.5}", "0.5, response_match_score: 0.5}")
+    repo.on("work").commit(**{"ci-eval.yaml": judged, "kept/judge.jsonl": "{}\n"})
+
+    assert said(repo) == said(repo, compared=True) == []
+
+
 PYTHON = CONFIG.replace(
     "{response_match_score: 0.5}", "{polite: {use: ci/python, python: 'checks.polite:score'}}"
 )
