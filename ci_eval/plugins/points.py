@@ -98,6 +98,8 @@ class Agent(Plugin):
     """Whether it needs a user to talk to; a recording does not."""
     takes_state: ClassVar[bool] = True
     """Whether a conversation can start from the `session_input.state` of its case."""
+    model_option: ClassVar[str] = ""
+    """The option that names its model; empty if only its traces do."""
 
     @abstractmethod
     def start(self, context: RunContext) -> AbstractAsyncContextManager[RunningAgent]:
