@@ -360,6 +360,8 @@ class Reporter(Plugin):
 
     file: ClassVar[str]
     """The file name of the document in the output directory."""
+    optional: ClassVar[bool] = False
+    """Whether it is written only if `reports` names it."""
 
     def prepared(self, context: RunContext) -> Self:
         """Return a copy with the files that its options name loaded, before the run starts.
