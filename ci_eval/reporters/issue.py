@@ -20,6 +20,9 @@ class Issue(Markdown):
     events passes, it says so in the issue and closes it. Other events, such as pull requests, leave
     issues unchanged.
 
+    Do not store these runs in the baseline (`baseline-save: false`): a drop would be part of what
+    the next run is compared with, and that run would close the issue.
+
     On GitHub the token needs `issues: write`; on GitLab, the scope `api` and the role Reporter.
     Without them there is a warning, and the verdict stays the same.
     """
